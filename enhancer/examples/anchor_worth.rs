@@ -25,15 +25,14 @@ use windlass_enhancer::schedule::worth::{Belief, Truth};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::picture::{Picture, Plane};
-use windlass_hybrid::resample::{Samples, box_down};
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::Decoder;
+use windlass_hybrid::resample::box_down;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Decoder, Picture, Plane, Samples};
 use windlass_vpx::{Encoder, EncoderConfig};
 
 type Failure = Box<dyn Error>;

@@ -6,8 +6,8 @@
 
 use std::error::Error;
 
-use windlass_hybrid::picture::Picture;
 use windlass_hybrid::resample::box_half;
+use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, EncoderConfig};
 
 const FRAMES: usize = 8;

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use windlass_enhancer::schedule::memory;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_hybrid::picture::Picture;
 use windlass_types::{
     AnchorPolicy, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
 };
+use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
 struct Counting;
@@ -65,8 +65,7 @@ fn scene(width: usize, height: usize, at: usize) -> Picture {
 }
 
 fn coded(width: usize, height: usize) -> Vec<Bytes> {
-    let config =
-        SequenceConfig { width, height, cpu_used: 8, screen: false, error_resilient: false };
+    let config = SequenceConfig { width, height, cpu_used: 8 };
     let mut encoder = Encoder::sequence(config).expect("an encoder");
     encoder.set_quantiser(44).expect("a quantiser");
     let frames = (0..FRAMES).map(|n| {

@@ -12,11 +12,10 @@ use std::process::Command;
 
 use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model};
 use windlass_hybrid::Detail;
-use windlass_hybrid::picture::Picture;
 use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
-use windlass_hybrid::resample::{self, Samples, box_down, lanczos};
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::Decoder;
+use windlass_hybrid::resample::{self, box_down, lanczos};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Decoder, Picture, Samples};
 
 /// File, crop, and whether it is used at all sizes. None of these people is in the evaluation.
 const CLIPS: [(&str, &str); 3] = [

@@ -29,15 +29,14 @@ use windlass_enhancer::engine::{
 };
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::box_down;
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::FrameBuffer;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::encode_chunks;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor, Reassembler};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{FrameBuffer, Picture, Plane};
 use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 
 use flow::Flow;

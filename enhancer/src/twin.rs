@@ -15,12 +15,11 @@ use parking_lot::Mutex;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::detail::ONE;
-use windlass_hybrid::resample::Samples;
-use windlass_hybrid::vp9::DecodedFrame;
-use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Plane};
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
 use windlass_types::AnchorSource;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::{DecodedFrame, Plane, Samples};
 
 use crate::schedule::energy_by_tile;
 use crate::schedule::worth::{Change, Old};
@@ -281,9 +280,9 @@ mod tests {
     use std::sync::Arc;
 
     use windlass_hybrid::anchor::codec::Htj2k;
-    use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind};
     use windlass_types::message::AnchorHeader;
     use windlass_types::message::HTJ2K;
+    use windlass_vp9::{FrameBuffer, FrameInfo, FrameKind};
 
     use super::*;
 

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use windlass_enhancer::engine::conformance::{reference, reference_with};
 use windlass_enhancer::engine::cuda::Variant;
 use windlass_enhancer::engine::{Conv, CudaEngine, Engine, Input, Luma, Model, Residual};
-use windlass_hybrid::resample::{Samples, Scratch, lanczos};
-use windlass_hybrid::simd::Isa;
+use windlass_hybrid::resample::{Scratch, lanczos};
+use windlass_vp9::Samples;
+use windlass_vp9::simd::Isa;
 
 /// The greatest number of e4m3.
 const GREATEST: f64 = 448.0;

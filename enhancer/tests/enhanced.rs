@@ -6,14 +6,14 @@ use windlass_enhancer::engine::{
 };
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::picture::{Picture, Plane};
-use windlass_hybrid::resample::{Samples, box_half};
-use windlass_hybrid::simd::Isa;
+use windlass_hybrid::resample::box_half;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Picture, Plane, Samples};
 use windlass_vpx::{Encoder, EncoderConfig};
 
 const HIGH: (usize, usize) = (640, 360);

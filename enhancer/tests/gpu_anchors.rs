@@ -24,13 +24,14 @@ use windlass_enhancer::engine::{
 };
 use windlass_enhancer::pipeline::Network;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
 use windlass_types::{AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput};
+use windlass_vp9::Plane;
+use windlass_vp9::simd::Isa;
 
 /// Detail as super-resolution makes it, more or less.
 fn detail(width: usize, height: usize, seed: usize) -> Detail {

@@ -1,6 +1,6 @@
 //! What the scheduler allocates: nothing once its streams are known, assignments of networks included.
 
-#[path = "../../hybrid/tests/common/counting.rs"]
+#[path = "../../hybrid/vp9/tests/common/counting.rs"]
 mod counting;
 
 use std::time::Duration;

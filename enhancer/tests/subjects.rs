@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use windlass_enhancer::schedule::Subjects;
-use windlass_hybrid::resample::Samples;
+use windlass_vp9::Samples;
 
 /// What the tiles of a second into a clip count for, made 320×180; `None`, said, where it cannot be read.
 fn weights(clip: &str, crop: &str) -> Option<Vec<f64>> {

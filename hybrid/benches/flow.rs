@@ -4,10 +4,10 @@
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use windlass_hybrid::Plane;
 use windlass_hybrid::flow::{FlowSearch, FlowSettings};
 use windlass_hybrid::resample::{Scratch, lanczos};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::Plane;
+use windlass_vp9::simd::Isa;
 
 const WIDTH: usize = 320;
 const HEIGHT: usize = 180;

@@ -3,12 +3,12 @@
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use windlass_hybrid::Detail;
 use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::Decoder;
-use windlass_hybrid::{Detail, Plane};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Decoder, Plane};
 
-const STREAM: &[u8] = include_bytes!("../tests/fixtures/realtime.ivf");
+const STREAM: &[u8] = include_bytes!("../vp9/tests/fixtures/realtime.ivf");
 /// Low rows of a strip.
 const STRIP: usize = 16;
 

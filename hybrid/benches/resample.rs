@@ -3,9 +3,9 @@
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use windlass_hybrid::Plane;
 use windlass_hybrid::resample::{Scratch, add_saturating, bicubic, lanczos, narrow};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::Plane;
+use windlass_vp9::simd::Isa;
 
 /// Low rows of a strip.
 const STRIP: usize = 16;

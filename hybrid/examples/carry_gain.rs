@@ -16,14 +16,13 @@ use std::time::Instant;
 use clips::{CLIPS, Clip, coded};
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::picture::{Plane, psnr};
-use windlass_hybrid::resample::{Samples, Scratch, bicubic};
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::Decoder;
+use windlass_hybrid::resample::{Scratch, bicubic};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Decoder, Plane, Samples, psnr};
 
 const INTERVAL: usize = 30;
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];

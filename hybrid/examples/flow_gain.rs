@@ -16,10 +16,10 @@ use std::time::Instant;
 
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::flow::{CELL, Flow, FlowSearch, FlowSettings, FlowVector, UNIT};
-use windlass_hybrid::picture::{Plane, psnr};
 use windlass_hybrid::resample::{lanczos2x, to_plane};
-use windlass_hybrid::simd::Isa;
 use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Plane, psnr};
 
 const INTERVAL: usize = 30;
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];

@@ -13,15 +13,15 @@
 
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::simd::Isa;
 use windlass_hybrid::still::{StillMaker, StillRequest};
-use windlass_hybrid::vp9::FrameBuffer;
-use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder, Picture, Plane};
+use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::encode_chunks;
 use windlass_types::message::{AnchorHeader, Reassembler};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{FrameBuffer, Picture, Plane};
 
 /// Between two anchors of a call, and how much later than its frame one comes, in frames.
 const CALL: (u32, u32) = (30, 4);
@@ -332,7 +332,7 @@ fn number(outcome: AnchorOutcome) -> i32 {
 }
 
 fn md5(picture: Option<&Picture>) -> String {
-    let planes = picture.map(|p| p.planes().map(windlass_hybrid::Plane::samples).concat());
+    let planes = picture.map(|p| p.planes().map(windlass_vp9::Plane::samples).concat());
     format!("{:x}", md5::compute(planes.unwrap_or_default()))
 }
 

@@ -4,7 +4,7 @@
 //! the mean difference of the two low pictures: between frames of seven clips of people and screens it was at most 23 grey levels, between
 //! pictures of different clips at least 41.
 
-use crate::vp9::PlaneBuffer;
+use windlass_vp9::PlaneBuffer;
 
 /// From this mean difference in grey levels on it is another scene.
 const LEAST: u32 = 32;

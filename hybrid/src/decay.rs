@@ -8,9 +8,8 @@
 
 use crate::anchor::codec::detail_of;
 use crate::detail::{Detail, ONE};
-use crate::picture::Plane;
-use crate::resample::Samples;
 use windlass_types::tiles::TileMap;
+use windlass_vp9::{Plane, Samples};
 
 /// One anchor of so many is looked at.
 const EVERY: u32 = 4;

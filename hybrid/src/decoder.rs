@@ -23,7 +23,6 @@ use crate::anchor::prior::Prior;
 use crate::decay::DecayMeter;
 use crate::detail::Detail;
 use crate::history::{Entry, Given, History};
-use crate::picture::Picture;
 use crate::reconstruct::carry::colour::Colour;
 use crate::reconstruct::carry::effort::Effort;
 use crate::reconstruct::carry::plan::Painted;
@@ -31,12 +30,15 @@ use crate::reconstruct::carry::reference::{Given as Gift, MOST, Reference, Refer
 use crate::reconstruct::carry::searches::Searches;
 use crate::reconstruct::learned::{self, Learned};
 use crate::reconstruct::{CELL, Known, Rebuilder};
-use crate::resample::{Samples, Shrink, shrink_detail};
-use crate::simd::Isa;
-use crate::vp9::{DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Join, SizeLimit};
+use crate::resample::{Shrink, shrink_detail};
+use crate::threads::Join;
 use windlass_types::message::{AnchorHeader, MAX_ANCHOR, ReassembledAnchor};
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_types::{AnchorSource, SCALES};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{
+    DecodeError, DecodedFrame, Decoder, FrameBuffer, FrameKind, Picture, Samples, SizeLimit,
+};
 
 /// Most anchors that wait for a frame not decoded yet, each part counted; the oldest is dropped for one more.
 pub const MAX_EARLY: usize = 16;

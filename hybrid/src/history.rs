@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::cut::is_cut;
-use crate::vp9::{DecodedFrame, FrameBuffer};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::{DecodedFrame, FrameBuffer};
 
 /// A frame that was shown.
 pub(crate) struct Entry {

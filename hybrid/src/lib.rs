@@ -1,7 +1,7 @@
-//! The hybrid codec that server and browser share: VP9 with block info, anchors, HR reconstruction.
+//! The hybrid codec that server and browser share: anchors, HR reconstruction.
 //!
 //! Source: NeuroScaler §4 and §6 (hybrid decoding), design.md *Reconstruction*. A low VP9 layer is
-//! decoded bit-exactly ([`vp9`]), its pictures are enlarged by Lanczos ([`resample`]) and learned filters, and
+//! decoded bit-exactly ([`windlass_vp9`]), its pictures are enlarged by Lanczos ([`resample`]) and learned filters, and
 //! the pictures of sparse anchors ([`anchor`]) are carried to the frames after them by dense
 //! flow ([`flow`], [`reconstruct`]). [`HybridDecoder`] puts it together.
 //!
@@ -19,6 +19,9 @@
 //! assert!(decoder.hr().is_none());
 //! ```
 
+// `by_isa!` gives kernels two vector types; some need one.
+#![allow(clippy::extra_unused_type_parameters)]
+
 pub mod anchor;
 mod cut;
 mod decay;
@@ -26,14 +29,12 @@ pub mod decoder;
 pub mod detail;
 pub mod flow;
 mod history;
-pub mod picture;
 pub mod reconstruct;
 pub mod resample;
-pub mod simd;
 pub mod still;
-pub mod vp9;
+mod threads;
 
 pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats};
 pub use detail::Detail;
-pub use picture::{Picture, Plane};
 pub use reconstruct::carry::effort::Effort;
+pub use threads::Join;

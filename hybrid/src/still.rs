@@ -13,10 +13,10 @@ use std::sync::Arc;
 use crate::anchor::codec::{AnchorCodecError, Htj2k, detail_of};
 use crate::anchor::prior::Prior;
 use crate::anchor::{colour, payload};
-use crate::resample::{Samples, area};
-use crate::simd::Isa;
-use crate::vp9::{DecodeError, Decoder, FrameBuffer, SizeLimit};
+use crate::resample::area;
 use windlass_types::tiles::TileMap;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{DecodeError, Decoder, FrameBuffer, Samples, SizeLimit};
 
 /// Low pictures that are remembered: a still is made of a frame that has just been sent.
 const REMEMBERED: usize = 8;
@@ -149,11 +149,11 @@ impl StillMaker {
 mod tests {
     use super::*;
     use crate::anchor::fixture::low_layer;
-    use crate::picture::{Plane, psnr};
     use crate::{AnchorOutcome, HybridConfig, HybridDecoder};
     use windlass_types::AnchorSource;
     use windlass_types::message::HTJ2K;
     use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+    use windlass_vp9::{Plane, psnr};
 
     const ALL: [u8; 1] = [0b11];
     const LEFT: [u8; 1] = [0b01];

@@ -1,12 +1,12 @@
 //! What a search for flow allocates: nothing once there has been a picture of the size, and little before that.
 
-#[path = "common/counting.rs"]
+#[path = "../vp9/tests/common/counting.rs"]
 mod counting;
 
 use counting::{allocations, peak};
-use windlass_hybrid::Plane;
 use windlass_hybrid::flow::{FlowSearch, FlowSettings};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::Plane;
+use windlass_vp9::simd::Isa;
 
 fn plane(width: usize, height: usize, seed: usize) -> Plane {
     let samples = (0..width * height).map(|i| (i * 31 + i / width * seed) as u8).collect();

@@ -1,8 +1,9 @@
 //! What the hybrid decoder allocates: nothing per frame once pictures of the stream's size have been
 //! made, with and without anchors in them, and no more than its bounds whatever comes.
 
+#[path = "../vp9/tests/common/mod.rs"]
 mod common;
-#[path = "common/counting.rs"]
+#[path = "../vp9/tests/common/counting.rs"]
 mod counting;
 
 use common::{ALTREF, REALTIME, ivf};

@@ -13,7 +13,7 @@ use str0m::media::{Direction, MediaKind, Mid};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::RtpWrite;
 use str0m::{Candidate, Event, Input, Output, Rtc};
-use windlass_hybrid::Picture;
+use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
 use crate::honest::{Scene, alone, memory};
@@ -29,8 +29,7 @@ fn coded(
     count: usize,
     luma: fn(usize, usize, usize) -> u8,
 ) -> Vec<Vec<u8>> {
-    let config =
-        SequenceConfig { width, height, cpu_used: 9, screen: false, error_resilient: false };
+    let config = SequenceConfig { width, height, cpu_used: 9 };
     let mut encoder = Encoder::sequence(config).expect("an encoder");
     encoder.set_quantiser(48).expect("a quantiser");
     let frames = (0..count).map(|n| {

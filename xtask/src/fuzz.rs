@@ -12,12 +12,18 @@ struct Suite {
     most_bytes: u32,
 }
 
-const SUITES: [Suite; 3] = [
+const SUITES: [Suite; 4] = [
+    Suite {
+        folder: "hybrid/vp9/fuzz",
+        targets: &["decode"],
+        // Streams that seeds are cut from.
+        seeds: Some(&["../tests/fixtures", "../../../tests/fixtures/vp9"]),
+        most_bytes: 12_300,
+    },
     Suite {
         folder: "hybrid/fuzz",
-        targets: &["decode", "parse", "anchor_message", "anchor_image", "flow", "hybrid"],
-        // Streams that the seeds of the VP9 targets are cut from.
-        seeds: Some(&["../tests/fixtures", "../../tests/fixtures/vp9"]),
+        targets: &["anchor_message", "anchor_image", "flow", "hybrid"],
+        seeds: Some(&["../vp9/tests/fixtures", "../../tests/fixtures/vp9"]),
         most_bytes: 12_300,
     },
     Suite {

@@ -33,8 +33,8 @@ pub fn run() -> Result<()> {
         bail!(Missing(missing.join(" and ")));
     }
     step("Running the codec's tests on an emulated machine with NEON");
-    Cmd::cargo(["test", "--quiet", "--package", "windlass-hybrid", "--target", TARGET])
-        .args(["--lib", "--test", "vp9", "--test", "vp9_allocations"])
+    Cmd::cargo(["test", "--quiet", "--package", "windlass-vp9", "--package", "windlass-hybrid"])
+        .args(["--target", TARGET, "--lib", "--test", "streams", "--test", "allocations"])
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
         .env(
             "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER",

@@ -111,7 +111,7 @@ pub fn deny() -> Result<()> {
 fn wasm_twin() -> Result<()> {
     step("Comparing the WebAssembly module with the native decoder");
     for stream in ["realtime", "altref"] {
-        let ivf = root().join(format!("hybrid/tests/fixtures/{stream}.ivf"));
+        let ivf = root().join(format!("hybrid/vp9/tests/fixtures/{stream}.ivf"));
         let run = ["run", "--quiet", "--package", "windlass-hybrid", "--example", "twin"];
         let native = Cmd::cargo(run)
             .arg(&ivf)

@@ -57,12 +57,11 @@
 
 pub mod warm_up;
 
-use windlass_hybrid::resample::Samples;
 use windlass_hybrid::still::{StillError, StillMaker, StillRequest};
-use windlass_hybrid::vp9::{DecodeError, Decoder, FrameBuffer, SizeLimit};
-use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder, Picture};
+use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder};
 use windlass_types::SCALES;
 use windlass_types::message::Reassembler;
+use windlass_vp9::{DecodeError, Decoder, FrameBuffer, Picture, Samples, SizeLimit};
 
 use crate::warm_up::Piece;
 

@@ -5,7 +5,7 @@
 
 use std::io::{Result, Write};
 
-use windlass_hybrid::vp9::{DecodeError, Decoder, FrameInfo, MotionVector};
+use windlass_vp9::{DecodeError, Decoder, FrameInfo, MotionVector};
 
 const CELL: usize = 8;
 /// Written frames that a cell may lie behind: as many anchors as the decoder kept.

@@ -7,10 +7,9 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::picture::Plane;
-use windlass_hybrid::resample::{Samples, box_half, lanczos2x};
-use windlass_hybrid::vp9::{FrameBuffer, FrameInfo, FrameKind, ac_step};
+use windlass_hybrid::resample::{box_half, lanczos2x};
 use windlass_types::Layer;
+use windlass_vp9::{FrameBuffer, FrameInfo, FrameKind, Plane, Samples, ac_step};
 
 use super::texture::Texture;
 

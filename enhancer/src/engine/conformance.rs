@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use windlass_hybrid::resample::{Scratch, lanczos};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::simd::Isa;
 
 use super::{Architecture, Conv, Engine, InferError, Input, Luma, Model, Residual, SwapError};
 

@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use windlass_hybrid::resample::{Scratch, lanczos};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::simd::Isa;
 
 use super::architecture::Architecture;
 use super::gate::add_gated;
@@ -422,10 +422,10 @@ mod tests {
 
     #[test]
     fn on_decoded_pictures_no_form_loses_a_twentieth_of_a_decibel() {
-        let path = "../hybrid/tests/fixtures/realtime.ivf";
+        let path = "../hybrid/vp9/tests/fixtures/realtime.ivf";
         let file = std::fs::read(path).unwrap();
         let size = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
-        let (mut at, mut decoder) = (32, windlass_hybrid::vp9::Decoder::new());
+        let (mut at, mut decoder) = (32, windlass_vp9::Decoder::new());
         let model = embedded_model().unwrap();
         for _ in 0..3 {
             let frames = decoder.decode(&file[at + 12..at + 12 + size(at)]).unwrap();

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use windlass_hybrid::resample::{Scratch, lanczos};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::simd::Isa;
 
 use super::model::Conv;
 use super::{Engine, InferError, Input, Luma, Model, Residual};

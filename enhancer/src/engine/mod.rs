@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use windlass_hybrid::detail::{Detail, ONE};
-use windlass_hybrid::resample::Samples;
+use windlass_vp9::Samples;
 
 pub use architecture::{
     Architecture, ArchitectureError, CHANNEL_STEP, Inputs, Kind, MAX_CHANNELS, MAX_CONVS,

@@ -4,9 +4,10 @@
 //! looks at, so that every sample comes out as it would from the whole picture. Accelerators are given the whole picture: parts
 //! of many sizes could not go in one launch with others.
 
+use windlass_hybrid::Detail;
 use windlass_hybrid::detail::ONE;
-use windlass_hybrid::{Detail, resample::Samples};
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::Samples;
 
 use super::{Engine, InferError, Input, Luma, Residual};
 
@@ -135,8 +136,8 @@ mod tests {
 
     use super::*;
     use crate::engine::{Architecture, CpuEngine, Model, embedded_model};
-    use windlass_hybrid::Plane;
     use windlass_hybrid::anchor::mosaic::gather;
+    use windlass_vp9::Plane;
 
     fn plane(width: usize, height: usize) -> Plane {
         let samples = (0..width * height).map(|i| ((i * 7919 + i / width * 31) % 251) as u8);

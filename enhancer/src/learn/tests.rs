@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::resample::{Samples, Scratch, lanczos, to_plane};
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::{self, FrameBuffer};
-use windlass_hybrid::{Detail, Plane};
+use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
 use windlass_types::AnchorSource;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Decoder, FrameBuffer, Plane, Samples};
 
 use super::*;
 use crate::engine::{CpuEngine, Engine, Input, Luma, Model, Residual, fused_model};
@@ -110,7 +110,7 @@ fn call(low: &[Vec<u8>], high: &[Vec<u8>]) -> Gains {
     let generic = fused_model().unwrap();
     let (mut engine, mut pupil) =
         (CpuEngine::new(generic.clone()), Pupil::new(generic.clone(), None));
-    let (mut low_decoder, mut high_decoder) = (vp9::Decoder::new(), vp9::Decoder::new());
+    let (mut low_decoder, mut high_decoder) = (Decoder::new(), Decoder::new());
     let (twin, mut prior) = (Twin::new(2), Prior::new(Isa::detect(), 2));
     let mut used = None;
     let mut gains = Gains { rows: Vec::new(), story: String::new() };

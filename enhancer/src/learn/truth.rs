@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use windlass_hybrid::Plane;
 use windlass_hybrid::resample::{Scratch, lanczos};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::Plane;
+use windlass_vp9::simd::Isa;
 
 use crate::engine::{Engine, InferError, Input, Luma, Model, Residual};
 use crate::schedule::worth::Truth;

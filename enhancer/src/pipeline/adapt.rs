@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::vp9::DecodedFrame;
 use windlass_types::{Layer, PublisherKnobs};
+use windlass_vp9::DecodedFrame;
 
 use super::anchors::Limits;
 use crate::control::{Controller, ControllerConfig, Knobs, Measurements, Meter};

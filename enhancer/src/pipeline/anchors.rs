@@ -311,7 +311,7 @@ pub(super) fn arrived(anchor: &Anchor) -> ReassembledAnchor {
 #[cfg(test)]
 mod tests {
     use windlass_hybrid::detail::ONE;
-    use windlass_hybrid::vp9::FrameInfo;
+    use windlass_vp9::FrameInfo;
 
     use super::*;
     use crate::schedule::energy_by_tile;

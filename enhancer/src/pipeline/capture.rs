@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
-use windlass_hybrid::vp9::{FrameBuffer, SizeLimit};
 use windlass_types::{CapturedFrame, EnhancerOutput, StreamId};
+use windlass_vp9::{FrameBuffer, SizeLimit};
 
 use super::Timing;
 use super::decode::{

@@ -13,12 +13,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::AnchorOutcome;
-use windlass_hybrid::resample::Samples;
-use windlass_hybrid::vp9::{
-    DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference, SizeLimit,
-};
 use windlass_types::tiles::TileMap;
 use windlass_types::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame};
+use windlass_vp9::{
+    DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference, Samples, SizeLimit,
+};
 
 use super::Timing;
 use super::adapt::{Adaptation, Operator, Uplink};

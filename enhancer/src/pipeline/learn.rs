@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustix::time::{ClockId, clock_gettime};
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::resample::{Samples, Scratch, lanczos, to_plane};
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::FrameBuffer;
-use windlass_hybrid::{Detail, Plane};
+use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 use super::Network;
 use super::select::Job;

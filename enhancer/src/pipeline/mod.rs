@@ -44,10 +44,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 use thiserror::Error;
-use windlass_hybrid::Picture;
-use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_types::tiles::TileMap;
 use windlass_types::{EnhancerOutput, MAX_LR_PIXELS};
+use windlass_vp9::{Decoder, FrameBuffer, Picture};
 
 use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
@@ -305,7 +304,7 @@ impl Enhancer {
     /// Starts with networks of the caller's choice, by scale, then the cheapest and worst first.
     pub fn start_with(config: EnhancerConfig, networks: &[Network]) -> Result<Self, StartError> {
         let decoders: DecoderFactory = Arc::new(|limit| {
-            let mut decoder = vp9::Decoder::with_limit(limit);
+            let mut decoder = Decoder::with_limit(limit);
             Box::new(move |chunk| decoder.decode(chunk).map(<[_]>::to_vec))
         });
         Enhancer::start_parts(config, networks, decoders)

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::mosaic::scatter;
-use windlass_hybrid::resample::Samples;
-use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::{Plane, Samples};
 
 use super::anchors::CodeError;
 use crate::engine::cuda::Held;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use windlass_hybrid::vp9::FrameBuffer;
 use windlass_types::{CAPTURED_WITHIN, EnhancerOutput, StreamId};
+use windlass_vp9::FrameBuffer;
 
 use super::anchors::Choice;
 use super::coming::Coming;

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
 use windlass_hybrid::anchor::codec;
-use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
 use windlass_types::{
     Anchor, AnchorSource, CapturedFrame, Epoch, Owner, StreamId, TapFrame, TapInput,
 };
+use windlass_vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
 
 use super::*;
 use crate::engine::{Architecture, InferError, Input, Model, SwapError};

@@ -10,16 +10,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::Sender;
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::colour;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::resample::Samples;
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::FrameBuffer;
-use windlass_hybrid::{Detail, Plane};
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_types::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 use super::Network;
 use super::anchors::{CodeError, OnProcessor, Stills, arrived, code, send_still};

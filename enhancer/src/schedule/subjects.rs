@@ -9,8 +9,8 @@
 use std::sync::OnceLock;
 
 use rustface::{Detector, ImageData, Model};
-use windlass_hybrid::resample::Samples;
 use windlass_types::tiles::TILE;
+use windlass_vp9::Samples;
 
 static CASCADE: &[u8] = include_bytes!("../../../models/seeta-frontal.bin");
 
@@ -158,7 +158,7 @@ fn text(luma: Samples<'_>, x: std::ops::Range<usize>, y: std::ops::Range<usize>)
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use windlass_hybrid::Plane;
+    use windlass_vp9::Plane;
 
     use super::*;
 

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::vp9::{FrameInfo, FrameKind};
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::{FrameInfo, FrameKind};
 
 /// Energy that an intra block counts for, by sample: what was there is lost.
 const INTRA: u64 = 64;
@@ -153,11 +153,11 @@ impl TileLedger {
 
 #[cfg(test)]
 mod tests {
-    use windlass_hybrid::vp9::Decoder;
+    use windlass_vp9::Decoder;
 
     use super::*;
 
-    const REALTIME: &[u8] = include_bytes!("../../../hybrid/tests/fixtures/realtime.ivf");
+    const REALTIME: &[u8] = include_bytes!("../../../hybrid/vp9/tests/fixtures/realtime.ivf");
 
     /// The energy after each frame of a small real stream.
     fn energies() -> Vec<TileEnergy> {

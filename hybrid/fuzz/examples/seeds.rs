@@ -7,23 +7,18 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::detail::Detail;
-use windlass_hybrid::vp9::Parser;
-use windlass_hybrid_fuzz::LIMIT;
-use windlass_hybrid_fuzz::container::join;
-use windlass_hybrid_fuzz::hybrid::scale;
+use windlass_hybrid_fuzz::scale;
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, encode_chunks};
 use windlass_types::tiles::TileMap;
-
-/// Longest seed in bytes.
-const MOST_BYTES: usize = 12 * 1024;
-/// Chunks of a window, and where the windows begin.
-const WINDOW: usize = 10;
-const STARTS: [usize; 3] = [1, 6, 20];
+use windlass_vp9::Decoder;
+use windlass_vp9_fuzz::LIMIT;
+use windlass_vp9_fuzz::container::join;
+use windlass_vp9_fuzz::streams::{MAX_BYTES, files, name, windows};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
@@ -32,33 +27,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::create_dir_all(&folder)?;
         Ok(folder)
     };
-    let (decode, parse, hybrid) = (folder("decode")?, folder("parse")?, folder("hybrid")?);
-    let mut count = 0;
+    let hybrid = folder("hybrid")?;
     for path in files(std::env::args_os().skip(1).map(PathBuf::from))? {
         let bytes = fs::read(&path)?;
-        let stream = ivf(&bytes);
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        for (n, start) in STARTS.into_iter().enumerate() {
-            let (Some(&key), Some(window)) = (stream.first(), stream.get(start..)) else { break };
-            if n > 0 && window.is_empty() {
-                break;
-            }
-            let chunks: Vec<&[u8]> =
-                [key].into_iter().chain(window.iter().copied()).take(WINDOW).collect();
-            let seed = join(n as u8 * 3, &chunks, MOST_BYTES);
-            if seed.len() > 1 {
-                fs::write(decode.join(format!("{name}-{start}")), &seed)?;
-                fs::write(parse.join(format!("{name}-{start}")), &seed)?;
-                count += 1;
-            }
+        for (n, (start, chunks)) in windows(&bytes).into_iter().enumerate() {
             for options in 0..3 {
                 let Some(chunks) = with_anchors(&chunks, options + n as u8)? else { continue };
-                let seed = join(options | 6 << 2, &chunks, MOST_BYTES);
-                fs::write(hybrid.join(format!("{name}-{start}-{}", scale(options))), &seed)?;
+                let seed = join(options | 6 << 2, &chunks, MAX_BYTES);
+                let name = format!("{}-{start}-{}", name(&path), scale(options));
+                fs::write(hybrid.join(name), &seed)?;
             }
         }
     }
-    println!("{count} seeds of VP9");
     let (messages, images) = (folder("anchor_message")?, folder("anchor_image")?);
     for (n, (width, height)) in [(1u16, 1u16), (16, 8), (50, 38), (128, 96)].into_iter().enumerate()
     {
@@ -87,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let chunks = encode_chunks(&header, &image, 64)?;
             fs::write(
                 messages.join(format!("{width}x{height}-{quality}")),
-                join(0, &chunks, MOST_BYTES),
+                join(0, &chunks, MAX_BYTES),
             )?;
         }
     }
@@ -97,14 +77,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Frames, and behind each a few messages of anchors, whole and in tiles, in time and late; `None` where
 /// the pictures are larger than the target looks at.
 fn with_anchors(frames: &[&[u8]], options: u8) -> Result<Option<Vec<Vec<u8>>>, Box<dyn Error>> {
-    let mut parser = Parser::with_limit(LIMIT);
+    let mut decoder = Decoder::with_limit(LIMIT);
     let mut chunks: Vec<Vec<u8>> = Vec::new();
     let mut times = Vec::new();
     let scale = scale(options);
     for (n, frame) in frames.iter().enumerate() {
-        let Ok(infos) = parser.parse(frame) else { return Ok(None) };
-        let Some(info) = infos.last() else { continue };
-        let (width, height) = (info.width as usize, info.height as usize);
+        let Ok(decoded) = decoder.decode(frame) else { return Ok(None) };
+        let Some(last) = decoded.last() else { continue };
+        let (width, height) = (last.picture.width(), last.picture.height());
         times.push((chunks.len() as u32 * 3000).wrapping_sub(6000));
         chunks.push(frame.to_vec());
         if n % 3 != usize::from(options) % 3 {
@@ -145,34 +125,4 @@ fn image(width: u16, height: u16, quality: u8) -> Result<Vec<u8>, Box<dyn Error>
     let samples = (0..width * height).map(|i| ((i * 37 + i / width * 91) % 400) as i16 - 200);
     let detail = Detail::from_samples(width, height, samples.collect()).ok_or("a wrong count")?;
     Ok(Htj2k::encode(&detail, quality)?)
-}
-
-/// The IVF files among the arguments and in the folders among them.
-fn files(arguments: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, std::io::Error> {
-    let mut files = Vec::new();
-    for path in arguments {
-        if path.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                files.push(entry?.path());
-            }
-        } else {
-            files.push(path);
-        }
-    }
-    files.retain(|f| f.extension().is_some_and(|e| e == "ivf"));
-    files.sort();
-    Ok(files)
-}
-
-/// The chunks of an IVF file: a header of 32 bytes, then 12 bytes before each chunk.
-fn ivf(bytes: &[u8]) -> Vec<&[u8]> {
-    let mut chunks = Vec::new();
-    let mut rest = bytes.get(32..).unwrap_or_default();
-    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-        let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-        let (chunk, next) = tail.split_at(size.min(tail.len()));
-        chunks.push(chunk);
-        rest = next;
-    }
-    chunks
 }

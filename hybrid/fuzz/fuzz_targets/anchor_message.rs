@@ -5,8 +5,8 @@
 #![allow(missing_docs)]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use windlass_hybrid_fuzz::{container, mutate};
 use windlass_types::message::{AnchorHeader, HEADER_BYTES, MAX_ANCHOR, Reassembler};
+use windlass_vp9_fuzz::{container, mutate};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     mutate::mutate(data, size, max_size, seed, fuzzer_mutate)

@@ -6,9 +6,9 @@
 #![allow(missing_docs)]
 
 use libfuzzer_sys::fuzz_target;
-use windlass_hybrid::Plane;
 use windlass_hybrid::flow::{FlowSearch, FlowSettings};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::Plane;
+use windlass_vp9::simd::Isa;
 
 fuzz_target!(|data: &[u8]| {
     let Some((head, samples)) = data.split_first_chunk::<6>() else { return };

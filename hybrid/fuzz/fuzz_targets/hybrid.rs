@@ -5,11 +5,11 @@
 #![allow(missing_docs)]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use windlass_hybrid::simd::Isa;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
-use windlass_hybrid_fuzz::hybrid::{RESET, is_message, scale};
-use windlass_hybrid_fuzz::{LIMIT, container, mutate};
+use windlass_hybrid_fuzz::{RESET, is_message, scale};
 use windlass_types::message::{HEADER_BYTES, Reassembler};
+use windlass_vp9::simd::Isa;
+use windlass_vp9_fuzz::{LIMIT, container, mutate};
 
 /// Frames and messages of one input that are looked at.
 const MOST: usize = 40;

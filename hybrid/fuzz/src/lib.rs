@@ -1,16 +1,16 @@
-//! What the fuzz targets share: the container of chunks, what a chunk is, changes to it, checks of decoded
-//! frames.
+//! Inputs of the target `hybrid`, in the container of VP9's target: chunks are frames, messages of anchors, or [`RESET`].
 
-pub mod check;
-pub mod container;
-pub mod hybrid;
-pub mod mutate;
+use windlass_types::message::VERSION;
 
-use windlass_hybrid::vp9::SizeLimit;
+/// The chunk that stands for a gap: the decoder is reset.
+pub const RESET: &[u8] = b"R";
 
-/// Small pictures keep runs fast; the width still allows four tile columns.
-pub const LIMIT: SizeLimit = SizeLimit { area: 176 * 128, side: 2048 };
-/// Chunks of one input that are looked at.
-pub const MOST_CHUNKS: usize = 16;
-/// Luma samples of one input after which its remaining chunks are left out.
-pub const MOST_SAMPLES: u64 = 24 * LIMIT.area;
+/// Whether a chunk is a message of an anchor: frames of VP9 begin with other bits.
+pub fn is_message(chunk: &[u8]) -> bool {
+    chunk.first() == Some(&VERSION)
+}
+
+/// The scale that the options of an input ask for.
+pub fn scale(options: u8) -> usize {
+    2 + usize::from(options & 3) % 3
+}

@@ -7,12 +7,12 @@
 
 use super::codec::{AnchorCodecError, Htj2k};
 use crate::detail::{Detail, ONE};
-use crate::picture::Plane;
 use crate::reconstruct::carry::plan::SIDE;
-use crate::resample::{Samples, Scratch, bicubic};
-use crate::simd::Isa;
+use crate::resample::{Scratch, bicubic};
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Plane, Samples};
 
 /// Less than this, in sixteenths of a grey level, is what is left of the waves beside.
 const LEAST: u16 = ONE.unsigned_abs();
@@ -134,10 +134,9 @@ mod tests {
 
     use super::*;
     use crate::anchor::payload;
-    use crate::picture::psnr;
-    use crate::vp9::FrameBuffer;
     use windlass_types::AnchorSource;
     use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+    use windlass_vp9::{FrameBuffer, psnr};
 
     const SIZE: (usize, usize) = (150, 70);
 

@@ -5,10 +5,11 @@
 //! another for it. Filters enlarge by a quarter what least squares expect (`learned::fit`), which is taken back here.
 //! Measured in `docs/anchor-codecs.md`.
 
+use windlass_vp9::Samples;
+use windlass_vp9::simd::Isa;
+
 use crate::detail::Detail;
 use crate::reconstruct::learned::{Learned, Scratch};
-use crate::resample::Samples;
-use crate::simd::Isa;
 
 /// The built-in filters for one scale, with working memory.
 #[derive(Debug)]
@@ -79,7 +80,7 @@ impl Prior {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Plane;
+    use windlass_vp9::Plane;
 
     #[test]
     fn what_was_taken_out_comes_back_and_is_what_follows_from_the_low_picture() {

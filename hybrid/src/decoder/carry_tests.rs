@@ -2,12 +2,11 @@
 
 use super::*;
 use crate::anchor::codec::{Htj2k, detail_of};
-use crate::picture::{Plane, psnr};
 use crate::resample::box_half;
-use crate::vp9::FrameInfo;
 use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
+use windlass_vp9::{FrameInfo, Plane, psnr};
 
 const SIZE: (usize, usize) = (256, 192);
 
@@ -26,8 +25,9 @@ fn scene(number: usize, moved: f64) -> Plane {
 }
 
 fn show(d: &mut HybridDecoder, at: u32, high: &Plane) -> Plane {
-    let info = FrameInfo { shown: true, ..FrameInfo::default() };
-    let picture = Arc::new(FrameBuffer::of_luma(&box_half(high)));
+    let mut info = FrameInfo::default();
+    info.shown = true;
+    let picture = Arc::new(FrameBuffer::from_luma(&box_half(high)));
     d.push_decoded(at, &[DecodedFrame { picture, info: Arc::new(info) }]);
     d.picture_at(at).expect("it was shown").y.clone()
 }

@@ -1,8 +1,9 @@
 //! Another size of HR pictures in the middle of a stream.
 
+use windlass_vp9::psnr;
+
 use super::tests::{REALTIME, anchor, at, frames};
 use super::*;
-use crate::picture::psnr;
 use crate::resample::area;
 
 const CHANGE: usize = 9;

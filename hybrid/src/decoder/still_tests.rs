@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::anchor::codec::Htj2k;
 use crate::anchor::fixture::low_layer;
-use crate::picture::{Plane, psnr};
 use crate::still::{StillMaker, StillRequest};
 use windlass_types::message::HTJ2K;
+use windlass_vp9::{Plane, psnr};
 
 /// The tiles of a low picture of 96 × 64 samples: both, or the right one alone.
 const ALL: [u8; 1] = [0b11];

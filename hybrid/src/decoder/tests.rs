@@ -8,8 +8,8 @@ use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 
-pub const REALTIME: &[u8] = include_bytes!("../../tests/fixtures/realtime.ivf");
-pub const ALTREF: &[u8] = include_bytes!("../../tests/fixtures/altref.ivf");
+pub const REALTIME: &[u8] = include_bytes!("../../vp9/tests/fixtures/realtime.ivf");
+pub const ALTREF: &[u8] = include_bytes!("../../vp9/tests/fixtures/altref.ivf");
 
 pub fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
     let (mut out, mut rest) = (Vec::new(), &ivf[32..]);

@@ -12,9 +12,9 @@
 //! pictures alone: what a [`FlowSearch`] remembers of the last search only saves time.
 //!
 //! ```
-//! use windlass_hybrid::Plane;
+//! use windlass_vp9::Plane;
 //! use windlass_hybrid::flow::{FlowSearch, FlowSettings};
-//! use windlass_hybrid::simd::Isa;
+//! use windlass_vp9::simd::Isa;
 //!
 //! // A picture, and the same moved to the left by two samples.
 //! let at = |x: usize, y: usize| ((x * x / 7 + 3 * y * y / 5 + x * y / 3) % 200) as u8;
@@ -41,12 +41,12 @@ mod tests;
 
 use thiserror::Error;
 
-use crate::resample::Samples;
-use crate::simd::Isa;
 use densify::Sums;
 use grid::Grid;
 use pyramid::{LEVELS, Pyramid};
 use search::Task;
+use windlass_vp9::Samples;
+use windlass_vp9::simd::Isa;
 
 pub use pyramid::{LARGEST, SMALLEST};
 

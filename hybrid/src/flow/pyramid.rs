@@ -1,7 +1,8 @@
 //! A luma picture at halving sizes, with its edges repeated all around.
 
+use windlass_vp9::Samples;
+
 use super::FlowError;
-use crate::resample::Samples;
 
 /// Least side of a picture: two patches each way.
 pub const SMALLEST: usize = 16;
@@ -146,7 +147,7 @@ impl Pyramid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Plane;
+    use windlass_vp9::Plane;
 
     #[test]
     fn levels_halve_down_to_two_patches_and_repeat_their_edges() {

@@ -7,6 +7,10 @@
 
 #![allow(clippy::inline_always)] // so that code takes on the target features of its caller
 
+use windlass_vp9::by_isa;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::simd::vector::Vector;
+
 use super::FlowVector;
 use super::densify::weight;
 use super::grid::{Found, Grid};
@@ -14,8 +18,6 @@ use super::patch::{
     CELLS, Differences, Gradients, Patches, Place, SIDE, Scalar, Simd, Template, UNIT,
 };
 use super::pyramid::{Level, PAD};
-use crate::simd::vector::Vector;
-use crate::simd::{Isa, by_isa};
 
 /// How far a descent may lead, in samples: beyond a patch's side there is nothing of it to be seen.
 const REACH: i32 = SIDE as i32;

@@ -1,9 +1,9 @@
 //! The whole search: the same everywhere, right where the truth is known, and nothing on bad input.
 
 use proptest::prelude::*;
+use windlass_vp9::Plane;
 
 use super::*;
-use crate::picture::Plane;
 
 /// A texture with features of many sizes and without a period, moved by so many samples.
 fn texture(width: usize, height: usize, (dx, dy): (f64, f64)) -> Plane {

@@ -20,10 +20,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::detail::{Detail, ONE};
-use crate::picture::{Picture, Plane};
-use crate::resample::{self, Samples, bicubic, lanczos};
-use crate::simd::Isa;
-use crate::vp9::{FrameBuffer, Join, OneThread, PlaneBuffer};
+use crate::resample::{self, bicubic, lanczos};
+use crate::threads::{Join, OneThread};
 use carry::colour::Colour;
 use carry::plan::{Painted, Plan, QUARTER, SIDE, area};
 use carry::reference::{Reference, References};
@@ -31,6 +29,8 @@ use carry::searches::Searches;
 use carry::warp::{self, Shares, blend};
 use learned::Learned;
 use windlass_types::SCALES;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{FrameBuffer, Picture, Plane, PlaneBuffer, Samples};
 
 /// Side of a cell in low samples: what is left alone or made anew.
 pub(crate) const CELL: usize = learned::CELL;

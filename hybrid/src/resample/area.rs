@@ -4,8 +4,7 @@
 
 use std::ops::Range;
 
-use super::Samples;
-use crate::picture::Plane;
+use windlass_vp9::{Plane, Samples};
 
 /// A plane of `width` × `height` samples, each the mean of what it covers of `from`, which must not be empty.
 pub fn area(from: Samples<'_>, (width, height): (usize, usize)) -> Plane {

@@ -10,9 +10,9 @@
 //! Fixed point: a [`Detail`] sample and every HR intermediate is an `i16` in 1/16 grey level (`Q4`).
 //!
 //! ```
-//! use windlass_hybrid::Plane;
+//! use windlass_vp9::Plane;
 //! use windlass_hybrid::resample::{Scratch, lanczos, narrow};
-//! use windlass_hybrid::simd::Isa;
+//! use windlass_vp9::simd::Isa;
 //!
 //! let (isa, low) = (Isa::detect(), Plane::filled(40, 30, 77));
 //! let (mut scratch, mut strip) = (Scratch::default(), vec![0; 3 * 40 * 3 * 10]);
@@ -24,7 +24,6 @@
 
 mod area;
 mod kernel;
-mod samples;
 mod shrink;
 
 #[cfg(test)]
@@ -32,14 +31,14 @@ mod tests;
 
 use std::ops::Range;
 
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Picture, Plane, Samples};
+
 use crate::detail::Detail;
-use crate::picture::{Picture, Plane};
-use crate::simd::Isa;
 use kernel::{BICUBIC, LANCZOS3, Strip, upsample_q4, upsample_u8};
 
 pub use area::area;
 pub use kernel::{Scratch, narrow};
-pub use samples::Samples;
 pub(crate) use shrink::{Shrink, shrink_detail};
 
 /// Lanczos-3 of LR `rows` in 1/16 grey level, unclamped: `out` is their

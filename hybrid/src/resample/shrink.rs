@@ -3,9 +3,11 @@
 //! Means over areas, centre-aligned as everything in [`resample`](super) is. From 4 to 3, from 4 to 2 and from 3 to 2, each
 //! sample lies over two of the larger picture in each direction.
 
-use super::{Samples, Scratch, lanczos};
+use windlass_vp9::Samples;
+use windlass_vp9::simd::Isa;
+
+use super::{Scratch, lanczos};
 use crate::detail::Detail;
-use crate::simd::Isa;
 
 /// From one scale to a smaller one, at least half as large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +99,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::picture::Plane;
+    use windlass_vp9::Plane;
 
     const PAIRS: [(usize, usize); 3] = [(4, 3), (4, 2), (3, 2)];
 

@@ -1,14 +1,14 @@
 //! Pictures that a VP9 decoder made, at any size.
 //!
-//! Source: `hybrid/tests/fixtures/realtime.ivf`, a stream as a browser codes a call. Its pictures are small: beyond their
+//! Source: `hybrid/vp9/tests/fixtures/realtime.ivf`, a stream as a browser codes a call. Its pictures are small: beyond their
 //! edges they go on mirrored, so that larger ones have the same texture and artefacts instead of a smooth enlargement.
 
 use anyhow::{Context, Result, ensure};
-use windlass_hybrid::vp9::Decoder;
+use windlass_vp9::Decoder;
 
 use crate::args::Size;
 
-static STREAM: &[u8] = include_bytes!("../../../hybrid/tests/fixtures/realtime.ivf");
+static STREAM: &[u8] = include_bytes!("../../../hybrid/vp9/tests/fixtures/realtime.ivf");
 /// Lengths of an IVF file's and a frame's header.
 const FILE_HEADER: usize = 32;
 const FRAME_HEADER: usize = 12;

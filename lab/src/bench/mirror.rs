@@ -1,7 +1,7 @@
 //! Pictures larger than any clip: a clip's own, mirrored and repeated side by side, sharp as they are and without seams.
 
 use windlass_hybrid::detail::Detail;
-use windlass_hybrid::picture::{Picture, Plane};
+use windlass_vp9::{Picture, Plane};
 
 /// Place `i` of a row of `n` samples that is repeated, every other time mirrored.
 fn fold(i: usize, n: usize) -> usize {

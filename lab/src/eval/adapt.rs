@@ -14,8 +14,8 @@ use serde::Serialize;
 use windlass_enhancer::engine::{
     CpuEngine, Engine, Input, LastLayer, Learned, Luma, Model, Residual,
 };
-use windlass_hybrid::picture::Plane;
 use windlass_hybrid::resample::to_plane;
+use windlass_vp9::Plane;
 
 use super::args::EvalArgs;
 use super::captured::rates;

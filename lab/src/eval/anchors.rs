@@ -14,13 +14,13 @@ use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::{colour, payload};
 use windlass_hybrid::detail::Detail;
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9;
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor, Reassembler};
 use windlass_types::message::{MAX_CHUNK, encode_chunks};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::Decoder;
+use windlass_vp9::simd::Isa;
 
 use super::clip::Clip;
 use super::coding::{self, Target};
@@ -142,7 +142,7 @@ pub fn make_beside(
     let mut ledger = TileLedger::default();
     let mut known = captured.iter().peekable();
     let twin = Twin::new(scale.factor());
-    let mut decoder = vp9::Decoder::new();
+    let mut decoder = Decoder::new();
     let mut prior = Prior::new(Isa::detect(), scale.factor());
     upscaler.restart_clock();
     for (frame, (original, picture)) in

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::args::{Crop, Fps};
 use super::frames::{FrameStore, FrameWriter, Size};

@@ -5,7 +5,7 @@
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::clip::Clip;
 use super::frames::{FrameWriter, Size};

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use tempfile::NamedTempFile;
 
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 /// Width and height of a picture in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

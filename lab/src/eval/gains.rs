@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
 use windlass_hybrid::HybridConfig;
-use windlass_hybrid::picture::Plane;
+use windlass_vp9::Plane;
 
 use super::anchors::AnchorTrack;
 use super::clip::Clip;

@@ -3,8 +3,7 @@
 use anyhow::{Context, Result};
 use windlass_enhancer::pipeline::tier_of;
 use windlass_enhancer::schedule::{Tier, TileEnergy};
-use windlass_hybrid::picture::Picture;
-use windlass_hybrid::vp9::{self, Block, FrameInfo, MotionVector};
+use windlass_vp9::{Block, Decoder, FrameInfo, MotionVector, Picture};
 
 use super::clip::Clip;
 use super::cpu_clock::CpuClock;
@@ -53,7 +52,7 @@ pub fn encode(
     prepare: impl Fn(Picture) -> Picture,
 ) -> Result<Coded> {
     let mut encoder = None;
-    let mut decoder = vp9::Decoder::new();
+    let mut decoder = Decoder::new();
     let mut writer: Option<FrameWriter> = None;
     let mut energy = TileEnergy::default();
     let mut frames = Vec::with_capacity(clip.frames.len());

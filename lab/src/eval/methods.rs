@@ -1,7 +1,7 @@
 //! The methods that need no anchors: what each of them shows.
 
 use anyhow::Result;
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::cpu_clock::CpuClock;
 use super::low_layer::Coded;

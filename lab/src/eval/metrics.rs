@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result};
 use ssimulacra2::{ColorPrimaries, Rgb, TransferCharacteristic, compute_frame_ssimulacra2};
-use windlass_hybrid::picture::{self, Picture, Plane};
+use windlass_vp9::{Picture, Plane, psnr};
 
 use super::pictures;
 
@@ -15,7 +15,7 @@ pub const PSNR_CAP_DB: f64 = 100.0;
 /// Peak signal-to-noise ratio in dB, at most [`PSNR_CAP_DB`]. The planes must be of one size.
 pub fn psnr_db(a: &Plane, b: &Plane) -> f64 {
     assert_eq!(size(a), size(b), "pictures are compared at one size");
-    picture::psnr(a, b).min(PSNR_CAP_DB)
+    psnr(a, b).min(PSNR_CAP_DB)
 }
 
 fn size(plane: &Plane) -> (usize, usize) {

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::captured::CapturedSettings;
 use super::clip::Clip;

@@ -8,7 +8,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use windlass_hybrid::picture::{Picture, Plane};
+use windlass_vp9::{Picture, Plane};
 
 use super::frames::Size;
 

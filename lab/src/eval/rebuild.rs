@@ -1,8 +1,8 @@
 //! Playing a low layer and its anchors through the codec's own decoder.
 
 use anyhow::{Context, Result, ensure};
-use windlass_hybrid::picture::Picture;
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
+use windlass_vp9::Picture;
 
 use super::anchors::{TimedAnchor, rtp_timestamp, shown_at};
 use super::cpu_clock::CpuClock;

@@ -9,9 +9,9 @@ use std::str::FromStr;
 use anyhow::{Result, ensure};
 use windlass_enhancer::engine::Architecture;
 use windlass_hybrid::detail::Detail;
-use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::{Scratch, bicubic, box_down, lanczos, to_plane};
-use windlass_hybrid::simd::Isa;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Picture, Plane};
 
 use super::frames::Size;
 

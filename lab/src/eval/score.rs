@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::frames::{FrameStore, Size};
 use super::metrics;

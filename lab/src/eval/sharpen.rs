@@ -1,6 +1,6 @@
 //! Unsharp masking, as players and browsers sharpen.
 
-use windlass_hybrid::picture::Plane;
+use windlass_vp9::Plane;
 
 /// The blur of ffmpeg's `unsharp=5:5`.
 pub const BINOMIAL: [f32; 5] = [1.0 / 16.0, 4.0 / 16.0, 6.0 / 16.0, 4.0 / 16.0, 1.0 / 16.0];

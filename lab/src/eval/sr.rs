@@ -10,10 +10,10 @@ use windlass_enhancer::engine::{
 };
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::detail::Detail;
-use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::to_plane;
-use windlass_hybrid::simd::Isa;
 use windlass_types::tiles::TileMap;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Picture, Plane};
 
 use super::cpu_clock::CpuClock;
 use super::scale::Scale;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::anchors::{self, AnchorSettings, AnchorTrack};
 use super::captured::{CapturedSettings, Source, Way, rates, regions};

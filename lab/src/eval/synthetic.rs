@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::picture::Picture;
 use windlass_types::AnchorSource;
+use windlass_vp9::Picture;
 
 use super::anchors::{self, AnchorSettings, AnchorTrack};
 use super::captured::CapturedSettings;

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use tempfile::TempDir;
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::frames::{FrameStore, write_i420};
 

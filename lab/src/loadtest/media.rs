@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use windlass_hybrid::picture::Picture;
 use windlass_hybrid::resample::box_down;
 use windlass_types::Layer;
+use windlass_vp9::Picture;
 
 use super::args::LoadtestArgs;
 use super::recording::{Frame, Recording};

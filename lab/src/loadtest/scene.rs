@@ -1,6 +1,6 @@
 //! A moving scene for machines without clips: a textured wall that pans, and something like a head before it that sways.
 
-use windlass_hybrid::picture::{Picture, Plane};
+use windlass_vp9::{Picture, Plane};
 
 /// The scene at a time of its loop, 0 to 1, after which it begins anew without a jump.
 pub fn draw(width: usize, height: usize, at: f64) -> Picture {

@@ -37,7 +37,7 @@ async function same(file) {
 
 for (const stream of ["realtime", "altref"]) {
   test(`every picture of ${stream}, with anchors of every kind, is the native one`, { timeout: 180_000 }, async () => {
-    await same(path.join(import.meta.dirname, `../../../hybrid/tests/fixtures/${stream}.ivf`));
+    await same(path.join(import.meta.dirname, `../../../hybrid/vp9/tests/fixtures/${stream}.ivf`));
   });
 }
 

@@ -3,9 +3,11 @@
 //! Pictures are small, so that the whole default set takes less than a minute; the sizes, settings
 //! and their combinations are what matters. [`sizes_all`] is the full square for long runs.
 
+use windlass_vpx::{Control, Deadline};
+
 use super::noise::Noise;
 use super::splice;
-use super::{Action, Control, Deadline, Encoding, RateControl, Scene, Stream};
+use super::{Action, Encoding, RateControl, Scene, Stream};
 
 /// One stream to make.
 #[derive(Debug, Clone)]

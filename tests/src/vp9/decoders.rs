@@ -1,7 +1,5 @@
 //! Decoders besides libvpx behind [`FrameDecoder`], and the choice of the one under test.
 
-use windlass_hybrid::vp9;
-
 use super::{FrameDecoder, I420};
 
 /// The decoder whose conformance the tests are about.
@@ -11,7 +9,7 @@ pub fn under_test() -> Box<dyn FrameDecoder> {
 
 /// Windlass's own decoder.
 #[derive(Default)]
-pub struct Windlass(vp9::Decoder);
+pub struct Windlass(windlass_vp9::Decoder);
 
 impl FrameDecoder for Windlass {
     fn name(&self) -> &'static str {

@@ -2,16 +2,12 @@
 //!
 //! In: an [`Encoding`], which describes pictures, settings and what happens at which picture. Out: a
 //! [`Stream`] of chunks. Deterministic: one thread, seeded pictures.
-//!
-//! One of the two modules here with `unsafe`: the FFI to libvpx.
 
-use std::ffi::CStr;
-use std::mem::MaybeUninit;
-use std::os::raw::{c_int, c_long, c_ulong};
-use std::ptr;
+use std::os::raw::c_int;
 
 use vpx_sys as ffi;
 use vpx_sys::vp8e_enc_control_id as id;
+use windlass_vpx::{Codec, Control, Deadline, Image, VpxError, settings};
 
 use super::source::hash;
 use super::{I420, Scene, Source};
@@ -25,17 +21,6 @@ pub struct Stream {
     pub chunks: Vec<Vec<u8>>,
 }
 
-/// How much time the encoder may take, and so which of its code makes the decisions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deadline {
-    /// `VPX_DL_REALTIME`.
-    Realtime,
-    /// `VPX_DL_GOOD_QUALITY`.
-    Good,
-    /// `VPX_DL_BEST_QUALITY`.
-    Best,
-}
-
 /// What the rate control aims at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateControl {
@@ -45,77 +30,6 @@ pub enum RateControl {
     Vbr(u32),
     /// Constant quality 0 to 63.
     Quality(u32),
-}
-
-/// Controls of `vp8cx.h` that take one integer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // each is the control of that name in vp8cx.h
-pub enum Control {
-    CpuUsed,
-    AutoAltRef,
-    NoiseSensitivity,
-    Sharpness,
-    StaticThreshold,
-    ArnrMaxFrames,
-    ArnrStrength,
-    TuneSsim,
-    MaxIntraPercent,
-    GoldenBoostPercent,
-    Lossless,
-    TileColumns,
-    TileRows,
-    FrameParallel,
-    AqMode,
-    PeriodicBoost,
-    TuneContent,
-    ColourSpace,
-    ColourRange,
-    MinGoldenInterval,
-    MaxGoldenInterval,
-    RowThreads,
-    AltRefAq,
-    ExtremeVectors,
-    TemporalModel,
-    ChromaDeltaQ,
-    DisableLoopFilter,
-    InterLayerPrediction,
-    TargetLevel,
-}
-
-impl Control {
-    fn id(self) -> id {
-        match self {
-            Control::CpuUsed => id::VP8E_SET_CPUUSED,
-            Control::AutoAltRef => id::VP8E_SET_ENABLEAUTOALTREF,
-            Control::NoiseSensitivity => id::VP9E_SET_NOISE_SENSITIVITY,
-            Control::Sharpness => id::VP8E_SET_SHARPNESS,
-            Control::StaticThreshold => id::VP8E_SET_STATIC_THRESHOLD,
-            Control::ArnrMaxFrames => id::VP8E_SET_ARNR_MAXFRAMES,
-            Control::ArnrStrength => id::VP8E_SET_ARNR_STRENGTH,
-            Control::TuneSsim => id::VP8E_SET_TUNING,
-            Control::MaxIntraPercent => id::VP8E_SET_MAX_INTRA_BITRATE_PCT,
-            Control::GoldenBoostPercent => id::VP9E_SET_GF_CBR_BOOST_PCT,
-            Control::Lossless => id::VP9E_SET_LOSSLESS,
-            Control::TileColumns => id::VP9E_SET_TILE_COLUMNS,
-            Control::TileRows => id::VP9E_SET_TILE_ROWS,
-            Control::FrameParallel => id::VP9E_SET_FRAME_PARALLEL_DECODING,
-            Control::AqMode => id::VP9E_SET_AQ_MODE,
-            Control::PeriodicBoost => id::VP9E_SET_FRAME_PERIODIC_BOOST,
-            Control::TuneContent => id::VP9E_SET_TUNE_CONTENT,
-            Control::ColourSpace => id::VP9E_SET_COLOR_SPACE,
-            Control::ColourRange => id::VP9E_SET_COLOR_RANGE,
-            Control::MinGoldenInterval => id::VP9E_SET_MIN_GF_INTERVAL,
-            Control::MaxGoldenInterval => id::VP9E_SET_MAX_GF_INTERVAL,
-            Control::RowThreads => id::VP9E_SET_ROW_MT,
-            Control::AltRefAq => id::VP9E_SET_ALT_REF_AQ,
-            Control::ExtremeVectors => id::VP9E_ENABLE_MOTION_VECTOR_UNIT_TEST,
-            Control::TemporalModel => id::VP9E_SET_TPL,
-            Control::ChromaDeltaQ => id::VP9E_SET_DELTA_Q_UV,
-            Control::DisableLoopFilter => id::VP9E_SET_DISABLE_LOOPFILTER,
-            Control::InterLayerPrediction => id::VP9E_SET_SVC_INTER_LAYER_PRED,
-            Control::TargetLevel => id::VP9E_SET_TARGET_LEVEL,
-        }
-    }
 }
 
 /// Something that happens just before a picture is encoded.
@@ -299,23 +213,22 @@ impl Encoding {
 
     /// Encodes. The error says what libvpx refused.
     pub fn encode(&self, name: impl Into<String>) -> Result<Stream, String> {
-        let mut stats = Vec::new();
-        if self.two_pass {
-            let pass = ffi::vpx_enc_pass::VPX_RC_FIRST_PASS;
-            stats = self.run(pass, &mut [])?.concat();
-        }
-        let pass = if self.two_pass {
-            ffi::vpx_enc_pass::VPX_RC_LAST_PASS
+        let chunks = if self.two_pass {
+            self.run(ffi::vpx_enc_pass::VPX_RC_FIRST_PASS, Vec::new())
+                .and_then(|stats| self.run(ffi::vpx_enc_pass::VPX_RC_LAST_PASS, stats.concat()))
         } else {
-            ffi::vpx_enc_pass::VPX_RC_ONE_PASS
+            self.run(ffi::vpx_enc_pass::VPX_RC_ONE_PASS, Vec::new())
         };
-        Ok(Stream { name: name.into(), chunks: self.run(pass, &mut stats)? })
+        Ok(Stream { name: name.into(), chunks: chunks.map_err(|e| e.to_string())? })
     }
 
-    fn run(&self, pass: ffi::vpx_enc_pass, stats: &mut [u8]) -> Result<Vec<Vec<u8>>, String> {
-        let mut open = Open::new(self, Box::new(self.settings(pass, stats)?))?;
+    fn run(&self, pass: ffi::vpx_enc_pass, stats: Vec<u8>) -> Result<Vec<Vec<u8>>, VpxError> {
+        let mut open = Open(Codec::open(self.settings(pass)?, stats)?);
+        if let RateControl::Quality(level) = self.rate {
+            open.0.set(Control::CqLevel, level as c_int)?;
+        }
         for &(control, value) in &self.controls {
-            open.control(control, value)?;
+            open.0.set(control, value)?;
         }
         if let Some(layers) = self.layers {
             open.enable_layers(layers)?;
@@ -340,38 +253,23 @@ impl Encoding {
                 open.choose_layer(n, layers)?;
             }
             let picture = source.picture(n, width, height);
-            open.encode(Some(&picture), n as i64, flags, &mut packets)?;
+            packets.extend(open.encode(Some(&picture), n, flags, self.deadline)?);
         }
         loop {
-            let before = packets.len();
-            open.encode(None, self.frames as i64, 0, &mut packets)?;
-            if packets.len() == before {
+            let last = open.encode(None, self.frames, 0, self.deadline)?;
+            if last.is_empty() {
                 return Ok(packets);
             }
+            packets.extend(last);
         }
     }
 
-    fn settings(
-        &self,
-        pass: ffi::vpx_enc_pass,
-        stats: &mut [u8],
-    ) -> Result<ffi::vpx_codec_enc_cfg_t, String> {
-        let mut defaults = MaybeUninit::<ffi::vpx_codec_enc_cfg_t>::zeroed();
-        // SAFETY: the pointer is valid for writes, and the interface pointer is libvpx's own static.
-        check(unsafe {
-            ffi::vpx_codec_enc_config_default(ffi::vpx_codec_vp9_cx(), defaults.as_mut_ptr(), 0)
-        })?;
-        // SAFETY: libvpx reported that it has filled in the whole struct.
-        let mut s = unsafe { defaults.assume_init() };
-        s.g_w = self.width as u32;
-        s.g_h = self.height as u32;
+    fn settings(&self, pass: ffi::vpx_enc_pass) -> Result<Box<ffi::vpx_codec_enc_cfg_t>, VpxError> {
+        let mut s = settings(self.width, self.height)?;
         s.g_timebase = ffi::vpx_rational { num: 1, den: 30 };
-        s.g_threads = 1;
         s.g_lag_in_frames = self.lag;
         s.g_error_resilient = u32::from(self.error_resilient);
         s.g_pass = pass;
-        s.rc_twopass_stats_in =
-            ffi::vpx_fixed_buf_t { buf: stats.as_mut_ptr().cast(), sz: stats.len() as _ };
         let (mode, kbps) = match self.rate {
             RateControl::Cbr(kbps) => (ffi::vpx_rc_mode::VPX_CBR, kbps),
             RateControl::Vbr(kbps) => (ffi::vpx_rc_mode::VPX_VBR, kbps),
@@ -414,70 +312,26 @@ impl Encoding {
 }
 
 /// An open libvpx encoder.
-struct Open {
-    // Boxed: libvpx keeps pointers to the context and to the configuration.
-    context: Box<ffi::vpx_codec_ctx_t>,
-    settings: Box<ffi::vpx_codec_enc_cfg_t>,
-    deadline: c_ulong,
-}
+struct Open(Codec);
 
 impl Open {
-    fn new(encoding: &Encoding, settings: Box<ffi::vpx_codec_enc_cfg_t>) -> Result<Open, String> {
-        let mut context: Box<ffi::vpx_codec_ctx_t> =
-            // SAFETY: plain old data (integers, nullable pointers, an error code whose 0 is "ok");
-            // all-zero is libvpx's own initial state for it.
-            Box::new(unsafe { MaybeUninit::zeroed().assume_init() });
-        // SAFETY: both pointers are valid for the call and stay so as long as the context; the ABI
-        // version is the one of the bindings, and libvpx refuses another.
-        check(unsafe {
-            ffi::vpx_codec_enc_init_ver(
-                &raw mut *context,
-                ffi::vpx_codec_vp9_cx(),
-                &raw const *settings,
-                0,
-                ffi::VPX_ENCODER_ABI_VERSION as c_int,
-            )
-        })?;
-        let deadline = c_ulong::from(match encoding.deadline {
-            Deadline::Realtime => ffi::VPX_DL_REALTIME,
-            Deadline::Good => ffi::VPX_DL_GOOD_QUALITY,
-            Deadline::Best => ffi::VPX_DL_BEST_QUALITY,
-        });
-        let mut open = Open { context, settings, deadline };
-        if let RateControl::Quality(level) = encoding.rate {
-            open.set_int(id::VP8E_SET_CQ_LEVEL, level as c_int)?;
-        }
-        Ok(open)
-    }
-
-    fn control(&mut self, control: Control, value: i32) -> Result<(), String> {
-        self.set_int(control.id(), value).map_err(|e| format!("{control:?} = {value}: {e}"))
-    }
-
-    fn set_int(&mut self, control: id, value: c_int) -> Result<(), String> {
-        // SAFETY: the context is open, and every control that gets here takes one int by value.
-        check(unsafe { ffi::vpx_codec_control_(&raw mut *self.context, control as c_int, value) })
-    }
-
     /// For controls that take a pointer to a struct, which libvpx reads during the call only.
-    fn set_struct<T>(&mut self, control: id, value: &mut T) -> Result<(), String> {
-        // SAFETY: the context is open; the callers below pair each control with the struct that
-        // vp8cx.h names for it, and its pointers outlive the call.
-        check(unsafe {
-            ffi::vpx_codec_control_(&raw mut *self.context, control as c_int, &raw mut *value)
-        })
-        .map_err(|e| format!("{control:?}: {e}"))
+    fn set_struct<T>(&mut self, control: id, value: &mut T) -> Result<(), VpxError> {
+        // SAFETY: the callers below pair each control with the struct that vp8cx.h names for it, and its pointers
+        // outlive the call.
+        unsafe { self.0.set_struct(control, value) }
     }
 
-    fn enable_layers(&mut self, layers: Layers) -> Result<(), String> {
-        self.set_int(id::VP9E_SET_SVC, 1)?;
+    fn enable_layers(&mut self, layers: Layers) -> Result<(), VpxError> {
+        self.0.set(Control::Svc, 1)?;
+        let settings = self.0.settings();
         let mut parameters = ffi::vpx_svc_parameters {
-            max_quantizers: [self.settings.rc_max_quantizer as c_int; 12],
-            min_quantizers: [self.settings.rc_min_quantizer as c_int; 12],
+            max_quantizers: [settings.rc_max_quantizer as c_int; 12],
+            min_quantizers: [settings.rc_min_quantizer as c_int; 12],
             scaling_factor_num: [1; 12],
             scaling_factor_den: [1; 12],
             speed_per_layer: [7; 12],
-            temporal_layering_mode: self.settings.temporal_layering_mode,
+            temporal_layering_mode: settings.temporal_layering_mode,
             loopfilter_ctrl: [0; 12],
         };
         for (layer, &(num, den)) in layers.spatial.iter().enumerate() {
@@ -487,7 +341,7 @@ impl Open {
         self.set_struct(id::VP9E_SET_SVC_PARAMETERS, &mut parameters)
     }
 
-    fn choose_layer(&mut self, n: usize, layers: Layers) -> Result<(), String> {
+    fn choose_layer(&mut self, n: usize, layers: Layers) -> Result<(), VpxError> {
         let temporal = match layers.temporal {
             1 => 0,
             2 => n % 2,
@@ -501,25 +355,15 @@ impl Open {
         self.set_struct(id::VP9E_SET_SVC_LAYER_ID, &mut layer)
     }
 
-    fn reconfigure(&mut self) -> Result<(), String> {
-        // SAFETY: context and settings are valid and stay where they are.
-        check(unsafe {
-            ffi::vpx_codec_enc_config_set(&raw mut *self.context, &raw const *self.settings)
-        })
+    fn resize(&mut self, width: usize, height: usize) -> Result<(), VpxError> {
+        self.0.configure("resize", |s| (s.g_w, s.g_h) = (width as u32, height as u32))
     }
 
-    fn resize(&mut self, width: usize, height: usize) -> Result<(), String> {
-        self.settings.g_w = width as u32;
-        self.settings.g_h = height as u32;
-        self.reconfigure().map_err(|e| format!("resize to {width}x{height}: {e}"))
-    }
-
-    fn act(&mut self, action: Action) -> Result<(), String> {
+    fn act(&mut self, action: Action) -> Result<(), VpxError> {
         match action {
-            Action::Set(control, value) => self.control(control, value),
+            Action::Set(control, value) => self.0.set(control, value),
             Action::Rate(kbps) => {
-                self.settings.rc_target_bitrate = kbps;
-                self.reconfigure()
+                self.0.configure("change the rate", |s| s.rc_target_bitrate = kbps)
             }
             Action::Scale(h, v) => {
                 let mode = |n| match n {
@@ -553,7 +397,7 @@ impl Open {
         }
     }
 
-    fn layer_sync(&mut self, layer_1: c_int, intra_only: c_int) -> Result<(), String> {
+    fn layer_sync(&mut self, layer_1: c_int, intra_only: c_int) -> Result<(), VpxError> {
         let mut sync = ffi::vpx_svc_spatial_layer_sync {
             spatial_layer_sync: [0, layer_1, 0, 0, 0],
             base_layer_intra_only: intra_only,
@@ -567,8 +411,9 @@ impl Open {
         delta_lf: [c_int; 8],
         skip: [c_int; 8],
         ref_frame: [c_int; 8],
-    ) -> Result<(), String> {
-        let (cols, rows) = (self.settings.g_w.div_ceil(8), self.settings.g_h.div_ceil(8));
+    ) -> Result<(), VpxError> {
+        let settings = self.0.settings();
+        let (cols, rows) = (settings.g_w.div_ceil(8), settings.g_h.div_ceil(8));
         // Regions of 16x16 to 32x32 with ragged edges.
         let mut map: Vec<u8> = (0..rows * cols)
             .map(|i| (hash((i % cols / 3) ^ (i / cols / 2) << 12) % 8) as u8)
@@ -587,8 +432,9 @@ impl Open {
         self.set_struct(id::VP9E_SET_ROI_MAP, &mut roi)
     }
 
-    fn active(&mut self, shift: Option<u32>) -> Result<(), String> {
-        let (cols, rows) = (self.settings.g_w.div_ceil(16), self.settings.g_h.div_ceil(16));
+    fn active(&mut self, shift: Option<u32>) -> Result<(), VpxError> {
+        let settings = self.0.settings();
+        let (cols, rows) = (settings.g_w.div_ceil(16), settings.g_h.div_ceil(16));
         let mut map: Vec<u8> = (0..rows * cols)
             .map(|i| shift.is_none_or(|s| (((i % cols + s) >> 1) ^ (i / cols)) & 1 == 0))
             .map(u8::from)
@@ -597,106 +443,19 @@ impl Open {
         self.set_struct(id::VP8E_SET_ACTIVEMAP, &mut active)
     }
 
-    /// Encodes a picture, or flushes; adds what comes out to `packets`.
+    /// Encodes picture `n`, or flushes; what comes out.
     fn encode(
         &mut self,
         picture: Option<&I420>,
-        time: i64,
+        n: usize,
         flags: u32,
-        packets: &mut Vec<Vec<u8>>,
-    ) -> Result<(), String> {
-        let mut image = picture.map(wrap).transpose()?;
-        let pointer = image.as_mut().map_or(ptr::null_mut(), |i| &raw mut *i);
-        // SAFETY: the context is open; the image is null (flush) or points at planes that `wrap`
-        // took from a picture that outlives the call.
-        check(unsafe {
-            ffi::vpx_codec_encode(
-                &raw mut *self.context,
-                pointer,
-                time,
-                1,
-                c_long::from(flags),
-                self.deadline,
-            )
-        })
-        .map_err(|e| format!("picture {time}: {e} ({})", detail(&mut self.context)))?;
-        let mut position: ffi::vpx_codec_iter_t = ptr::null();
-        loop {
-            // SAFETY: the context is open and `position` is the iterator state libvpx asks for.
-            let packet =
-                unsafe { ffi::vpx_codec_get_cx_data(&raw mut *self.context, &raw mut position) };
-            if packet.is_null() {
-                return Ok(());
-            }
-            // SAFETY: a non-null packet is valid until the next call into the encoder; each union
-            // field is read for the packet kind that names it, and its buffer holds `sz` bytes.
-            unsafe {
-                let (start, size) = match (*packet).kind {
-                    ffi::vpx_codec_cx_pkt_kind::VPX_CODEC_CX_FRAME_PKT => {
-                        ((*packet).data.frame.buf, (*packet).data.frame.sz)
-                    }
-                    ffi::vpx_codec_cx_pkt_kind::VPX_CODEC_STATS_PKT => {
-                        ((*packet).data.twopass_stats.buf, (*packet).data.twopass_stats.sz)
-                    }
-                    _ => continue,
-                };
-                packets.push(std::slice::from_raw_parts(start.cast(), size as usize).to_vec());
-            }
-        }
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        // SAFETY: the context was opened by `new` and is not used again.
-        unsafe { ffi::vpx_codec_destroy(&raw mut *self.context) };
-    }
-}
-
-/// A libvpx image over the borrowed planes of a picture. libvpx only reads them.
-fn wrap(picture: &I420) -> Result<ffi::vpx_image_t, String> {
-    // SAFETY: plain old data (integers, nullable pointers, enums that have a 0), filled in below.
-    let mut image: ffi::vpx_image_t = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: `image` is valid; the data pointer is replaced before any use, and only has to be
-    // non-null for libvpx not to allocate.
-    let wrapped = unsafe {
-        ffi::vpx_img_wrap(
-            &raw mut image,
-            ffi::vpx_img_fmt::VPX_IMG_FMT_I420,
-            picture.width() as u32,
-            picture.height() as u32,
-            1,
-            picture.samples().as_ptr().cast_mut(),
-        )
-    };
-    if wrapped.is_null() {
-        return Err(format!("libvpx does not take {}x{}", picture.width(), picture.height()));
-    }
-    for plane in 0..3 {
-        image.planes[plane] = picture.plane(plane).as_ptr().cast_mut();
-        image.stride[plane] = picture.plane_size(plane).0 as c_int;
-    }
-    Ok(image)
-}
-
-/// libvpx's result as one of Rust.
-pub(super) fn check(code: ffi::vpx_codec_err_t) -> Result<(), String> {
-    if code == ffi::VPX_CODEC_OK {
-        return Ok(());
-    }
-    // SAFETY: libvpx returns a static, NUL-terminated string for every code.
-    let text = unsafe { CStr::from_ptr(ffi::vpx_codec_err_to_string(code)) };
-    Err(text.to_string_lossy().into_owned())
-}
-
-/// What libvpx adds to its last error.
-pub(super) fn detail(context: &mut ffi::vpx_codec_ctx_t) -> String {
-    // SAFETY: the context is open; the string, if any, is NUL-terminated and copied at once.
-    unsafe {
-        let text = ffi::vpx_codec_error_detail(&raw mut *context);
-        if text.is_null() {
-            return "no details".into();
-        }
-        CStr::from_ptr(text).to_string_lossy().into_owned()
+        deadline: Deadline,
+    ) -> Result<Vec<Vec<u8>>, VpxError> {
+        let image = picture.map(|picture| {
+            let planes = [0, 1, 2].map(|i| (picture.plane(i), picture.plane_size(i).0));
+            Image::new(picture.width(), picture.height(), planes)
+        });
+        let time = n as i64;
+        self.0.encode(image.transpose()?.as_ref(), time..time + 1, flags, deadline)
     }
 }

@@ -198,7 +198,9 @@ fn segmentation(b: &mut Bits, h: &NewFrameHeader) {
 mod tests {
     use vp9dec::header::{FrameHeader, PersistentState, parse_uncompressed_header};
 
-    use super::super::{Control, Encoding};
+    use windlass_vpx::Control;
+
+    use super::super::Encoding;
     use super::*;
 
     #[test]

@@ -27,7 +27,7 @@ mod source;
 pub mod splice;
 
 pub use coverage::Coverage;
-pub use encoder::{Action, Control, Deadline, Encoding, Layers, RateControl, Stream};
+pub use encoder::{Action, Encoding, Layers, RateControl, Stream};
 pub use libvpx::Libvpx;
 pub use picture::{Difference, I420};
 pub use source::{Scene, Source};

@@ -15,15 +15,16 @@ pub use htj2k::Htj2k;
 pub use rate::Strength;
 
 use windlass_types::message::HTJ2K;
+use windlass_vp9::Samples;
+use windlass_vp9::simd::Isa;
 
 use crate::detail::{Detail, ONE};
-use crate::resample::{Samples, Scratch, lanczos};
-use crate::simd::Isa;
+use crate::resample::{Scratch, lanczos};
 
 /// Largest HR side that is decoded.
 pub const MAX_SIDE: u16 = 8192;
 /// Largest HR area that is decoded: four times the largest low picture.
-pub const MAX_AREA: u32 = 4 * crate::vp9::MAX_WIDTH * crate::vp9::MAX_HEIGHT;
+pub const MAX_AREA: u32 = 4 * windlass_vp9::MAX_WIDTH * windlass_vp9::MAX_HEIGHT;
 
 /// Why an anchor's payload could not be coded or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -120,8 +121,8 @@ pub fn step_of(quality: u8) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Plane;
     use proptest::prelude::*;
+    use windlass_vp9::Plane;
 
     fn textured(width: usize, height: usize) -> Detail {
         let samples = (0..width * height)

@@ -4,7 +4,7 @@
 //! Fixed point: samples between samples are in 1/64 grey level, differences of pictures in 1/16, gradients
 //! are differences over two samples; places are in 1/[`UNIT`] sample.
 //!
-//! `unsafe` here follows the invariants of [`crate::simd`]: each method of [`Patches`] checks the slice that
+//! `unsafe` here follows the invariants of [`windlass_vp9::simd`]: each method of [`Patches`] checks the slice that
 //! it is given, and the machine has the instructions of the type that it is called on.
 
 #![allow(clippy::inline_always)] // so that code takes on the target features of its caller
@@ -111,7 +111,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::simd::{Isa, by_isa};
+    use windlass_vp9::by_isa;
+    use windlass_vp9::simd::Isa;
+    use windlass_vp9::simd::vector::Vector;
 
     /// All that the kernels say of a patch and a place.
     type All = (Template, Gradients, Differences, [i32; CELLS * CELLS]);
@@ -126,11 +128,7 @@ mod tests {
     }
 
     #[inline(always)]
-    unsafe fn all_simd<W: crate::simd::vector::Vector, N: crate::simd::vector::Vector>(
-        now: (&[u8], usize),
-        place: Place<'_>,
-        out: &mut All,
-    ) {
+    unsafe fn all_simd<W: Vector, N: Vector>(now: (&[u8], usize), place: Place<'_>, out: &mut All) {
         unsafe { all::<Simd<W>>(now, place, out) }
     }
 

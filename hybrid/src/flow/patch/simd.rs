@@ -3,8 +3,9 @@
 
 use std::marker::PhantomData;
 
+use windlass_vp9::simd::vector::Vector;
+
 use super::{CELLS, Differences, Gradients, Patches, Place, SIDE, Template};
-use crate::simd::vector::Vector;
 
 /// The kernels over vectors of a type.
 pub(in super::super) struct Simd<W>(PhantomData<W>);

@@ -1,8 +1,9 @@
 //! The colour of anchored frames: only pictures of the publisher's own have any.
 
+use windlass_vp9::Plane;
+
 use super::plan::{SIDE, area};
 use crate::anchor::colour::Decoded;
-use crate::picture::Plane;
 use crate::resample;
 
 /// HR chroma of some cells.

@@ -10,11 +10,9 @@ use super::reference::{Reference, References};
 use super::searches::Searches;
 use super::warp::{self, Area, Shares, Step, WHOLE, misfit};
 use crate::flow::{self, FlowVector};
-use crate::picture::Plane;
-use crate::resample::Samples;
-use crate::simd::Isa;
-use crate::vp9::FrameBuffer;
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 /// Side of a cell in low samples: it has one share.
 pub(crate) const SIDE: usize = 4;

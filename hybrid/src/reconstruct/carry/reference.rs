@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::colour::Colour;
 use super::plan::{Painted, SIDE};
-use crate::picture::Plane;
-use crate::vp9::FrameBuffer;
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::{FrameBuffer, Plane};
 
 /// References that are kept. The publisher's own picture may come a second late, and then has its place among those
 /// that were made of the low picture in the meantime.

@@ -1,11 +1,12 @@
 //! The searches for flow in the references that pictures are made from at present.
 
+use windlass_vp9::Samples;
+use windlass_vp9::simd::Isa;
+
 use super::effort::Effort;
 use super::plan::LAYERS;
 use super::reference::Reference;
 use crate::flow::{Flow, FlowSearch};
-use crate::resample::Samples;
-use crate::simd::Isa;
 
 /// As many as a picture needs; each remembers its last picture, which saves time.
 #[derive(Debug, Default)]

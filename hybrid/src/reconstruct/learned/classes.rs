@@ -6,8 +6,10 @@
 
 use std::ops::Range;
 
-use super::{CELL, Samples, TAPS};
-use crate::simd::{Isa, by_isa};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Samples, by_isa};
+
+use super::{CELL, TAPS};
 
 /// Reach of a window.
 pub(super) const REACH: usize = 2;

@@ -4,9 +4,11 @@
 //! ±64 grey levels. The sum of a filter's weights fits in 16 bits, so that SIMD forms can weigh the
 //! centre by what is left to zero.
 
+use windlass_vp9::by_isa;
+use windlass_vp9::simd::Isa;
+
 use super::classes::{Band, REACH};
 use super::{CLASSES, FLAT, TAPS, Window};
-use crate::simd::{Isa, by_isa};
 
 /// A weight of one: 10 bits for the taps' weights, detail being in 1/16 grey level.
 pub(super) const WEIGHT_BITS: u32 = 10;

@@ -4,10 +4,12 @@
 //! summed over an anchor's examples, in integers; older anchors fade. Then `(A + λI) w = b + λ·w₀` is
 //! solved for each class and high sample, `w₀` being the prior, or zero.
 
+use windlass_vp9::by_isa;
+use windlass_vp9::simd::Isa;
+
 use super::filters::{Filters, WEIGHT_BITS};
 use super::{CLASSES, MOST_PHASES, Record, TAPS};
 use crate::detail::Detail;
-use crate::simd::{Isa, by_isa};
 
 /// Most examples of a class that one anchor gives: bounds the sums to 31 bits.
 const MOST_EXAMPLES: u32 = 4000;

@@ -12,7 +12,7 @@
 //! Bit for bit the same everywhere: sums are integers, and the solver uses only `+ − × ÷` on `f64`
 //! in a fixed order.
 //!
-//! `unsafe` lives in `simd` and where it is called, by the invariants of [`crate::simd`]: strips,
+//! `unsafe` lives in `simd` and where it is called, by the invariants of [`windlass_vp9::simd`]: strips,
 //! bands and tables are checked or made with the sizes that `simd` names.
 
 mod classes;
@@ -25,10 +25,10 @@ mod tests;
 
 use std::ops::Range;
 
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Plane, Samples};
+
 use crate::detail::Detail;
-use crate::picture::Plane;
-use crate::resample::Samples;
-use crate::simd::Isa;
 use classes::{Band, CLASSES, FLAT, Record};
 use filters::Filters;
 use fit::Fit;

@@ -8,12 +8,13 @@
 
 use std::ops::Range;
 
+use windlass_vp9::simd::vector::Vector;
+
 use super::classes::{Band, DIRECTIONS, REACH, SLACK, STRENGTHS, grow};
 use super::filters::{Filters, MOST, SIDE, WEIGHT_BITS};
 use super::fit::{BATCH, Batch, Products};
 use super::{FLAT, TAPS};
 use crate::resample::add_saturating;
-use crate::simd::vector::Vector;
 
 /// The greatest energy of samples that are flat in any direction: with the length of the tensor,
 /// which the estimate puts at 1.07 times the energy at most, it stays below the first strength.

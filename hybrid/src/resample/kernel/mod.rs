@@ -1,7 +1,7 @@
 //! The inner loops of upsampling by 2, 3 or 4: a row pass, whose last rows are kept in a ring, and
 //! a column pass over that ring.
 //!
-//! `unsafe` here follows the invariants of [`crate::simd`]: the heads of [`upsample_q4`] and
+//! `unsafe` here follows the invariants of [`windlass_vp9::simd`]: the heads of [`upsample_q4`] and
 //! [`upsample_u8`] check all slices.
 
 #![allow(clippy::inline_always)] // so that code takes on the target features of its caller
@@ -11,8 +11,8 @@ mod simd;
 
 use std::ops::Range;
 
-use super::samples::Samples;
-use crate::simd::{Isa, by_isa};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Samples, by_isa};
 
 /// Rows of the ring: more than a window has, and a power of two.
 const RING: usize = 8;

@@ -7,8 +7,9 @@
 
 use std::marker::PhantomData;
 
+use windlass_vp9::simd::vector::Vector;
+
 use super::{Bank, Level, Passes, Scratch, Strip, WINDOW, by_scale};
-use crate::simd::vector::Vector;
 
 /// The shortest line that vectors are used for.
 pub(super) const SHORTEST: usize = 32;

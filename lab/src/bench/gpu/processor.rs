@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use windlass_enhancer::twin::Twin;
-use windlass_hybrid::picture::Picture;
-use windlass_hybrid::vp9::Decoder;
+use windlass_vp9::{Decoder, Picture};
 use windlass_vpx::ReencodeConfig;
 
 use super::args::Stream;

@@ -8,14 +8,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::payload;
-use windlass_hybrid::vp9::{Decoder, FrameBuffer, Join};
-use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
+use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Join};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_vp9::{Decoder, FrameBuffer};
 
 use crate::bench::vp9::best::Best;
-use crate::bench::vp9::libvpx;
 use crate::bench::vp9::native::now_ms;
 use crate::bench::vp9::streams::Stream;
 use crate::eval::scale::Scale;
@@ -103,7 +102,7 @@ impl Bench<'_> {
                         }
                     }
                     _ => {
-                        let mut decoder = libvpx::Decoder::new()?;
+                        let mut decoder = windlass_vpx::Decoder::new()?;
                         for (n, chunk) in self.high.chunks.iter().enumerate() {
                             let start = now_ms();
                             decoder.decode(chunk, |_| ())?;

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use rustix::time::{ClockId, clock_gettime};
 use windlass_enhancer::SlotStats;
 use windlass_enhancer::pipeline::{Slots, Stage};
-use windlass_hybrid::vp9::Decoder;
+use windlass_vp9::Decoder;
 
 use super::work::{Coder, Work};
 

@@ -6,10 +6,8 @@ use anyhow::{Context, Result, ensure};
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::picture::{Picture, Plane};
-use windlass_hybrid::resample::Samples;
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9::Decoder;
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Decoder, Picture, Plane, Samples};
 
 use crate::bench::vp9::streams::Stream;
 use crate::eval::cpu_clock::CpuClock;

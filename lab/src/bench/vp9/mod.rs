@@ -10,7 +10,6 @@
 
 pub mod args;
 pub mod best;
-pub mod libvpx;
 pub mod native;
 mod report;
 pub mod streams;
@@ -56,7 +55,7 @@ fn measure(
     eprintln!("{}: {} passes", stream.name, args.passes);
     let times = native::measure(stream, args.passes)?;
     let row = |target, variant: Variant| Row::new(target, stream, &facts, variant.name());
-    for variant in [Variant::Decode, Variant::DecodeInfo, Variant::Parse] {
+    for variant in [Variant::Decode, Variant::DecodeInfo] {
         let mut row = row("native", variant);
         row.time(times.of(variant), times.of(Variant::Libvpx), &facts.keys);
         if variant != Variant::Decode {

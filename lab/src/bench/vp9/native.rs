@@ -8,10 +8,9 @@ use std::num::NonZeroU32;
 
 use anyhow::{Context, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
-use windlass_hybrid::vp9::{Block, Decoder, FrameBuffer, FrameKind, Parser, PictureRows, Visitor};
+use windlass_vp9::{Block, Decoder, FrameBuffer, FrameKind, PictureRows, Visitor};
 
 use super::best::Best;
-use super::libvpx::{self, Shown};
 use super::streams::Stream;
 
 /// What is timed.
@@ -23,16 +22,13 @@ pub enum Variant {
     Decode,
     /// Our decoder with a visitor that is shown every block and every residual.
     DecodeInfo,
-    /// Our parser: block info without pictures.
-    Parse,
 }
 
 /// Decodes one chunk.
 type Decode = Box<dyn FnMut(&[u8]) -> Result<()>>;
 
 impl Variant {
-    const ALL: [Variant; 4] =
-        [Variant::Libvpx, Variant::Decode, Variant::DecodeInfo, Variant::Parse];
+    const ALL: [Variant; 3] = [Variant::Libvpx, Variant::Decode, Variant::DecodeInfo];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
@@ -40,7 +36,6 @@ impl Variant {
             Variant::Libvpx => "libvpx",
             Variant::Decode => "decode",
             Variant::DecodeInfo => "decode+info",
-            Variant::Parse => "parse",
         }
     }
 
@@ -48,8 +43,11 @@ impl Variant {
     fn open(self) -> Result<Decode> {
         Ok(match self {
             Variant::Libvpx => {
-                let mut decoder = libvpx::Decoder::new()?;
-                Box::new(move |chunk| decoder.decode(chunk, |_| ()).map(drop))
+                let mut decoder = windlass_vpx::Decoder::new()?;
+                Box::new(move |chunk| {
+                    decoder.decode(chunk, |_| ())?;
+                    Ok(())
+                })
             }
             Variant::Decode => {
                 let mut decoder = Decoder::new();
@@ -62,13 +60,6 @@ impl Variant {
                 let mut decoder = Decoder::new();
                 Box::new(move |chunk| {
                     black_box(decoder.decode_with(chunk, None, &mut Onlooker)?);
-                    Ok(())
-                })
-            }
-            Variant::Parse => {
-                let mut parser = Parser::new();
-                Box::new(move |chunk| {
-                    black_box(parser.parse(chunk)?);
                     Ok(())
                 })
             }
@@ -86,7 +77,7 @@ impl Visitor for Onlooker {
         black_box((plane, x, y, side, residual));
     }
 
-    fn block(&mut self, block: &Block, picture: Option<&PictureRows<'_>>) {
+    fn block(&mut self, block: &Block, picture: &PictureRows<'_>) {
         black_box((block, picture));
     }
 }
@@ -103,25 +94,25 @@ pub struct Facts {
 /// Decodes the stream once with libvpx and with all of our variants: the figures of a decoder that
 /// makes other pictures would mean nothing.
 pub fn check(stream: &Stream) -> Result<Facts> {
-    let mut peer = libvpx::Decoder::new()?;
-    let (mut ours, mut watched, mut parser) = (Decoder::new(), Decoder::new(), Parser::new());
+    let mut peer = windlass_vpx::Decoder::new()?;
+    let (mut ours, mut watched) = (Decoder::new(), Decoder::new());
     let mut facts = Facts { size: (0, 0), keys: Vec::with_capacity(stream.chunks.len()) };
     for (n, chunk) in stream.chunks.iter().enumerate() {
         let named = || format!("frame {n}");
-        let shown = |decoder: &mut Decoder, watch: bool| -> Result<_> {
+        let decode = |decoder: &mut Decoder, watch: bool| -> Result<_> {
             let frames = if watch {
                 decoder.decode_with(chunk, None, &mut Onlooker)?
             } else {
                 decoder.decode(chunk)?
             };
-            Ok(frames.iter().rfind(|frame| frame.info.shown).map(|frame| frame.picture.clone()))
+            let key = frames.first().is_some_and(|frame| frame.info.kind == FrameKind::Key);
+            let shown = frames.iter().rfind(|frame| frame.info.shown);
+            Ok((key, shown.map(|frame| frame.picture.clone())))
         };
-        let pictures = [
-            shown(&mut ours, false).with_context(named)?,
-            shown(&mut watched, true).with_context(named)?,
-        ];
-        let infos = parser.parse(chunk).with_context(named)?;
-        facts.keys.push(infos.first().is_some_and(|info| info.kind == FrameKind::Key));
+        let (key, picture) = decode(&mut ours, false).with_context(named)?;
+        let (_, watched) = decode(&mut watched, true).with_context(named)?;
+        let pictures = [picture, watched];
+        facts.keys.push(key);
         let mut same = true;
         let count = peer.decode(chunk, |theirs| {
             same = pictures.iter().all(|ours| ours.as_ref().is_some_and(|o| equal(o, theirs)));
@@ -137,7 +128,7 @@ pub fn check(stream: &Stream) -> Result<Facts> {
     Ok(facts)
 }
 
-fn equal(ours: &FrameBuffer, theirs: &Shown<'_>) -> bool {
+fn equal(ours: &FrameBuffer, theirs: &windlass_vpx::Shown<'_>) -> bool {
     (ours.width(), ours.height()) == theirs.size()
         && ours
             .planes()
@@ -148,7 +139,7 @@ fn equal(ours: &FrameBuffer, theirs: &Shown<'_>) -> bool {
 
 /// What [`measure`] found.
 #[derive(Debug, Clone, Default)]
-pub struct Times([Best; 4]);
+pub struct Times([Best; 3]);
 
 impl Times {
     /// The times of one variant.

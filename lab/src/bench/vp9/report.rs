@@ -17,7 +17,7 @@ pub struct Row {
     pub target: &'static str,
     /// Name of the stream.
     pub stream: String,
-    /// `decode`, `decode+info` (a visitor is shown blocks and residuals) or `parse` (no pictures).
+    /// `decode` or `decode+info` (a visitor is shown blocks and residuals).
     pub variant: &'static str,
     /// Size of its pictures, as `640x360`.
     pub size: String,
@@ -176,7 +176,7 @@ mod tests {
             command: "bench vp9",
             machine: Machine { cpu: "a cpu".into(), threads: 2, platform: "linux x86_64".into() },
             passes: NonZeroU32::MIN,
-            rows: vec![row.clone(), Row { variant: "parse", x_decode: Some(4.5), ..row }],
+            rows: vec![row.clone(), Row { variant: "decode+info", x_decode: Some(4.5), ..row }],
         }
     }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use windlass_hybrid::picture::Picture;
 use windlass_hybrid::resample::box_down;
+use windlass_vp9::Picture;
 
 use super::args::{Preset, Vp9Args};
 use crate::bench::ivf;

@@ -14,13 +14,11 @@ use anyhow::{Context, Result};
 use windlass_enhancer::schedule::{RegionConfig, RegionLedger, Subjects, energy_by_tile, stakes};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
-use windlass_hybrid::anchor::colour;
-use windlass_hybrid::anchor::payload as payloads;
 use windlass_hybrid::anchor::prior::Prior;
-use windlass_hybrid::picture::Plane;
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::vp9;
+use windlass_hybrid::anchor::{colour, payload as payloads};
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Decoder, Plane};
 
 use super::{CapturedSettings, Sender, Source, Way, transmission};
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
@@ -61,7 +59,7 @@ pub fn make(
     let mut ledger = RegionLedger::default();
     let mut subjects = Subjects::new();
     let mut sender = Sender::new(clip.frames.size());
-    let (twin, mut decoder) = (Twin::new(scale.factor()), vp9::Decoder::new());
+    let (twin, mut decoder) = (Twin::new(scale.factor()), Decoder::new());
     for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
         let (original, picture) = (original?, picture?);
         if source == Source::Regions {

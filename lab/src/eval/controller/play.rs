@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use windlass_enhancer::control::{Knobs, Measurements};
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::publisher::Publisher;
 use super::scene::{Scene, Trace};

@@ -5,9 +5,9 @@
 
 use anyhow::Result;
 use windlass_enhancer::control::{Knobs, divisor};
-use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::box_down;
 use windlass_types::Layer;
+use windlass_vp9::{Picture, Plane};
 
 use windlass_vpx::{Encoder, EncoderConfig};
 

@@ -5,9 +5,9 @@
 
 use anyhow::{Context, Result};
 use windlass_enhancer::control::{Meter, divisor};
-use windlass_hybrid::picture::Picture;
-use windlass_hybrid::{HybridConfig, HybridDecoder, vp9};
+use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_types::Layer;
+use windlass_vp9::{Decoder, Picture};
 
 use crate::eval::cpu_clock::CpuClock;
 
@@ -24,7 +24,7 @@ pub struct Viewer {
 
 /// What decodes a layer, and what makes a smaller one's pictures as large as the camera's.
 struct Low {
-    decoder: vp9::Decoder,
+    decoder: Decoder,
     hybrid: Option<Box<HybridDecoder>>,
 }
 
@@ -57,6 +57,6 @@ impl Low {
     fn new(layer: Layer) -> Low {
         let rebuilt = |scale| HybridDecoder::new(HybridConfig { scale, ..HybridConfig::default() });
         let scale = Some(divisor(layer)).filter(|&scale| scale > 1);
-        Low { decoder: vp9::Decoder::new(), hybrid: scale.map(|scale| Box::new(rebuilt(scale))) }
+        Low { decoder: Decoder::new(), hybrid: scale.map(|scale| Box::new(rebuilt(scale))) }
     }
 }

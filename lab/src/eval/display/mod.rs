@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use self::compare::{Comparison, Gap};
 use self::ours::{Maker, Stills, StillsFrom};

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use windlass_enhancer::EnhancerConfig;
 use windlass_hybrid::HybridConfig;
-use windlass_hybrid::picture::Picture;
 use windlass_types::AnchorSource;
+use windlass_vp9::Picture;
 
 use crate::eval::anchors::{self, AnchorSettings, AnchorTrack};
 use crate::eval::captured::transmission;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::compare::{self, Comparison};
 use super::ours::StillsFrom;

@@ -17,9 +17,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use windlass_hybrid::detail::Detail;
-use windlass_hybrid::picture::{Picture, Plane};
 use windlass_hybrid::resample::to_plane;
-use windlass_hybrid::vp9::{Block, DecodedFrame, Decoder, FrameInfo, FrameKind};
+use windlass_vp9::{Block, DecodedFrame, Decoder, FrameInfo, FrameKind, Picture, Plane};
 
 use super::anchors::TimedAnchor;
 use super::coding;
@@ -215,7 +214,7 @@ mod tests {
         assert_eq!(shown[0], Scale::TWO.lanczos(&flat));
         assert_ne!(shown[2].y, shown[1].y);
         assert_eq!((&shown[3].y, &shown[5].y), (&shown[2].y, &shown[2].y));
-        let error = windlass_hybrid::picture::psnr(
+        let error = windlass_vp9::psnr(
             &clip.frames.frames().unwrap().next().unwrap().unwrap().y,
             &shown[5].y,
         );
@@ -230,7 +229,7 @@ mod tests {
         for (n, (picture, base)) in shown.iter().zip(low.pictures.frames().unwrap()).enumerate() {
             let lanczos = Scale::TWO.lanczos(&base.unwrap());
             // Drift, but the picture is the moved one and not a former one.
-            let near = windlass_hybrid::picture::psnr(&picture.y, &lanczos.y);
+            let near = windlass_vp9::psnr(&picture.y, &lanczos.y);
             assert!(near > 24.0, "frame {n}: {near} dB from Lanczos");
         }
     }

@@ -4,9 +4,8 @@
 //! runs along rows, then along columns, rounded to 8 bits after each (VP9 specification §8.5.2.3).
 //! Samples beyond the edges repeat the edge.
 
-use windlass_hybrid::picture::Plane;
-use windlass_hybrid::vp9::MotionVector;
-use windlass_hybrid::vp9::kernels::convolve::SUBPEL_FILTERS;
+use windlass_vp9::kernels::convolve::SUBPEL_FILTERS;
+use windlass_vp9::{MotionVector, Plane};
 
 /// Samples before the whole position that a filter reads.
 const BEFORE: isize = 3;

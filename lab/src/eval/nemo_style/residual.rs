@@ -1,7 +1,7 @@
 //! The luma residual of a frame, collected while it is decoded, and its bilinear enlargement.
 
 use windlass_hybrid::detail::Detail;
-use windlass_hybrid::vp9::{Block, PictureRows, Visitor};
+use windlass_vp9::{Block, PictureRows, Visitor};
 
 /// The residual of one frame in grey levels; zero where none is coded and in intra blocks.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Visitor for Residuals {
         }
     }
 
-    fn block(&mut self, block: &Block, _picture: Option<&PictureRows<'_>>) {
+    fn block(&mut self, block: &Block, _picture: &PictureRows<'_>) {
         // What intra blocks add belongs to a prediction that HR does not follow.
         if block.is_intra() {
             self.blocks.truncate(self.kept);

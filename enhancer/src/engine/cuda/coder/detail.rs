@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use windlass_htj2k::Format;
-use windlass_hybrid::Plane;
 use windlass_hybrid::anchor::codec::Strength;
 use windlass_hybrid::detail::ONE;
 use windlass_hybrid::reconstruct::learned::Learned;
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::Plane;
 
 use super::kernels::{DETAIL_PARTS, DETAIL_SHARED, DETAIL_THREADS, Gather, Measure, Picture};
 use super::memory::fill;

@@ -12,9 +12,10 @@ use std::time::Duration;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use parking_lot::{Condvar, Mutex};
 use thiserror::Error;
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::AnchorCodecError;
-use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::Plane;
 
 use super::trial::trial;
 use super::work::{Code, Coded, Image, Job, Kind, run};

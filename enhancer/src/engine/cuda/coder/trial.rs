@@ -1,12 +1,13 @@
 //! The coder on trial, before subscribers are sent what it makes: everything must be what the processor makes of the same.
 
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{Htj2k, Strength, detail_of};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::detail::ONE;
-use windlass_hybrid::simd::Isa;
-use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::Plane;
+use windlass_vp9::simd::Isa;
 
 use super::shared::AnchorError;
 use super::{CudaCoder, TileDetail};

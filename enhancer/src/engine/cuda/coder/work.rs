@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
+use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k, Strength};
-use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
+use windlass_vp9::Plane;
 
 use super::shared::AnchorError;
 use super::{CudaCoder, TileDetail};

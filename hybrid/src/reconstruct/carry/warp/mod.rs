@@ -8,9 +8,9 @@ mod simd;
 #[cfg(test)]
 mod tests;
 
-use crate::picture::Plane;
-use crate::resample::Samples;
-use crate::simd::{Isa, by_isa};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{Plane, Samples, by_isa};
+
 use simd::{fetch as fetch_simd, nearer as nearer_simd, squares as squares_simd};
 
 /// Steps of a vector in a sample.

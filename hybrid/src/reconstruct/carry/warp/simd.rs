@@ -10,8 +10,9 @@
 
 use std::mem::MaybeUninit;
 
+use windlass_vp9::simd::vector::Vector;
+
 use super::{MAX_SIDE, MIDDLE, PATCH_ROWS, Ramp, Shares, TAPS, down};
-use crate::simd::vector::Vector;
 
 /// Samples of a row that are made together.
 const ROW: usize = 8;

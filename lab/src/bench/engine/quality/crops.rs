@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use windlass_hybrid::picture::Picture;
+use windlass_vp9::Picture;
 
 use super::args::At;
 use crate::eval::frames::Size;

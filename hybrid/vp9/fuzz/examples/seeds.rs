@@ -1,0 +1,29 @@
+//! Makes the seeds of the fuzz target: `cargo +nightly run --example seeds -- FILES_OR_FOLDERS`.
+//!
+//! IVF files of VP9 are cut into windows of a few chunks, each after the stream's first key frame.
+//! Seeds go to `corpus/decode/`.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windlass_vp9_fuzz::container::join;
+use windlass_vp9_fuzz::streams::{MAX_BYTES, files, name, windows};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/decode");
+    fs::create_dir_all(&folder)?;
+    let mut count = 0;
+    for path in files(std::env::args_os().skip(1).map(PathBuf::from))? {
+        let bytes = fs::read(&path)?;
+        for (n, (start, chunks)) in windows(&bytes).into_iter().enumerate() {
+            let seed = join(n as u8 * 3, &chunks, MAX_BYTES);
+            if seed.len() > 1 {
+                fs::write(folder.join(format!("{}-{start}", name(&path))), &seed)?;
+                count += 1;
+            }
+        }
+    }
+    println!("{count} seeds of VP9");
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Pictures as the decoder keeps them: rows padded to whole superblocks, memory reused.
+
+use std::sync::Arc;
+
+use crate::picture::{Picture, Plane};
+use crate::samples::Samples;
+
+/// Side of a superblock.
+const SUPERBLOCK: usize = 64;
+/// Bytes behind the last row, so that wide loads near the end stay inside.
+const SLACK: usize = 64;
+
+/// One plane: rows of whole superblocks, of which the picture is the upper left part.
+#[derive(Debug, Clone, Default)]
+pub struct PlaneBuffer {
+    width: usize,
+    height: usize,
+    stride: usize,
+    data: Vec<u8>,
+}
+
+impl PlaneBuffer {
+    fn resize(&mut self, width: usize, height: usize, unit: usize) {
+        self.width = width;
+        self.height = height;
+        self.stride = width.next_multiple_of(unit);
+        let bytes = self.stride * height.next_multiple_of(unit) + SLACK;
+        self.data.resize(bytes, 0);
+    }
+
+    /// Width of the picture in samples.
+    #[inline]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Height of the picture in samples.
+    #[inline]
+    pub fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Samples from one row to the next.
+    #[inline]
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// All samples with their padding; row `y` begins at `y * stride`.
+    #[inline]
+    pub fn samples(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The picture's samples of row `y`.
+    #[inline]
+    pub fn row(&self, y: usize) -> &[u8] {
+        &self.data[y * self.stride..][..self.width]
+    }
+
+    /// Whether it has the same size and samples as another.
+    pub fn shows_the_same(&self, other: &Self) -> bool {
+        (self.width, self.height) == (other.width, other.height)
+            && (0..self.height).all(|y| self.row(y) == other.row(y))
+    }
+}
+
+/// A decoded picture: I420, 8 bits.
+#[derive(Debug, Clone, Default)]
+pub struct FrameBuffer {
+    planes: [PlaneBuffer; 3],
+}
+
+impl FrameBuffer {
+    /// A grey picture.
+    pub fn grey(width: usize, height: usize) -> Self {
+        let mut buffer = Self::default();
+        buffer.resize(width, height);
+        for plane in &mut buffer.planes {
+            plane.data.fill(128);
+        }
+        buffer
+    }
+
+    /// A picture of this luma, without colour.
+    pub fn from_luma(luma: &Plane) -> Self {
+        let mut buffer = Self::grey(luma.width(), luma.height());
+        let plane = &mut buffer.planes[0];
+        for y in 0..luma.height() {
+            plane.data[y * plane.stride..][..luma.width()].copy_from_slice(luma.row(y));
+        }
+        buffer
+    }
+
+    /// Gives the buffer a size; memory is allocated only where it grows.
+    pub(crate) fn resize(&mut self, width: usize, height: usize) {
+        let [y, chroma @ ..] = &mut self.planes;
+        y.resize(width, height, SUPERBLOCK);
+        for plane in chroma {
+            plane.resize(width.div_ceil(2), height.div_ceil(2), SUPERBLOCK / 2);
+        }
+    }
+
+    /// Luma width.
+    pub fn width(&self) -> usize {
+        self.planes[0].width
+    }
+
+    /// Luma height.
+    pub fn height(&self) -> usize {
+        self.planes[0].height
+    }
+
+    /// The samples of luma and the two chroma planes.
+    pub fn samples(&self) -> [Samples<'_>; 3] {
+        self.planes.each_ref().map(Samples::from)
+    }
+
+    /// Luma, then the two chroma planes.
+    #[inline]
+    pub fn planes(&self) -> &[PlaneBuffer; 3] {
+        &self.planes
+    }
+
+    /// All rows, to be written.
+    pub(crate) fn rows_mut(&mut self) -> PictureRows<'_> {
+        let planes = self
+            .planes
+            .each_mut()
+            .map(|plane| PlaneRows { stride: plane.stride, samples: &mut plane.data });
+        PictureRows { planes }
+    }
+
+    /// Copies the picture without padding; `picture` is made anew only when its size differs.
+    pub fn copy_to(&self, picture: &mut Picture) {
+        if (picture.width(), picture.height()) != (self.width(), self.height()) {
+            *picture = Picture::grey(self.width(), self.height());
+        }
+        let copy = |from: &PlaneBuffer, to: &mut Plane| {
+            let width = from.width.max(1);
+            for (y, row) in to.samples_mut().chunks_exact_mut(width).enumerate() {
+                row.copy_from_slice(from.row(y));
+            }
+        };
+        copy(&self.planes[0], &mut picture.y);
+        copy(&self.planes[1], &mut picture.u);
+        copy(&self.planes[2], &mut picture.v);
+    }
+
+    /// The picture without padding.
+    pub fn to_picture(&self) -> Picture {
+        let mut picture = Picture::default();
+        self.copy_to(&mut picture);
+        picture
+    }
+}
+
+/// A plane that is being decoded.
+#[derive(Debug)]
+pub struct PlaneRows<'a> {
+    samples: &'a mut [u8],
+    stride: usize,
+}
+
+impl PlaneRows<'_> {
+    /// Samples from one row to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// The samples from (x, y) on, with the padding of their rows.
+    #[inline]
+    pub fn after(&self, x: usize, y: usize) -> &[u8] {
+        &self.samples[y * self.stride + x..]
+    }
+
+    #[inline]
+    pub(crate) fn after_mut(&mut self, x: usize, y: usize) -> &mut [u8] {
+        &mut self.samples[y * self.stride + x..]
+    }
+
+    /// All samples.
+    pub(crate) fn samples_mut(&mut self) -> &mut [u8] {
+        self.samples
+    }
+}
+
+/// A picture that is being decoded. Rows above the row of superblocks over the current one are
+/// through the loop filter.
+#[derive(Debug)]
+pub struct PictureRows<'a> {
+    pub(crate) planes: [PlaneRows<'a>; 3],
+}
+
+impl PictureRows<'_> {
+    /// Luma, then the two chroma planes.
+    pub fn planes(&self) -> &[PlaneRows<'_>; 3] {
+        &self.planes
+    }
+}
+
+/// Things that are lent as shared references and used again when nobody holds them.
+#[derive(Debug)]
+pub(crate) struct Pool<T> {
+    items: Vec<Arc<T>>,
+    most: usize,
+}
+
+impl<T: Default> Pool<T> {
+    /// Keeps at most `most` things; what is lent beyond that is dropped by its last holder.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { items: Vec::with_capacity(most), most }
+    }
+
+    /// One that nobody else holds. It is not in the pool until [`Pool::keep`].
+    pub(crate) fn take(&mut self) -> Arc<T> {
+        let free = self.items.iter_mut().position(|item| Arc::get_mut(item).is_some());
+        free.map_or_else(Arc::default, |i| self.items.swap_remove(i))
+    }
+
+    /// Gives one back that may still be lent to others.
+    pub(crate) fn keep(&mut self, item: Arc<T>) {
+        if self.items.len() < self.most {
+            self.items.push(item);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_covers_whole_superblocks() {
+        let mut b = FrameBuffer::default();
+        b.resize(65, 1);
+        let [y, u, _] = b.planes();
+        assert_eq!((y.stride(), y.samples().len()), (128, 128 * 64 + SLACK));
+        assert_eq!((u.width(), u.height(), u.stride()), (33, 1, 64));
+    }
+
+    #[test]
+    fn a_copy_has_no_padding() {
+        let mut b = FrameBuffer::default();
+        b.resize(3, 2);
+        b.rows_mut().planes[0].after_mut(0, 1)[0] = 9;
+        let picture = b.to_picture();
+        assert_eq!(picture.y.samples(), [0, 0, 0, 9, 0, 0]);
+        assert_eq!((picture.u.width(), picture.u.height()), (2, 1));
+    }
+
+    #[test]
+    fn a_pool_gives_again_what_nobody_holds() {
+        let mut pool = Pool::<Vec<u8>>::new(2);
+        let mut first = pool.take();
+        Arc::get_mut(&mut first).expect("new").push(1);
+        let lent = first.clone();
+        pool.keep(first);
+        assert!(pool.take().is_empty());
+        drop(lent);
+        assert_eq!(*pool.take(), [1]);
+    }
+}

@@ -1,0 +1,39 @@
+//! A view of an 8-bit plane, whatever holds it.
+
+use crate::frame_buffer::PlaneBuffer;
+use crate::picture::Plane;
+
+/// The samples of a plane: row `y` begins at `y * stride` of `data`.
+#[derive(Debug, Clone, Copy)]
+pub struct Samples<'a> {
+    /// Rows, with whatever lies between them.
+    pub data: &'a [u8],
+    /// Samples from one row to the next.
+    pub stride: usize,
+    /// Samples of a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+}
+
+impl<'a> Samples<'a> {
+    /// The samples of row `y`.
+    #[inline]
+    pub fn row(&self, y: usize) -> &'a [u8] {
+        &self.data[y * self.stride..][..self.width]
+    }
+}
+
+impl<'a> From<&'a Plane> for Samples<'a> {
+    fn from(plane: &'a Plane) -> Self {
+        let (width, height) = (plane.width(), plane.height());
+        Self { data: plane.samples(), stride: plane.stride(), width, height }
+    }
+}
+
+impl<'a> From<&'a PlaneBuffer> for Samples<'a> {
+    fn from(plane: &'a PlaneBuffer) -> Self {
+        let (width, height) = (plane.width(), plane.height());
+        Self { data: plane.samples(), stride: plane.stride(), width, height }
+    }
+}
