@@ -1,4 +1,4 @@
-//! What enhanced anchors are worth, as the server estimates it and as it is: the figures behind `schedule/worth/estimate.rs`.
+//! What enhanced anchors are worth, as the server estimates it and as it is: the figures behind `scheduler/worth/estimate.rs`.
 //!
 //! `cargo run --release -p windlass-enhancer --example anchor_worth -- size=640x360 kbps=150 < HR.i420 > FIGURES.csv` codes the box-scaled
 //! frames as a browser does, makes an anchor of every so manyeth and plays them through two decoders: of a viewer with the anchors, and of one without.
@@ -21,7 +21,6 @@ use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::{
     CpuEngine, Engine, Model, Residual, embedded_model, infer_tiles, infer_tiles_fused,
 };
-use windlass_enhancer::schedule::worth::{Belief, Truth};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
@@ -30,6 +29,7 @@ use windlass_hybrid::resample::{Samples, box_down};
 use windlass_hybrid::simd::Isa;
 use windlass_hybrid::vp9::Decoder;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_scheduler::worth::{Belief, Truth};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};

@@ -1,4 +1,4 @@
-//! What a stream takes of the memory, by the size of its pictures: what `schedule::memory` counts for it when it is admitted.
+//! What a stream takes of the memory, by the size of its pictures: what `windlass_scheduler::memory` counts for it when it is admitted.
 //!
 //! Streams of each size go through a running enhancer, in real time, until their histories are full; everything that is allocated is counted.
 //!
@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use windlass_enhancer::schedule::memory;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::picture::Picture;
+use windlass_scheduler::memory;
 use windlass_types::{
     AnchorPolicy, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
 };

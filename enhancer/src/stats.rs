@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::schedule::SchedulerCounters;
+use windlass_scheduler::SchedulerCounters;
 
 /// Defines the counters once: as atomics to add to, and as plain numbers to read.
 macro_rules! counters {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use windlass_types::{Layer, StreamId};
 
-use crate::schedule::{Candidate, Scheduler, SchedulerConfig, Tier};
+use windlass_scheduler::{Candidate, Scheduler, SchedulerConfig, Tier};
 
 /// Simulated time before the choice is looked at, and during which anchors are counted.
 const SETTLE: Duration = Duration::from_secs(4);
@@ -49,7 +49,7 @@ pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) ->
                     arrival: arrival.min(now),
                     per_mille: 1000,
                     scale: scheduler.scale(stream).unwrap_or_else(|| least(config)),
-                    most_scale: Layer::Q.most_scale().into(),
+                    max_scale: Layer::Q.most_scale().into(),
                 });
                 id += 1;
             }
@@ -79,7 +79,7 @@ fn least(config: &SchedulerConfig) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::NetworkCost;
+    use windlass_scheduler::NetworkCost;
 
     /// 320×180 takes 2.9, 11.5 and 5.8 ms.
     fn config() -> SchedulerConfig {

@@ -22,8 +22,8 @@ use windlass_types::AnchorSource;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::{TILE, TileMap};
 
-use crate::schedule::energy_by_tile;
-use crate::schedule::worth::{Change, Old};
+use crate::tiles::energy_by_tile;
+use windlass_scheduler::worth::{Change, Old};
 
 /// Frames that pass between two measurements of what coding loses.
 const MEASURE_EVERY: u32 = 8;

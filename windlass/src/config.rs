@@ -22,7 +22,7 @@ use windlass_cluster::token::ClusterToken;
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::cuda::devices::DeviceName;
 use windlass_enhancer::engine::{EngineChoice, NetworkChoice};
-use windlass_enhancer::schedule::RegionConfig;
+use windlass_enhancer::tiles::RegionConfig;
 use windlass_sfu::{Limits, SfuConfig, share_of_one};
 use windlass_signaling::access::{Access, TokenKey};
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};

@@ -10,13 +10,14 @@ use crate::process::{Cmd, step};
 use crate::root;
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("types", &[]),
     ("link", &[]),
     ("htj2k", &[]),
     ("hybrid", &["htj2k", "types"]),
     ("wasm", &["hybrid", "types"]),
-    ("enhancer", &["htj2k", "hybrid", "types"]),
+    ("scheduler", &["types"]),
+    ("enhancer", &["htj2k", "hybrid", "scheduler", "types"]),
     ("sfu", &["types"]),
     ("protocol", &["types"]),
     ("signaling", &["protocol", "sfu", "types"]),
@@ -25,19 +26,31 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("vpx", &["hybrid"]),
     (
         "lab",
-        &["cluster", "enhancer", "hybrid", "link", "protocol", "sfu", "signaling", "types", "vpx"],
+        &[
+            "cluster",
+            "enhancer",
+            "hybrid",
+            "link",
+            "protocol",
+            "scheduler",
+            "sfu",
+            "signaling",
+            "types",
+            "vpx",
+        ],
     ),
     ("tests", &["hybrid"]),
     ("xtask", &[]),
 ];
 
 /// Folders whose code is given time and bytes as arguments, and what it therefore never names.
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
     "types/src",
     "lab/link/src",
     "hybrid/htj2k/src",
     "hybrid/src",
-    "enhancer/src/schedule",
+    "enhancer/scheduler/src",
+    "enhancer/src/tiles",
     "sfu/src/core",
     "signaling/protocol/src",
     "client-web/wasm/src",

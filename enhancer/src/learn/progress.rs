@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::engine::Model;
-use crate::schedule::worth::Belief;
+use windlass_scheduler::worth::Belief;
 
 /// Between two lessons of a stream: pictures that are closer in time teach little more.
 const EVERY: Duration = Duration::from_secs(1);

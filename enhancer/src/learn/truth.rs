@@ -7,7 +7,7 @@ use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_hybrid::simd::Isa;
 
 use crate::engine::{Engine, InferError, Input, Luma, Model, Residual};
-use crate::schedule::worth::Truth;
+use windlass_scheduler::worth::Truth;
 
 /// Compares what viewers see without enhanced anchors, and what the network makes of the picture by the weights in use, with the publisher's own
 /// picture. `engine` has the generic weights afterwards. `None` where there is nothing to look at, or sizes do not fit.
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::engine::last_layer_tests::{LOW, made, pictures};
     use crate::engine::{Architecture, CpuEngine};
-    use crate::schedule::worth::Belief;
+    use windlass_scheduler::worth::Belief;
 
     #[test]
     fn a_network_that_makes_the_truth_is_right_and_one_that_makes_something_else_is_not() {

@@ -15,7 +15,7 @@ use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
 
 use super::whole_throttle::WholeThrottle;
-use crate::schedule::{
+use crate::tiles::{
     RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, stakes,
 };
 
@@ -314,7 +314,7 @@ mod tests {
     use windlass_hybrid::vp9::FrameInfo;
 
     use super::*;
-    use crate::schedule::energy_by_tile;
+    use crate::tiles::energy_by_tile;
 
     const SIZE: (usize, usize) = (96, 64);
 

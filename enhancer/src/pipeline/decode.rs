@@ -27,9 +27,10 @@ use super::capture::Captures;
 use super::slots::{Slot, Slots, Stage};
 use super::work::Work;
 use crate::learn::Progress;
-use crate::schedule::{Subjects, Tier, TileEnergy};
 use crate::stats::{Stats, count};
+use crate::tiles::{Subjects, TileEnergy};
 use crate::twin::Twin;
+use windlass_scheduler::Tier;
 
 /// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);

@@ -21,9 +21,9 @@ use super::slots::{Slots, Stage};
 use super::tuning::Live;
 use super::work::Work;
 use super::{EnhancerConfig, Timing, priority};
-use crate::schedule::admission::{Admission, Bounds};
-use crate::schedule::memory;
 use crate::stats::{Stats, count};
+use windlass_scheduler::admission::{Admission, Bounds};
+use windlass_scheduler::memory;
 
 /// A decoding thread, seen from outside; `P` is what its queue holds.
 struct Feed<P> {

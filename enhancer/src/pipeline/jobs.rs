@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::select::Job;
-use crate::schedule::NetworkCost;
-use crate::schedule::jct::JctModel;
-use crate::schedule::queue::{AcceleratorQueue, Order, Shape};
+use windlass_scheduler::NetworkCost;
+use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
 
 /// See the module.
 pub(super) struct Jobs {

@@ -52,16 +52,17 @@ use windlass_types::{EnhancerOutput, MAX_LR_PIXELS};
 use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
 };
-use crate::schedule::promise::promise_of_db;
-use crate::schedule::slots::SlotConfig;
-use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, Terms, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
+use crate::tiles::{RegionConfig, TileConfig};
 use anchors::{OnProcessor, code};
 use decode::DecoderFactory;
 use input::{Intake, join};
 use jobs::Jobs;
 use learn::Learner;
 use select::Selector;
+use windlass_scheduler::promise::promise_of_db;
+use windlass_scheduler::slots::SlotConfig;
+use windlass_scheduler::{NetworkCost, SchedulerConfig, Terms};
 use worker::Worker;
 
 pub use decode::tier_of;
@@ -126,7 +127,7 @@ pub struct EnhancerConfig {
     pub regions: RegionConfig,
     /// Most streams decoded at once, each on its own thread.
     pub max_streams: usize,
-    /// Bytes that all streams together may take, as they are counted ([`crate::schedule::memory`]).
+    /// Bytes that all streams together may take, as they are counted ([`windlass_scheduler::memory`]).
     pub memory: u64,
     /// Most pixels of a low picture.
     pub max_pixels: u32,

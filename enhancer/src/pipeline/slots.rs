@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::schedule::NetworkCost;
-use crate::schedule::jct::JctModel;
-use crate::schedule::slots::{Offer, SlotConfig, SlotQueue, Task};
 use crate::stats::{Histogram, SlotStats, StageSlots, count};
+use windlass_scheduler::NetworkCost;
+use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::slots::{Offer, SlotConfig, SlotQueue, Task};
 
 /// What runs on the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,7 +267,7 @@ mod tests {
     use std::thread::{scope, sleep};
 
     use super::*;
-    use crate::schedule::slots::TaskOrder;
+    use windlass_scheduler::slots::TaskOrder;
 
     const MS: Duration = Duration::from_millis(1);
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::{EnhancerConfig, StartError};
-use crate::schedule::{SchedulerConfig, Terms, TileConfig, promise::promise_of_db};
+use crate::tiles::TileConfig;
+use windlass_scheduler::{SchedulerConfig, Terms, promise::promise_of_db};
 
 /// The part of [`EnhancerConfig`] that takes effect at once.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::schedule::{admission, memory};
+use windlass_scheduler::{admission, memory};
 
 /// See the module.
 #[derive(Debug, Default)]

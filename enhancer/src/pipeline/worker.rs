@@ -32,9 +32,9 @@ use super::stills::OnGpu;
 use super::tuning::Live;
 use crate::engine::cuda::coder::SharedCoder;
 use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
-use crate::schedule::energy_by_tile;
-use crate::schedule::worth::{AGAIN_DB, Belief, Change};
 use crate::stats::{Stats, count};
+use crate::tiles::energy_by_tile;
+use windlass_scheduler::worth::{AGAIN_DB, Belief, Change};
 
 /// Of all networks.
 pub(super) const MOST_SCALE: usize = *windlass_types::SCALES.end();

@@ -6,8 +6,8 @@
 use std::num::NonZeroU32;
 
 use serde::Serialize;
-use windlass_enhancer::schedule::promise::admission::{Admission, EVERY};
-use windlass_enhancer::schedule::promise::{BatchCost, Client, Decay};
+use windlass_scheduler::promise::admission::{Admission, EVERY};
+use windlass_scheduler::promise::{BatchCost, Client, Decay};
 use windlass_types::StreamId;
 
 use crate::eval::cpu_clock::thread_time;

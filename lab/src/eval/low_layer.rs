@@ -2,9 +2,10 @@
 
 use anyhow::{Context, Result};
 use windlass_enhancer::pipeline::tier_of;
-use windlass_enhancer::schedule::{Tier, TileEnergy};
+use windlass_enhancer::tiles::TileEnergy;
 use windlass_hybrid::picture::Picture;
 use windlass_hybrid::vp9::{self, Block, FrameInfo, MotionVector};
+use windlass_scheduler::Tier;
 
 use super::clip::Clip;
 use super::cpu_clock::CpuClock;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 use windlass_enhancer::pipeline::Slots;
-use windlass_enhancer::schedule::slots::{SlotConfig, TaskOrder};
+use windlass_scheduler::slots::{SlotConfig, TaskOrder};
 
 use self::load::{FPS, Load};
 use self::report::{Report, Row};

@@ -11,7 +11,7 @@ use windlass_types::tiles::TileMap;
 use super::shared::AnchorError;
 use super::{CudaCoder, TileDetail};
 use crate::engine::cuda::CudaError;
-use crate::schedule::energy_by_tile;
+use crate::tiles::energy_by_tile;
 
 /// Two blocks of coefficients side by side, and odd bands.
 const SIZE: (usize, usize) = (75, 41);

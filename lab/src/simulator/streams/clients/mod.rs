@@ -19,8 +19,8 @@ pub use ways::Way;
 use super::events::Random;
 use super::scenario::ScenarioError;
 use person::Person;
-use windlass_enhancer::schedule::promise::admission::{Admission, EVERY};
-use windlass_enhancer::schedule::promise::{Anchored, BatchCost, Client, Setting};
+use windlass_scheduler::promise::admission::{Admission, EVERY};
+use windlass_scheduler::promise::{Anchored, BatchCost, Client, Setting};
 
 /// Seconds of a step.
 const STEP: f64 = 0.001;

@@ -4,7 +4,7 @@ use windlass_types::StreamId;
 
 use super::super::events::Random;
 use super::scenario::ClientsScenario;
-use windlass_enhancer::schedule::promise::{Anchored, BatchCost, Client, Decay};
+use windlass_scheduler::promise::{Anchored, BatchCost, Client, Decay};
 
 /// Content changes its pace about so often.
 const SCENE_S: f64 = 5.0;

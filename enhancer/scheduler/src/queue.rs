@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::jct::JctModel;
+use crate::jct::JctModel;
 
 /// λ unless another is chosen: a job that has waited as long as another takes goes first.
 pub const LAMBDA: f64 = 1.0;

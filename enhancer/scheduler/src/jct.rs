@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::NetworkCost;
+use crate::networks::NetworkCost;
 
 /// What is left of a sample's weight with each that follows.
 const KEEP: f64 = 0.97;

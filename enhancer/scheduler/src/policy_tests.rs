@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
+use windlass_types::{AnchorPolicy, StreamId};
 
 use super::tests::config;
 use super::*;
@@ -20,7 +23,7 @@ fn frame(id: u64, stream: u32, bytes: u32, arrival: Duration) -> Candidate {
         arrival,
         per_mille: 1000,
         scale: 2,
-        most_scale: 2,
+        max_scale: 2,
     }
 }
 

@@ -12,7 +12,8 @@
 
 use std::time::Duration;
 
-use super::CostModel;
+use super::stream::Assigned;
+use crate::cost::CostModel;
 
 /// Up to which streams are given a better network, and may keep it: parts of the deadline that one inference may take, and
 /// shares of the devices' time.
@@ -35,7 +36,7 @@ pub struct NetworkCost {
 
 /// What a stream asks for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Demand {
+pub(crate) struct Demand {
     /// Width and height of its pictures.
     pub size: (u32, u32),
     /// Anchors per second.
@@ -43,11 +44,13 @@ pub(super) struct Demand {
     /// The network that it has now.
     pub network: usize,
     /// By how much its pictures may be enlarged; the least scale always may.
-    pub most_scale: usize,
+    pub max_scale: usize,
     /// Whether it may be enlarged by more than it is: not soon after the last change.
     pub may_grow: bool,
     /// Whether its publisher gives pictures of its own, which are of use at any scale.
     pub captured: bool,
+    /// Whether it makes no anchors but probes: its anchors count in no sum for autoscaling.
+    pub held_back: bool,
 }
 
 impl Demand {
@@ -59,32 +62,30 @@ impl Demand {
     /// Whether its pictures may be of that scale: watched so large, not of too many pixels, and not soon after the last change.
     fn may_have(&self, scale: usize, scales: &[usize], room: &Room) -> bool {
         let area = u64::from(self.size.0) * u64::from(self.size.1);
-        scale <= self.most_scale
-            && area.saturating_mul((scale * scale) as u64) <= room.most_pixels
+        scale <= self.max_scale
+            && area.saturating_mul((scale * scale) as u64) <= room.max_pixels
             && (self.may_grow || self.has_scale(scale, scales))
     }
 }
 
 /// What all streams share.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(crate) struct Room {
     /// Seconds of inference that a second offers.
     pub capacity: f64,
     /// From a frame's arrival to its anchor coded.
     pub deadline: Duration,
-    /// Most pixels of an HR picture, beyond the least scale.
-    pub most_pixels: u64,
+    /// Maximum pixels of an HR picture, beyond the least scale.
+    pub max_pixels: u64,
 }
 
 /// Assigns networks; its memory is used again.
 #[derive(Debug, Default)]
-pub(super) struct Assigner {
+pub(crate) struct Assigner {
     /// What all streams ask for, to be filled in before.
     pub demands: Vec<Demand>,
     /// The network of each, in the order of the demands.
-    pub networks: Vec<usize>,
-    /// Whether that must not run: only its scale is of use, to a publisher's own pictures.
-    pub too_dear: Vec<bool>,
+    pub assigned: Vec<Assigned>,
     some: Vec<usize>,
     refused: Vec<(u32, u32)>,
 }
@@ -92,9 +93,9 @@ pub(super) struct Assigner {
 impl Assigner {
     /// Gives every demand its network. `scales`, `costs`: of each network, by scale, then the cheapest first.
     pub fn assign(&mut self, scales: &[usize], costs: &mut [CostModel], room: &Room) {
-        self.networks.clear();
-        self.networks.resize(self.demands.len(), 0);
-        let Some(first) = costs.first() else { return self.too_dear.clear() };
+        self.assigned.clear();
+        let Some(first) = costs.first() else { return };
+        self.assigned.resize(self.demands.len(), Assigned::default());
         let taken = self.demands.iter().map(|demand| demand.rate * seconds(first, demand)).sum();
         let mut plan = Plan { costs, room, taken };
         let first_of_scale = |n: usize| scales[n] != scales[n - 1];
@@ -109,7 +110,7 @@ impl Assigner {
         for level in 1..scales.len() {
             for network in (1..scales.len()).filter(|&n| tier(n) == level) {
                 self.some.clear();
-                let below = |i: &usize| self.networks[*i] + 1 == network;
+                let below = |i: &usize| self.assigned[*i].network + 1 == network;
                 self.some.extend((0..self.demands.len()).filter(below));
                 let has = |demand: &Demand| {
                     scales.get(demand.network) == Some(&scales[network])
@@ -123,15 +124,13 @@ impl Assigner {
 
     /// Gives those whose publishers give pictures the largest scale that they may have, whether or not its networks can be sustained.
     fn enlarge_captured(&mut self, scales: &[usize], room: &Room) {
-        self.too_dear.clear();
-        self.too_dear.resize(self.demands.len(), false);
         for (i, demand) in self.demands.iter().enumerate().filter(|(_, d)| d.captured) {
             let fits = |&scale: &usize| demand.may_have(scale, scales, room);
             let scale = scales.iter().copied().filter(fits).max().unwrap_or(0);
-            if scale > scales[self.networks[i]]
+            if scale > scales[self.assigned[i].network]
                 && let Some(first) = scales.iter().position(|&s| s == scale)
             {
-                (self.networks[i], self.too_dear[i]) = (first, true);
+                self.assigned[i] = Assigned { network: first, too_dear: true };
             }
         }
     }
@@ -143,14 +142,14 @@ impl Assigner {
         for &i in &self.some {
             let demand = &self.demands[i];
             let cost = seconds(&plan.costs[network], demand);
-            let before = seconds(&plan.costs[self.networks[i]], demand);
+            let before = seconds(&plan.costs[self.assigned[i].network], demand);
             let more = demand.rate * (cost - before).max(0.0);
             let bounds = if has(demand) { TO_STAY } else { TO_RISE };
             if cost > plan.room.deadline.as_secs_f64() * bounds.latency {
                 self.refused.push(demand.size);
             } else if plan.taken + more <= plan.room.capacity * bounds.time {
                 plan.taken += more;
-                self.networks[i] = network;
+                self.assigned[i].network = network;
             }
         }
         // Only its cost keeps it from being tried, and not what others take. Once for each size, however many streams have it.
@@ -194,11 +193,19 @@ mod tests {
 
     fn demand(width: u32, rate: f64, network: usize) -> Demand {
         let size = (width, width * 9 / 16);
-        Demand { size, rate, network, most_scale: 4, may_grow: true, captured: false }
+        Demand {
+            size,
+            rate,
+            network,
+            max_scale: 4,
+            may_grow: true,
+            captured: false,
+            held_back: false,
+        }
     }
 
     fn room(capacity: f64) -> Room {
-        Room { capacity, deadline: DEADLINE, most_pixels: 1280 * 720 }
+        Room { capacity, deadline: DEADLINE, max_pixels: 1280 * 720 }
     }
 
     fn assign(
@@ -209,7 +216,7 @@ mod tests {
     ) -> Vec<usize> {
         let mut assigner = Assigner { demands: demands.to_vec(), ..Assigner::default() };
         assigner.assign(scales, costs, room);
-        assigner.networks
+        assigner.assigned.iter().map(|assigned| assigned.network).collect()
     }
 
     fn assigned(demands: &[Demand], capacity: f64) -> Vec<usize> {
@@ -228,7 +235,7 @@ mod tests {
 
     #[test]
     fn pictures_are_not_enlarged_beyond_the_camera_or_what_browsers_manage() {
-        let camera = Demand { most_scale: 2, ..demand(320, 1.0, 0) };
+        let camera = Demand { max_scale: 2, ..demand(320, 1.0, 0) };
         let large = demand(640, 1.0, 0);
         assert_eq!(enlarged(&[camera, large], 1.0), [1, 0], "92 ms are too late for the last");
     }
@@ -260,11 +267,11 @@ mod tests {
             let mut assigner = Assigner { demands: vec![demand], ..Assigner::default() };
             let costs = &mut models(&MORE_NANOS);
             assigner.assign(&BY_TWO_AND_FOUR, costs, &room(capacity));
-            (assigner.networks[0], assigner.too_dear[0])
+            (assigner.assigned[0].network, assigner.assigned[0].too_dear)
         };
         assert_eq!(shown(given, 0.2), (2, true), "345 ms of 200 in a second");
         assert_eq!(shown(given, 8.0), (3, false), "it can be sustained");
-        assert_eq!(shown(Demand { most_scale: 2, ..given }, 0.5), (0, false));
+        assert_eq!(shown(Demand { max_scale: 2, ..given }, 0.5), (0, false));
         assert_eq!(shown(Demand { may_grow: false, ..given }, 0.2), (0, false));
         let kept = Demand { may_grow: false, network: 2, ..given };
         assert_eq!(shown(kept, 0.2), (2, true), "what it has it keeps");
@@ -327,7 +334,7 @@ mod tests {
         ) {
             let demands: Vec<Demand> = streams
                 .iter()
-                .map(|&(w, rate, n, most_scale, may_grow)| Demand { most_scale, may_grow, ..demand(w, rate, n) })
+                .map(|&(w, rate, n, max_scale, may_grow)| Demand { max_scale, may_grow, ..demand(w, rate, n) })
                 .collect();
             let networks = enlarged(&demands, capacity);
             prop_assert_eq!(networks.len(), demands.len());
@@ -336,7 +343,7 @@ mod tests {
             for (demand, &network) in demands.iter().zip(&networks) {
                 let scale = BY_TWO_AND_FOUR[network];
                 let before = BY_TWO_AND_FOUR.get(demand.network).copied().unwrap_or(2);
-                prop_assert!(scale == 2 || scale <= demand.most_scale);
+                prop_assert!(scale == 2 || scale <= demand.max_scale);
                 prop_assert!(scale <= before || demand.may_grow);
             }
             let least: f64 = demands.iter().map(|d| cost(d, 0)).sum();

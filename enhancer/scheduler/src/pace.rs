@@ -4,7 +4,7 @@
 //! learns what jobs took over the device's pace), and a slow device must leave alone what it cannot finish in time while another
 //! could.
 //!
-//! [`JctModel`]: super::jct::JctModel
+//! [`JctModel`]: crate::jct::JctModel
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ pub use admission::{Admission, Verdict};
 pub use decay::Decay;
 pub use plan::{Packing, Planned};
 pub use settings::Setting;
-pub(super) use streams::{Promised, Promises};
+pub(crate) use streams::{Accelerators, ClientStream, Promised, Promises};
 pub use streams::{Terms, USUAL_ERROR, promise_of_db};
 
 /// Seconds that a plan covers (§4.2).

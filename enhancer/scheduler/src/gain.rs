@@ -9,7 +9,8 @@
 //! the residual for the normal tier, because that is the order in which they are served.
 //! Key frames do not accumulate residual, so all of them have the gain 0 and are equal.
 
-use super::{Candidate, Tier};
+use crate::candidate::{Candidate, Tier};
+use crate::frames::accumulate;
 
 /// Working memory of the estimate, reused from tick to tick.
 #[derive(Debug, Default, Clone)]
@@ -23,7 +24,7 @@ pub struct GainEstimator {
 impl GainEstimator {
     /// For all frames the same gain, that of the last one: the stream's rank among others, without a choice of its frames.
     pub fn alike(&mut self, frames: &[Candidate], carried: u64, horizon: u32) -> &[u64] {
-        let residual = frames.iter().fold(carried, super::accumulate);
+        let residual = frames.iter().fold(carried, accumulate);
         self.gains.clear();
         self.gains.resize(frames.len(), residual.saturating_mul(horizon.max(1).into()));
         &self.gains
@@ -34,7 +35,7 @@ impl GainEstimator {
         self.residual.clear();
         let mut accumulated = carried;
         self.residual.extend(frames.iter().map(|f| {
-            accumulated = super::accumulate(accumulated, f);
+            accumulated = accumulate(accumulated, f);
             accumulated
         }));
         self.resets.clear();
@@ -101,7 +102,7 @@ mod tests {
             arrival: Duration::ZERO,
             per_mille: 1000,
             scale: 2,
-            most_scale: 2,
+            max_scale: 2,
         }
     }
 
@@ -152,7 +153,7 @@ mod tests {
             let resets: Vec<bool> = frames.iter().map(|f| f.tier == Tier::Key).collect();
             let mut sum = 0;
             let residual: Vec<u64> = frames.iter().map(|f| {
-                sum = super::super::accumulate(sum, f);
+                sum = accumulate(sum, f);
                 sum
             }).collect();
             let expected = (0..frames.len())

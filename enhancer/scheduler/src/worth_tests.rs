@@ -1,6 +1,8 @@
 //! Streams whose enhanced anchors are worth nothing.
 
-use windlass_types::AnchorPolicy;
+use std::time::Duration;
+
+use windlass_types::{AnchorPolicy, StreamId};
 
 use super::tests::config;
 use super::worth::{AGAIN_DB, PROBE_EVERY};
@@ -47,7 +49,7 @@ impl Call {
                     arrival: now,
                     per_mille: 1000,
                     scale: 2,
-                    most_scale: 2,
+                    max_scale: 2,
                 });
             }
             let first = all.len();

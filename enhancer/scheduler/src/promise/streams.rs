@@ -15,9 +15,10 @@ use super::{Anchored, BatchCost, Client, Decay};
 
 /// Frames a second until some have come.
 const USUAL_FPS: f64 = 30.0;
+
 /// What is known of one stream.
 #[derive(Debug, Clone)]
-pub struct Promised {
+pub(crate) struct Promised {
     /// What those who watch say is lost after one frame.
     viewers: Viewers,
     /// Seconds from frame to frame.
@@ -122,15 +123,38 @@ pub fn promise_of_db(db: f64) -> f64 {
     USUAL_ERROR * (10f64.powf(db / 10.0) - 1.0)
 }
 
+/// The accelerators that a plan is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accelerators {
+    /// How many.
+    pub count: usize,
+    /// Seconds until chosen work is done.
+    pub busy_s: f64,
+    /// Share of its time that each may work.
+    pub cap: f64,
+}
+
+/// A stream to plan for.
+#[derive(Debug)]
+pub(crate) struct ClientStream<'a> {
+    pub id: StreamId,
+    /// Seconds of an accelerator for one of its anchors.
+    pub cost_s: f64,
+    /// Maximum anchors per frame.
+    pub fraction: f64,
+    pub known: &'a mut Promised,
+}
+
 /// Plans for all streams of the policy.
 #[derive(Debug, Default)]
-pub struct Promises {
+pub(crate) struct Promises {
     admission: Admission,
     last_plan: Option<f64>,
     clients: Vec<Client>,
     free: Vec<f64>,
     told: Vec<(StreamId, Option<Refusal>)>,
     served: usize,
+    costliest_s: f64,
 }
 
 impl Promises {
@@ -139,40 +163,39 @@ impl Promises {
         self.last_plan.is_none_or(|last| now - last >= EVERY || now < last)
     }
 
-    /// Plans the next second of `streams` (each with the seconds that its anchor takes, and the most of its frames that may be one) for
-    /// so many accelerators, all of them busy for `busy` seconds.
+    /// Plans the next second of all streams.
     pub fn plan<'a>(
         &mut self,
         now: f64,
         terms: Terms,
-        (devices, busy): (usize, f64),
-        streams: impl Iterator<Item = (StreamId, f64, f64, &'a mut Promised)>,
+        accelerators: Accelerators,
+        streams: impl Iterator<Item = ClientStream<'a>>,
     ) {
+        let Accelerators { count, busy_s, cap } = accelerators;
         self.last_plan = Some(now);
-        self.clients.clear();
         let mut streams: Vec<_> = streams.collect();
-        self.clients.extend(
-            streams
-                .iter()
-                .map(|(id, each, fraction, known)| known.client(*id, now, *each, *fraction, terms)),
-        );
+        self.costliest_s = streams.iter().map(|stream| stream.cost_s).fold(0.0, f64::max);
+        self.clients.clear();
+        // An accelerator that may work for a part of the time takes as much longer for an anchor.
+        let each_s = |cost_s: f64| cost_s / cap.max(1e-6);
+        self.clients.extend(streams.iter().map(|stream| {
+            stream.known.client(stream.id, now, each_s(stream.cost_s), stream.fraction, terms)
+        }));
         self.free.clear();
-        self.free.resize(devices, now + busy);
+        self.free.resize(count, now + busy_s);
         self.admission.plan(now, &self.clients, &self.free);
-        for (_, _, _, known) in &mut streams {
-            known.planned.clear();
+        for stream in &mut streams {
+            stream.known.planned.clear();
         }
         let served = self.admission.served();
         for planned in self.admission.planned() {
-            if let Some((.., known)) =
-                served.get(planned.client).and_then(|&at| streams.get_mut(at))
-            {
-                known.planned.push_back(planned.begins);
+            if let Some(stream) = served.get(planned.client).and_then(|&at| streams.get_mut(at)) {
+                stream.known.planned.push_back(planned.begins);
             }
         }
-        for (id, _, _, known) in &mut streams {
-            if self.admission.verdict(*id) == Some(Verdict::Refused) {
-                known.clear();
+        for stream in &mut streams {
+            if self.admission.verdict(stream.id) == Some(Verdict::Refused) {
+                stream.known.clear();
             }
         }
         self.served = served.len();
@@ -183,6 +206,11 @@ impl Promises {
         self.forget_excess();
     }
 
+    /// Seconds of the costliest anchor that is planned for: between two such anchors compute is saved up.
+    pub fn costliest_s(&self) -> f64 {
+        self.costliest_s
+    }
+
     /// A stream is to be told something that no plan says.
     pub fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
         self.told.push((id, reason));
@@ -191,7 +219,7 @@ impl Promises {
 
     /// Nobody asks: the newest are enough.
     fn forget_excess(&mut self) {
-        let excess = self.told.len().saturating_sub(MOST_TOLD);
+        let excess = self.told.len().saturating_sub(MAX_TOLD);
         self.told.drain(..excess);
     }
 
@@ -218,8 +246,8 @@ impl Promises {
     }
 }
 
-/// Most that wait to be told.
-const MOST_TOLD: usize = 4096;
+/// Maximum refusals that wait to be taken.
+const MAX_TOLD: usize = 4096;
 
 #[cfg(test)]
 mod tests {

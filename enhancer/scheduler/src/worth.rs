@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use windlass_enhancer::schedule::worth::{PROBE_EVERY, Worth};
+//! use windlass_scheduler::worth::{PROBE_EVERY, Worth};
 //!
 //! let (mut worth, mut now) = (Worth::default(), Duration::ZERO);
 //! while !worth.holds_back() {

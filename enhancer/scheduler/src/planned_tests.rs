@@ -1,6 +1,8 @@
 //! The scheduler with streams that are promised a quality.
 
-use windlass_types::Refusal;
+use std::time::Duration;
+
+use windlass_types::{AnchorPolicy, Refusal, StreamId};
 
 use super::tests::config;
 use super::*;
@@ -37,7 +39,7 @@ fn play(
                     arrival,
                     per_mille: 1000,
                     scale: 2,
-                    most_scale: 2,
+                    max_scale: 2,
                 });
             }
             s.report_decay(StreamId(stream), 0, start, (decay, 1.0));
@@ -107,7 +109,7 @@ fn the_rest_of_the_compute_is_for_those_without_a_promise() {
                 arrival,
                 per_mille,
                 scale: 2,
-                most_scale: 2,
+                max_scale: 2,
             });
         }
         let mut out = Vec::new();

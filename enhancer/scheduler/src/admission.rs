@@ -4,11 +4,11 @@
 //! it can still become an anchor, and what may break it is the processor's time. A stream's demand is its frames per
 //! second × what one took of a slot; all demands and what else takes slots (coding, inference) together may be no more than a
 //! share of the slots. Time in a slot is time by the clock: what the machine's other work takes of it is in it. Beside it, all
-//! streams together may take so much memory ([`super::memory`]), and there may be so many of them.
+//! streams together may take so much memory ([`crate::memory`]), and there may be so many of them.
 //!
 //! **Who.** Not who came first, but who claims least for its share: a stream counts by what it takes most of (time, memory or
 //! places), and a room's streams are filled in one after the other, publisher by publisher, the cheaper first; a room claims what its
-//! streams so far take over its [share](super::shares). Of equal claims the older goes first. So a room that takes much, or a publisher with
+//! streams so far take over its [share](crate::shares). Of equal claims the older goes first. So a room that takes much, or a publisher with
 //! many rooms, is refused before one that takes little, whenever it came (max-min fairness by what is scarcest, as in Ghodsi et
 //! al., *Dominant resource fairness*, 2011).
 //!
@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use windlass_types::{Owner, Refusal, StreamId};
 
-use super::memory;
-use super::shares::Shares;
+use crate::memory;
+use crate::shares::Shares;
 
 /// Shares of the slots' time: up to which streams are admitted, beyond which some must go, and to which the rest is then brought.
 const TO_ENTER: f64 = 0.6;

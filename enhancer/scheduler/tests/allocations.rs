@@ -1,23 +1,19 @@
 //! What the scheduler allocates: nothing once its streams are known, assignments of networks included.
 
-#[path = "../../hybrid/tests/common/counting.rs"]
+#[path = "../../../hybrid/tests/common/counting.rs"]
 mod counting;
 
 use std::time::Duration;
 
 use counting::{allocations, peak};
-use windlass_enhancer::schedule::{Candidate, NetworkCost, Scheduler, SchedulerConfig, Tier};
+use windlass_scheduler::{Candidate, Chosen, NetworkCost, Scheduler, SchedulerConfig, Tier};
 use windlass_types::StreamId;
 
 const STREAMS: u32 = 40;
 const INTERVAL: Duration = Duration::from_millis(66);
 
 /// Two frames of each stream, and the tick after them.
-fn interval(
-    scheduler: &mut Scheduler,
-    tick: u32,
-    chosen: &mut Vec<windlass_enhancer::schedule::Chosen>,
-) {
+fn interval(scheduler: &mut Scheduler, tick: u32, chosen: &mut Vec<Chosen>) {
     let now = INTERVAL * tick;
     for n in 0..2 * STREAMS {
         let stream = StreamId(n % STREAMS);
@@ -33,7 +29,7 @@ fn interval(
             arrival: now.saturating_sub(INTERVAL / 2),
             per_mille: 1000,
             scale: scheduler.scale(stream).unwrap_or(2),
-            most_scale: 4,
+            max_scale: 4,
         });
     }
     chosen.clear();

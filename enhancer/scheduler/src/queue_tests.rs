@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::schedule::NetworkCost;
+use crate::networks::NetworkCost;
 
 const MS: Duration = Duration::from_millis(1);
 const CALIBRATED: Order = Order::Calibrated { lambda: LAMBDA };

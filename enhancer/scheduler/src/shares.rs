@@ -15,6 +15,23 @@ pub struct Shares {
     shares: Vec<f64>,
 }
 
+/// One stream's share of what is scarce, and what was spent on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FairShare {
+    /// Its room and publisher.
+    pub owner: Owner,
+    /// Its share of what is spent on all streams, 0 to 1.
+    pub share: f64,
+    /// Inference seconds that were spent on it lately.
+    pub spent_s: f64,
+}
+
+impl FairShare {
+    pub fn new(owner: Owner) -> Self {
+        FairShare { owner, share: 1.0, spent_s: 0.0 }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Member {
     owner: Owner,

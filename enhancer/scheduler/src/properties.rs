@@ -8,8 +8,13 @@
 //! picture, for which everything behind it waits; it admits a frame too old before, which takes its stream's allowance and delays another
 //! stream's frame beyond the deadline; a greater cap spends on a dear picture what a lesser one saves for more of cheap ones.
 
-use proptest::prelude::*;
+use std::time::Duration;
 
+use proptest::prelude::*;
+use windlass_types::{AnchorPolicy, Owner, StreamId};
+
+use super::rank::ties;
+use super::shares::Shares;
 use super::tests::config;
 use super::*;
 
@@ -21,8 +26,8 @@ const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// 60×100 pixels by `size`: 6 ms each.
 fn frame(id: u64, stream: u32, tier: Tier, bytes: u32, size: u32, arrival: Duration) -> Candidate {
     let stream = StreamId(stream);
-    let (width, height, per_mille, scale, most_scale) = (60 * size, 100, 1000, 2, 2);
-    Candidate { id, stream, tier, bytes, width, height, arrival, per_mille, scale, most_scale }
+    let (width, height, per_mille, scale, max_scale) = (60 * size, 100, 1000, 2, 2);
+    Candidate { id, stream, tier, bytes, width, height, arrival, per_mille, scale, max_scale }
 }
 
 /// One size of picture; whether anything else differs is up to the test.
@@ -52,7 +57,9 @@ fn policies() -> impl Strategy<Value = Vec<AnchorPolicy>> {
 
 /// Policies without a plan, which would be made anew for another cap.
 fn greedy() -> impl Strategy<Value = Vec<AnchorPolicy>> {
-    policies().prop_filter("planned", |all| !all.iter().any(|&p| policy::of(p).plans()))
+    policies().prop_filter("planned", |all| {
+        !all.iter().any(|&p| policy::of(p).selection() == Selection::ByPlan)
+    })
 }
 
 fn scheduler(config: &SchedulerConfig, policies: &[AnchorPolicy]) -> Scheduler {
@@ -103,7 +110,7 @@ fn ids(chosen: &[Chosen]) -> Vec<u64> {
 
 /// Work that was chosen before and is not done yet, in seconds.
 fn busy(s: &mut Scheduler, seconds: f64) {
-    s.outstanding_s = seconds;
+    s.compute.set_outstanding(seconds);
 }
 
 proptest! {
@@ -276,8 +283,7 @@ proptest! {
         let (mut s, mut t) = (Scheduler::new(config.clone()), Scheduler::new(config));
         for n in 1..=50 {
             let (out, other) = (tick(&mut s, &frames, n), tick(&mut t, &renamed, n));
-            let rank = |e: &Entry| (e.tier, e.gain, e.last_chosen);
-            if s.merged.windows(2).any(|w| rank(&w[0]) == rank(&w[1])) {
+            if s.ranked.windows(2).any(|w| ties(&w[0], &w[1])) {
                 break;
             }
             prop_assert_eq!(ids(&out), ids(&other));
@@ -315,12 +321,12 @@ proptest! {
         per_pixel in prop::collection::vec(absurd_time(), 0..3), devices in prop_oneof![0u32..3, Just(1_000)],
         took in prop::collection::vec(prop::option::of(absurd_time()), 8),
     ) {
-        let (compute_cap, anchor_fraction, least_residual) = limits;
+        let (compute_cap, anchor_fraction, min_residual) = limits;
         let (interval, deadline, forget_after) = times;
         let networks = (2..).zip(per_pixel).map(|(scale, per_pixel)| NetworkCost { scale, per_pixel });
         let config = SchedulerConfig {
-            interval, devices, compute_cap, anchor_fraction, least_residual, deadline, forget_after,
-            networks: networks.collect(), horizon: u32::MAX, frames_per_stream: 0, most_pixels: u64::MAX, ..config()
+            interval, devices, compute_cap, anchor_fraction, min_residual, deadline, forget_after,
+            networks: networks.collect(), horizon: u32::MAX, frames_per_stream: 0, max_pixels: u64::MAX, ..config()
         };
         let mut s = scheduler(&config, &policies);
         for n in 1..60u32 {
@@ -338,8 +344,8 @@ proptest! {
                     policies[chosen.stream.0 as usize] == AnchorPolicy::LatencySensitive;
                 prop_assert!(!by_operator || !nothing(anchor_fraction), "no frame was to be an anchor");
             }
-            prop_assert!(s.credit_s.is_finite() && s.outstanding_s >= 0.0);
-            prop_assert!(s.costs.iter().all(|c| c.predict(320, 180) <= Duration::from_secs(3_600)));
+            prop_assert!(s.compute.credit_s().is_finite() && s.compute.outstanding_s() >= 0.0);
+            prop_assert!(s.costs().iter().all(|c| c.predict(320, 180) <= Duration::from_secs(3_600)));
         }
     }
 
