@@ -326,10 +326,10 @@ fn work_that_has_not_finished_delays_what_follows_until_it_is_lost() {
     s.push(candidate(1, 1, Tier::Key, 10, 66 * MS));
     let mut out = Vec::new();
     s.tick(66 * MS, &mut out);
-    s.compute.outstanding_s() += 0.095;
+    s.compute.set_outstanding(0.105);
     s.push(candidate(2, 2, Tier::Key, 10, 132 * MS));
     assert!(tick(&mut s, 132 * MS).is_empty());
-    s.compute.outstanding_s() -= 0.095;
+    s.compute.set_outstanding(0.010);
     s.finished(&out[0], Some(10 * MS));
     s.push(candidate(3, 2, Tier::Key, 10, 198 * MS));
     assert_eq!(tick(&mut s, 198 * MS), [3]);

@@ -37,7 +37,7 @@ impl Call {
         while self.now() < until {
             self.ticks += 1;
             let now = self.now();
-            let streams: Vec<StreamId> = self.scheduler.streams.keys().copied().collect();
+            let streams: Vec<StreamId> = self.scheduler.streams.iter().map(|(id, _)| id).collect();
             for stream in streams {
                 self.scheduler.push(Candidate {
                     id: self.ticks.into(),

@@ -18,10 +18,12 @@ use windlass_hybrid::vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference, SizeLimit,
 };
 use windlass_types::tiles::TileMap;
-use windlass_types::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame};
+use windlass_types::{
+    Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, PublisherUplink, StreamId, TapFrame,
+};
 
 use super::Timing;
-use super::adapt::{Adaptation, Operator, Uplink};
+use super::adapt::{Adaptation, Operator};
 use super::anchors::{Anchors, arrived};
 use super::capture::Captures;
 use super::slots::{Slot, Slots, Stage};
@@ -72,7 +74,7 @@ pub(super) enum Packet {
     /// Subscribers have been given a still of its publisher's.
     Given(Anchor),
     /// What the publisher can send.
-    Uplink(Uplink),
+    Uplink(PublisherUplink),
 }
 
 /// A decoded frame on its way to the scheduler.
@@ -311,7 +313,7 @@ impl StreamDecoder {
     }
 
     /// Takes note of what the publisher can send, and tells it what to.
-    fn adapt(&self, state: &mut State, uplink: &Uplink) {
+    fn adapt(&self, state: &mut State, uplink: &PublisherUplink) {
         let now = Instant::now().saturating_duration_since(self.origin);
         let gain = state.twin.gain_db();
         let operator = Operator { scale: state.twin.scale(), ..self.operator };

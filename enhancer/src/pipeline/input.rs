@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_types::key_frame::key_frame_size;
-use windlass_types::{EnhancerOutput, Owner, Refusal, StreamId, TapFrame, TapInput};
+use windlass_types::{
+    CapturedFrame, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId, TapFrame, TapInput,
+};
 
-use super::adapt::{Operator, Uplink};
+use super::adapt::Operator;
 use super::capture::{CaptureDecoder, CapturePacket, Captures};
 use super::decode::{Decoded, DecoderFactory, Packet, Sizes, StreamDecoder};
 use super::slots::{Slots, Stage};
@@ -69,8 +71,8 @@ struct Registry {
 /// Reports on their way to the scheduler: of each stream's viewers the last.
 pub(super) type Decays = Mutex<HashMap<(StreamId, u64), (f64, f64)>>;
 
-/// Most reports that wait at once; they do so for one interval.
-const MOST_DECAYS: usize = 4096;
+/// Maximum reports that wait at once; they wait for one interval.
+const MAX_DECAYS: usize = 4096;
 
 /// How enhancement stands.
 #[derive(Debug, Clone, Copy, Default)]
@@ -120,19 +122,27 @@ impl EnhancerInput {
     }
 }
 
+/// What the input is built of.
+pub(super) struct IntakeParts {
+    pub config: Arc<EnhancerConfig>,
+    pub live: Live,
+    pub scales: (usize, usize),
+    pub devices: usize,
+    pub origin: Instant,
+    pub stats: Arc<Stats>,
+    pub slots: Arc<Slots>,
+    pub decoders: DecoderFactory,
+    pub enabled: Arc<AtomicBool>,
+    pub frames: Sender<Decoded>,
+    pub output: Sender<EnhancerOutput>,
+}
+
 impl Intake {
-    pub fn new(
-        config: Arc<EnhancerConfig>,
-        (enabled, stats, slots, live): (Arc<AtomicBool>, Arc<Stats>, Arc<Slots>, Live),
-        (decoders, scales, devices): (DecoderFactory, (usize, usize), usize),
-        (frames, output): (Sender<Decoded>, Sender<EnhancerOutput>),
-        origin: Instant,
-    ) -> Self {
-        let streams = HashMap::new();
-        let with_regions = HashSet::new();
+    pub fn new(parts: IntakeParts) -> Self {
+        let IntakeParts { config, live, stats, slots, enabled, .. } = parts;
         let registry = Registry {
-            streams,
-            with_regions,
+            streams: HashMap::new(),
+            with_regions: HashSet::new(),
             admission: Admission::new(Bounds {
                 slots: config.slots().cap,
                 memory: config.memory,
@@ -142,20 +152,20 @@ impl Intake {
             refused: HashMap::new(),
             coded: Duration::ZERO,
             retired: Vec::new(),
-            frames,
-            output,
+            frames: parts.frames,
+            output: parts.output,
         };
         Intake {
             timing: config.timing(),
             sizes: Sizes::new(config.max_pixels),
-            scales,
-            devices,
-            origin,
+            scales: parts.scales,
+            devices: parts.devices,
+            origin: parts.origin,
             config,
             live,
             stats,
             slots,
-            decoders,
+            decoders: parts.decoders,
             enabled,
             decays: Arc::default(),
             registry: Mutex::new(Some(registry)),
@@ -213,19 +223,14 @@ impl Intake {
         let mut guard = self.registry.lock();
         let Some(registry) = &mut *guard else { return };
         match input {
-            TapInput::Stop { stream } => {
-                registry.retire(stream);
-                registry.with_regions.remove(&stream);
-                registry.admission.forget(stream);
-                registry.refused.remove(&stream);
-                registry.too_large.remove(&stream);
-            }
+            TapInput::Frame(frame) => self.frame(registry, frame),
             TapInput::Gap { stream } => {
                 count(&counters.gaps);
                 if let Some(stream) = registry.streams.get_mut(&stream) {
                     stream.low.break_off();
                 }
             }
+            TapInput::Captured(frame) => self.captured(registry, frame),
             TapInput::CapturedGap { stream } => {
                 count(&counters.captured_gaps);
                 let stream = registry.streams.get_mut(&stream);
@@ -233,94 +238,108 @@ impl Intake {
                     high.break_off();
                 }
             }
-            TapInput::Given { anchor } => {
-                count(&counters.given);
-                // Where its queue has no room, the same is made again at worst.
-                if let Some(stream) = registry.streams.get_mut(&anchor.stream) {
-                    let _ = stream.low.packets.try_send(Packet::Given(anchor));
-                }
-            }
-            TapInput::Uplink { stream, layer, kbps, size, fps } => {
-                if let Some(stream) = registry.streams.get_mut(&stream) {
-                    let uplink = Packet::Uplink(Uplink { layer, kbps, size, fps });
-                    let _ = stream.low.packets.try_send(uplink);
-                }
-            }
-            TapInput::Decay { stream, viewer, decay } => {
-                let mut decays = self.decays.lock();
-                if registry.streams.contains_key(&stream) && decays.len() < MOST_DECAYS {
-                    decays.insert((stream, viewer), decay);
-                }
-            }
-            TapInput::Regions { stream, possible } => {
-                if let Some(stream) = registry.streams.get(&stream) {
-                    stream.captures.regions.store(possible, Ordering::Relaxed);
-                } else if possible {
-                    registry.with_regions.insert(stream);
-                } else {
-                    registry.with_regions.remove(&stream);
-                }
-            }
             TapInput::CaptureStop { stream } => registry.end_capture(stream),
-            TapInput::Captured(frame) => {
-                count(&counters.captured_in);
-                // Without a low layer's decoder there is nothing to make anchors for.
-                if !self.enabled.load(Ordering::Relaxed) {
-                    return count(&counters.dropped_disabled);
+            TapInput::Stop { stream } => registry.forget(stream),
+            TapInput::Request { stream, request } => self.request(registry, stream, request),
+        }
+    }
+
+    /// Takes a frame of a low layer.
+    fn frame(&self, registry: &mut Registry, frame: TapFrame) {
+        let counters = &self.stats.counters;
+        count(&counters.frames_in);
+        if !self.enabled.load(Ordering::Relaxed) {
+            return count(&counters.dropped_disabled);
+        }
+        let id = frame.stream;
+        let now = self.origin.elapsed();
+        self.look(registry, now);
+        if let Some(why) = self.refuses(registry, now, &frame) {
+            count(match why {
+                Refusal::Size => &counters.dropped_size,
+                Refusal::Memory => &counters.dropped_memory,
+                Refusal::Full => &counters.dropped_stream_limit,
+                Refusal::Processor | Refusal::Promise | Refusal::Slow => {
+                    &counters.dropped_processor
                 }
-                let id = frame.stream;
-                if !self.open_capture(registry, id) {
-                    return count(&counters.dropped_stream_limit);
-                }
-                let stream = registry.streams.get_mut(&id);
-                let Some(high) = stream.and_then(|s| s.high.as_mut()) else { return };
-                match high.send(CapturePacket::Frame(frame)) {
-                    Sent::Taken => {}
-                    Sent::Full => count(&counters.dropped_capture_queue),
-                    Sent::Gone => registry.end_capture(id),
-                }
+            });
+            return self.tell(registry, id, Some(why));
+        }
+        if !registry.streams.contains_key(&id) && !self.open_stream(registry, id) {
+            registry.admission.forget(id);
+            return count(&counters.dropped_stream_limit);
+        }
+        self.tell(registry, id, None);
+        let Some(stream) = registry.streams.get_mut(&id) else { return };
+        match stream.low.send(Packet::Frame(frame)) {
+            Sent::Taken => {}
+            Sent::Full => count(&counters.dropped_decode_queue),
+            // Its thread is gone, which nothing but a fault explains: begin anew with the next frame.
+            Sent::Gone => {
+                count(&counters.dropped_stopped);
+                registry.retire(id);
             }
-            TapInput::WholeAnchor { stream } => {
+        }
+    }
+
+    /// Takes a frame at HR size.
+    fn captured(&self, registry: &mut Registry, frame: CapturedFrame) {
+        let counters = &self.stats.counters;
+        count(&counters.captured_in);
+        if !self.enabled.load(Ordering::Relaxed) {
+            return count(&counters.dropped_disabled);
+        }
+        let id = frame.stream;
+        if !self.open_capture(registry, id) {
+            return count(&counters.dropped_stream_limit);
+        }
+        // Without a low layer's decoder there is nothing to make anchors for.
+        let stream = registry.streams.get_mut(&id);
+        let Some(high) = stream.and_then(|s| s.high.as_mut()) else { return };
+        match high.send(CapturePacket::Frame(frame)) {
+            Sent::Taken => {}
+            Sent::Full => count(&counters.dropped_capture_queue),
+            Sent::Gone => registry.end_capture(id),
+        }
+    }
+
+    /// Takes a request or a report. However many come, no frame has to give way.
+    fn request(&self, registry: &mut Registry, id: StreamId, request: EnhancerRequest) {
+        let counters = &self.stats.counters;
+        let stream = registry.streams.get(&id);
+        match request {
+            EnhancerRequest::WholeAnchor => {
                 count(&counters.whole_anchor_requests);
-                // A stream without a decoder begins with a whole anchor anyway. However many ask, no frame has to give way.
-                if let Some(stream) = registry.streams.get(&stream) {
+                // A stream without a decoder begins with a whole anchor anyway.
+                if let Some(stream) = stream {
                     stream.whole_wanted.store(true, Ordering::Relaxed);
                 }
             }
-            TapInput::Frame(frame) => {
-                count(&counters.frames_in);
-                if !self.enabled.load(Ordering::Relaxed) {
-                    return count(&counters.dropped_disabled);
+            EnhancerRequest::Regions(possible) => {
+                if let Some(stream) = stream {
+                    stream.captures.regions.store(possible, Ordering::Relaxed);
+                } else if possible {
+                    registry.with_regions.insert(id);
+                } else {
+                    registry.with_regions.remove(&id);
                 }
-                let id = frame.stream;
-                let now = self.origin.elapsed();
-                self.look(registry, now);
-                if let Some(why) = self.refuses(registry, now, &frame) {
-                    count(match why {
-                        Refusal::Size => &counters.dropped_size,
-                        Refusal::Memory => &counters.dropped_memory,
-                        Refusal::Full => &counters.dropped_stream_limit,
-                        Refusal::Processor | Refusal::Promise | Refusal::Slow => {
-                            &counters.dropped_processor
-                        }
-                    });
-                    return self.tell(registry, id, Some(why));
+            }
+            EnhancerRequest::Uplink(uplink) => {
+                if let Some(stream) = stream {
+                    let _ = stream.low.packets.try_send(Packet::Uplink(uplink));
                 }
-                if !registry.streams.contains_key(&id) && !self.open_stream(registry, id) {
-                    registry.admission.forget(id);
-                    return count(&counters.dropped_stream_limit);
+            }
+            EnhancerRequest::Decay { viewer, decay } => {
+                let mut decays = self.decays.lock();
+                if stream.is_some() && decays.len() < MAX_DECAYS {
+                    decays.insert((id, viewer), decay);
                 }
-                self.tell(registry, id, None);
-                let Some(stream) = registry.streams.get_mut(&id) else { return };
-                match stream.low.send(Packet::Frame(frame)) {
-                    Sent::Taken => {}
-                    Sent::Full => count(&counters.dropped_decode_queue),
-                    // Its thread is gone, which nothing but a fault explains: begin anew with the
-                    // next frame.
-                    Sent::Gone => {
-                        count(&counters.dropped_stopped);
-                        registry.retire(id);
-                    }
+            }
+            EnhancerRequest::Given(anchor) => {
+                count(&counters.given);
+                // Where its queue has no room, the same is made again at worst.
+                if let Some(stream) = stream {
+                    let _ = stream.low.packets.try_send(Packet::Given(anchor));
                 }
             }
         }
@@ -487,6 +506,15 @@ impl Intake {
 }
 
 impl Registry {
+    /// Stops a stream's decoders, and forgets all that is known of it.
+    fn forget(&mut self, id: StreamId) {
+        self.retire(id);
+        self.with_regions.remove(&id);
+        self.admission.forget(id);
+        self.refused.remove(&id);
+        self.too_large.remove(&id);
+    }
+
     /// Stops a stream's decoders; with its next frame there may be others.
     fn retire(&mut self, id: StreamId) {
         self.end_capture(id);

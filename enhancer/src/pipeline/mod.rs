@@ -56,7 +56,7 @@ use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use crate::tiles::{RegionConfig, TileConfig};
 use anchors::{OnProcessor, code};
 use decode::DecoderFactory;
-use input::{Intake, join};
+use input::{Intake, IntakeParts, join};
 use jobs::Jobs;
 use learn::Learner;
 use select::Selector;
@@ -335,13 +335,19 @@ impl Enhancer {
         let most = JOBS_PER_WORKER * config.threads;
         let (jobs_in, jobs) = Jobs::new(&costs, most, config.timing().deadline(), origin);
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
-        let intake = Arc::new(Intake::new(
-            config.clone(),
-            (enabled.clone(), stats.clone(), slots.clone(), live.clone()),
-            (decoders, scales, devices),
-            (frames_in, output_in.clone()),
+        let intake = Arc::new(Intake::new(IntakeParts {
+            config: config.clone(),
+            live: live.clone(),
+            scales,
+            devices,
             origin,
-        ));
+            stats: stats.clone(),
+            slots: slots.clone(),
+            decoders,
+            enabled: enabled.clone(),
+            frames: frames_in,
+            output: output_in.clone(),
+        }));
         let decays = intake.decays.clone();
         let mut enhancer = Enhancer {
             config: config.clone(),

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use windlass_hybrid::anchor::codec;
 use windlass_hybrid::vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
 use windlass_types::{
-    Anchor, AnchorSource, CapturedFrame, Epoch, Owner, StreamId, TapFrame, TapInput,
+    Anchor, AnchorSource, CapturedFrame, EnhancerRequest, Epoch, Owner, StreamId, TapFrame,
+    TapInput,
 };
 
 use super::*;
@@ -221,7 +222,7 @@ fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
     enhancer.input().push(frame(1, 0, KEY));
     assert!(anchor(&enhancer).is_some_and(|first| !first.tiled));
     for _ in 0..1001 {
-        enhancer.input().push(TapInput::WholeAnchor { stream: StreamId(1) });
+        enhancer.input().push(EnhancerRequest::WholeAnchor.of(StreamId(1)));
     }
     // One in two seconds.
     for n in 1..300 {
