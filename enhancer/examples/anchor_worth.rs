@@ -116,7 +116,7 @@ fn main() -> Result<(), Failure> {
         };
         let (wanted, _) = inferred?;
         let known = detail_of(Samples::from(&start), low, scale)?;
-        let change = twin.change(at, low, (&wanted, &known), &tiles).ok_or("sizes differ")?;
+        let change = twin.change(at, low, &wanted, &known, &tiles).ok_or("sizes differ")?;
         let made = made_error(&wanted, low, scale, &high.y);
         // What is believed is of the frames before.
         let estimates = (believes.mean_db(&change), knows.mean_db(&change));

@@ -149,7 +149,8 @@ impl Twin {
         &self,
         rtp_timestamp: u32,
         low: Samples<'_>,
-        (wanted, known): (&Detail, &Detail),
+        wanted: &Detail,
+        known: &Detail,
         tiles: &TileMap,
     ) -> Option<Change> {
         let size = |detail: &Detail| (detail.width(), detail.height());
@@ -354,7 +355,7 @@ mod tests {
         let (wanted, nothing) = (detail(true), Detail::zero(192, 128));
         let low = Samples::from(&grey.planes()[0]);
         let change = |at: u32, wanted: &Detail| {
-            twin.change(at, low, (wanted, &nothing), &all).expect("they fit each other")
+            twin.change(at, low, wanted, &nothing, &all).expect("they fit each other")
         };
         twin.follow(0, &[shown()]);
         assert!(twin.weighs(0) && !twin.weighs(3000), "twice a second");
@@ -383,7 +384,7 @@ mod tests {
             let nothing = Detail::zero(192, 128);
             let low = Samples::from(&grey.planes()[0]);
             let all = TileMap::full(96, 64);
-            let _ = twin.change(0, low, (&nothing, &nothing), &all);
+            let _ = twin.change(0, low, &nothing, &nothing, &all);
             twin.follow(0, &[shown()]);
             twin.sent(&anchor(wanted), None);
             twin.follow(3000, &[shown()]);

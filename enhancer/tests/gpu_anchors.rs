@@ -17,7 +17,7 @@ use bytes::Bytes;
 use common::coded;
 use emulated::on_emulated_device;
 use windlass_enhancer::engine::cuda::Held;
-use windlass_enhancer::engine::cuda::coder::{AnchorError, CudaCoder, SharedCoder};
+use windlass_enhancer::engine::cuda::coder::{AnchorError, Coding, CudaCoder, SharedCoder};
 use windlass_enhancer::engine::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Luma, Model,
     Residual, SwapError, embedded_model,
@@ -44,6 +44,10 @@ fn detail(width: usize, height: usize, seed: usize) -> Detail {
 }
 
 /// What the processor makes of the same.
+fn coding(quality: u8, max_bytes: usize) -> Coding {
+    Coding { quality, max_bytes }
+}
+
 fn on_processor(detail: &Detail, quality: u8, most: usize) -> Result<Vec<u8>, AnchorCodecError> {
     let coded = Htj2k::encode(detail, quality)?;
     if coded.len() <= most { Ok(coded) } else { Htj2k::fill(detail, None, most) }
@@ -61,7 +65,7 @@ fn workers_share_a_coder_that_keeps_quality_and_budget() {
                     for (n, (quality, most)) in wanted.into_iter().enumerate() {
                         let side = if worker % 2 == 0 { (96, 70) } else { (66, 40) };
                         let detail = Arc::new(detail(side.0, side.1, 10 * worker + n));
-                        let ours = coder.code(&detail, quality, most);
+                        let ours = coder.code(&detail, coding(quality, most));
                         let theirs = on_processor(&detail, quality, most);
                         assert_eq!(ours, theirs.map_err(AnchorError::Codec), "{worker}, {n}");
                     }
@@ -72,8 +76,8 @@ fn workers_share_a_coder_that_keeps_quality_and_budget() {
         assert!(pictures == 24 && batches <= pictures, "{pictures} in {batches}");
         // Too large to be an anchor, on the processor or elsewhere.
         let wide = Arc::new(Detail::zero(9_000, 1));
-        assert!(matches!(coder.code(&wide, 50, 1_000), Err(AnchorError::Codec(_))));
-        assert!(coder.code(&Arc::new(detail(8, 8, 1)), 50, 1_000).is_ok());
+        assert!(matches!(coder.code(&wide, coding(50, 1_000)), Err(AnchorError::Codec(_))));
+        assert!(coder.code(&Arc::new(detail(8, 8, 1)), coding(50, 1_000)).is_ok());
     });
 }
 
@@ -107,7 +111,7 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
             Prior::new(Isa::detect(), scale).take_out((&low).into(), &mut rest);
             let image = payload::image(rest, &tiles, scale);
             for (quality, most) in [(80, usize::MAX), (95, 3_000)] {
-                let coded = coder.code_held(&held, &tiles, (quality, most), most == 3_000);
+                let coded = coder.code_held(&held, &tiles, coding(quality, most), most == 3_000);
                 let wanted = on_processor(&image, quality, most).expect("it can be coded");
                 let back = (most == 3_000).then(|| image.clone());
                 assert!(coded == Ok((wanted, back)), "scale {scale}, tiles {bits:b}, {most}");
@@ -116,7 +120,7 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
         // Several of one size together, each with its own.
         let three: Vec<_> = (0..3).map(|seed| on_the_card(&mut own, 2, seed).0).collect();
         let full = TileMap::full(150, 140);
-        let code = |held: &Held| coder.code_held(held, &full, (60, usize::MAX), true);
+        let code = |held: &Held| coder.code_held(held, &full, coding(60, usize::MAX), true);
         let alone: Vec<_> = three.iter().map(code).collect();
         let together: Vec<_> = std::thread::scope(|scope| {
             let running: Vec<_> = three.iter().map(|held| scope.spawn(|| code(held))).collect();
@@ -134,9 +138,9 @@ fn a_full_card_refuses_what_has_no_room_and_codes_the_rest() {
         let coder = SharedCoder::of_process().expect("a coder");
         let (small, large) = (Arc::new(detail(40, 30, 1)), Arc::new(detail(500, 400, 2)));
         let full = Err(AnchorError::Device(CudaError::NoMemory));
-        assert_eq!(coder.code(&large, 80, usize::MAX), full);
+        assert_eq!(coder.code(&large, coding(80, usize::MAX)), full);
         let wanted = on_processor(&small, 80, usize::MAX).map_err(AnchorError::Codec);
-        assert_eq!(coder.code(&small, 80, usize::MAX), wanted);
+        assert_eq!(coder.code(&small, coding(80, usize::MAX)), wanted);
     });
 }
 
@@ -151,9 +155,10 @@ fn the_other_card_codes_once_one_is_lost() {
         first.push("0");
         std::fs::write(first, "").expect("a file");
         // Each of the lost card's threads notices it once.
-        let failed = (0..40).filter(|_| coder.code(&detail, 80, usize::MAX) != wanted).count();
+        let failed =
+            (0..40).filter(|_| coder.code(&detail, coding(80, usize::MAX)) != wanted).count();
         assert!(failed <= 2, "{failed} of 40 were not coded");
-        assert_eq!(coder.code(&detail, 80, usize::MAX), wanted);
+        assert_eq!(coder.code(&detail, coding(80, usize::MAX)), wanted);
     });
 }
 
@@ -163,10 +168,10 @@ fn a_card_that_hangs_is_given_up() {
         let coder = SharedCoder::of_process().expect("a coder");
         std::fs::write(std::env::var_os("EMULATED_HANG").expect("its name"), "").expect("a file");
         let detail = Arc::new(detail(40, 30, 1));
-        let silent = coder.code(&detail, 80, usize::MAX);
+        let silent = coder.code(&detail, coding(80, usize::MAX));
         assert!(matches!(silent, Err(AnchorError::Device(CudaError::Silent(_)))), "{silent:?}");
         let asked = Instant::now();
-        assert_eq!(coder.code(&detail, 80, usize::MAX), silent);
+        assert_eq!(coder.code(&detail, coding(80, usize::MAX)), silent);
         assert!(asked.elapsed() < Duration::from_secs(1), "nobody waits for it again");
         assert!(SharedCoder::of_process().is_err());
     });
@@ -191,6 +196,10 @@ struct Elsewhere<E> {
 impl<E: Engine> Engine for Elsewhere<E> {
     fn backend(&self) -> &'static str {
         self.inner.backend()
+    }
+
+    fn coding(quality: u8, max_bytes: usize) -> Coding {
+        Coding { quality, max_bytes }
     }
 
     fn on_processor(&self) -> bool {

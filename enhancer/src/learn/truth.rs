@@ -13,7 +13,8 @@ use windlass_scheduler::worth::Truth;
 /// picture. `engine` has the generic weights afterwards. `None` where there is nothing to look at, or sizes do not fit.
 pub(crate) fn truth_of(
     engine: &mut dyn Engine,
-    (used, generic): (&Arc<Model>, &Arc<Model>),
+    used: &Arc<Model>,
+    generic: &Arc<Model>,
     view: Option<&Input<'_>>,
     seen: &Plane,
     wanted: Luma<'_>,
@@ -68,8 +69,9 @@ mod tests {
         let seen = Plane::from_samples(high.0, high.1, vec![90; high.0 * high.1]).unwrap();
         let mut db = |wanted: &[u8]| {
             let wanted = Luma::packed(wanted, high.0, high.1).unwrap();
-            let both = (&generic, &generic);
-            let truth = truth_of(&mut engine, both, Some(&view), &seen, wanted).unwrap().unwrap();
+            let view = Some(&view);
+            let truth = truth_of(&mut engine, &generic, &generic, view, &seen, wanted);
+            let truth = truth.unwrap().unwrap();
             let mut belief = Belief::default();
             belief.learn(&truth);
             belief.own_db(truth.change)

@@ -18,7 +18,7 @@ use windlass_hybrid::{Detail, Plane};
 
 use super::Network;
 use super::select::Job;
-use super::worker::MOST_SCALE;
+use super::worker::MAX_SCALE;
 use crate::engine::{Engine, InferError, Input, Luma, Model};
 use crate::learn::{Allowance, Of, Progress, Pupil, Report, Waiting, truth_of};
 use crate::stats::{Stats, count};
@@ -139,7 +139,7 @@ struct State {
     engines: Vec<Option<Box<dyn Engine>>>,
     places: Vec<Place>,
     /// By scale.
-    priors: [Option<Prior>; MOST_SCALE + 1],
+    priors: [Option<Prior>; MAX_SCALE + 1],
 }
 
 impl State {
@@ -249,7 +249,7 @@ impl Learner {
         let high = Luma::new(high.samples(), high.width(), high.height(), high.stride())?;
         let plain = (measures || lesson.seen.is_some()).then(|| {
             let scale = model.architecture().scale;
-            let prior = &mut state.priors[scale.min(MOST_SCALE)];
+            let prior = &mut state.priors[scale.min(MAX_SCALE)];
             let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
             without_anchors(low.samples(), scale, prior)
         });
@@ -267,7 +267,7 @@ impl Learner {
         if let Some(plain) = plain.as_ref().filter(|_| measures) {
             let used = progress.weights(lesson.of);
             let used = used.as_ref().unwrap_or(model);
-            let truth = truth_of(engine, (used, model), views.last(), plain, high)?;
+            let truth = truth_of(engine, used, model, views.last(), plain, high)?;
             if let Some(truth) = truth {
                 progress.belief(lesson.of, |belief| belief.learn(&truth));
             }

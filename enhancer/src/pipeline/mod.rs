@@ -22,6 +22,7 @@ mod anchors;
 mod capture;
 mod coming;
 mod decode;
+mod enhance;
 mod input;
 mod jobs;
 mod learn;
@@ -49,12 +50,13 @@ use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_types::tiles::TileMap;
 use windlass_types::{EnhancerOutput, MAX_LR_PIXELS};
 
+use crate::engine::cuda::coder::Coding;
 use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
 };
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use crate::tiles::{RegionConfig, TileConfig};
-use anchors::{OnProcessor, code};
+use anchors::{Content, OnProcessor, code};
 use decode::DecoderFactory;
 use input::{Intake, IntakeParts, join};
 use jobs::Jobs;
@@ -542,10 +544,11 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let started = Instant::now();
-        let detail = worker::infer(&low, &seen, &tiles, engine, &mut residual);
+        let detail = enhance::super_resolve(&low, &seen, &tiles, engine, &mut residual);
         let coded = detail.ok().and_then(|detail| {
-            let how = (quality, usize::MAX);
-            code(how, (detail, None), &tiles, scale, &mut OnProcessor, |_, _| true).ok()
+            let coding = Coding { quality, max_bytes: usize::MAX };
+            let content = Content { detail, colour: None };
+            code(coding, content, &tiles, scale, &mut OnProcessor).ok()
         });
         if coded.is_some() {
             best = best.min(started.elapsed());

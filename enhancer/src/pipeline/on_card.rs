@@ -13,7 +13,7 @@ use windlass_types::tiles::TileMap;
 
 use super::anchors::CodeError;
 use crate::engine::cuda::Held;
-use crate::engine::cuda::coder::{AnchorError, Coded, SharedCoder, TileDetail};
+use crate::engine::cuda::coder::{AnchorError, Coded, Coding, SharedCoder, TileDetail};
 use crate::engine::{Engine, InferError, Input, Inputs, Luma};
 
 /// After the GPU could not do it, pictures come back for so long.
@@ -79,10 +79,10 @@ impl OnCard {
         &self,
         coder: &SharedCoder,
         tiles: &TileMap,
-        how: (u8, usize),
+        coding: Coding,
         wants_detail: bool,
     ) -> Option<Result<Coded, CodeError>> {
-        match coder.code_held(&self.held, tiles, how, wants_detail) {
+        match coder.code_held(&self.held, tiles, coding, wants_detail) {
             Ok((code, None)) => Some(Ok((code, None))),
             Ok((code, Some(image))) if tiles.is_full() => Some(Ok((code, Some(image)))),
             Ok((code, Some(mosaic))) => {

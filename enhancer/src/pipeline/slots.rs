@@ -131,7 +131,7 @@ impl Slots {
     /// alike, the lesser `key` goes first.
     pub fn take(&self, stage: Stage, work: u64, deadline: Instant, key: u64) -> Option<Slot<'_>> {
         let expected = self.inner.lock().times.predict(stage as usize, work, true);
-        let taken = self.take_for(stage, (work, expected), deadline, key);
+        let taken = self.take_for(stage, work, expected, deadline, key);
         if taken.is_none() && Instant::now() < deadline {
             self.inner.lock().times.doubt(stage as usize);
         }
@@ -142,7 +142,8 @@ impl Slots {
     pub fn take_for(
         &self,
         stage: Stage,
-        (work, expected): (u64, Duration),
+        work: u64,
+        expected: Duration,
         deadline: Instant,
         key: u64,
     ) -> Option<Slot<'_>> {

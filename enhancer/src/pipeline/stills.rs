@@ -7,7 +7,7 @@ use windlass_hybrid::Detail;
 
 use super::anchors::{CodeError, Stills, code_still};
 use super::slots::{Slots, Stage};
-use crate::engine::cuda::coder::{AnchorError, SharedCoder};
+use crate::engine::cuda::coder::{AnchorError, Coding, SharedCoder};
 use crate::stats::{Counters, count};
 
 /// The GPU's coder.
@@ -24,17 +24,19 @@ pub(super) fn on_gpu() -> Option<Arc<SharedCoder>> {
 pub(super) struct OnGpu<'a> {
     pub coder: &'a SharedCoder,
     pub slots: &'a Slots,
-    /// HR samples, when it should be done, and its place among those that are alike: for the processor's slot.
-    pub work: (u64, Instant, u64),
+    /// For the CPU's slot: HR samples, when it should be done, and its place among tasks that are otherwise alike.
+    pub samples: u64,
+    pub deadline: Instant,
+    pub key: u64,
     pub counters: &'a Counters,
     /// How long it waited for such a slot.
     pub waited: Duration,
 }
 
 impl Stills for OnGpu<'_> {
-    fn code(&mut self, image: Detail, quality: u8, most: usize) -> Result<Vec<u8>, CodeError> {
+    fn code(&mut self, image: Detail, coding: Coding) -> Result<Vec<u8>, CodeError> {
         let image = Arc::new(image);
-        match self.coder.code(&image, quality, most) {
+        match self.coder.code(&image, coding) {
             Ok(coded) => {
                 count(&self.counters.gpu_coded);
                 Ok(coded)
@@ -43,11 +45,11 @@ impl Stills for OnGpu<'_> {
             Err(AnchorError::Device(why)) => {
                 tracing::debug!(%why, "the processor codes an anchor in the GPU's place");
                 count(&self.counters.gpu_not_coded);
-                let ((samples, deadline, key), asked) = (self.work, Instant::now());
-                let slot = self.slots.take(Stage::Encode, samples, deadline, key);
+                let asked = Instant::now();
+                let slot = self.slots.take(Stage::Encode, self.samples, self.deadline, self.key);
                 self.waited += asked.elapsed();
                 let _slot = slot.ok_or(CodeError::Late)?;
-                code_still(&image, None, quality, most)
+                code_still(&image, None, coding)
             }
         }
     }

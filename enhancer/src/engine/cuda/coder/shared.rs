@@ -17,7 +17,7 @@ use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
 
 use super::trial::trial;
-use super::work::{Code, Coded, Image, Job, Kind, run};
+use super::work::{Code, Coded, Coding, Image, Job, Kind, run};
 use super::{CoderError, CudaCoder, TileDetail};
 use crate::engine::cuda::CudaError;
 use crate::engine::cuda::card::Card;
@@ -121,19 +121,13 @@ impl SharedCoder {
         Ok(())
     }
 
-    /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it: at a quality or, where
-    /// that takes more than `most` bytes, as large as they allow. Waits for it.
-    pub fn code(
-        &self,
-        detail: &Arc<Detail>,
-        quality: u8,
-        most: usize,
-    ) -> Result<Vec<u8>, AnchorError> {
+    /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it.
+    /// Waits for it.
+    pub fn code(&self, detail: &Arc<Detail>, coding: Coding) -> Result<Vec<u8>, AnchorError> {
         let size = (detail.width(), detail.height());
         let image = Image::Here(detail.clone());
         let kind = Kind::Detail(size.0, size.1);
-        let coded =
-            self.ask(kind, together(size), |back| Job::Code(Code { image, quality, most, back }));
+        let coded = self.ask(kind, together(size), |back| Job::Code(Code { image, coding, back }));
         coded.map(|(coded, _)| coded)
     }
 
@@ -143,13 +137,13 @@ impl SharedCoder {
         &self,
         held: &Held,
         tiles: &TileMap,
-        (quality, most): (u8, usize),
+        coding: Coding,
         wants_image: bool,
     ) -> Result<Coded, AnchorError> {
         let size = held.image_size(tiles);
         let image = Image::There(held.clone(), tiles.clone(), wants_image);
         self.ask(Kind::Held(held.card, size), together(size), |back| {
-            Job::Code(Code { image, quality, most, back })
+            Job::Code(Code { image, coding, back })
         })
     }
 

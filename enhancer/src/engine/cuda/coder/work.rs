@@ -41,11 +41,19 @@ pub enum Job {
     Code(Code),
 }
 
-/// An image to be coded at a quality, in so many bytes at most.
+/// How an image is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coding {
+    /// Quality, 1 to 100.
+    pub quality: u8,
+    /// Maximum bytes: where the quality takes more, the code is as large as they allow.
+    pub max_bytes: usize,
+}
+
+/// An image to be encoded.
 pub struct Code {
     pub image: Image,
-    pub quality: u8,
-    pub most: usize,
+    pub coding: Coding,
     pub back: Sender<Result<Coded, AnchorError>>,
 }
 
@@ -137,18 +145,18 @@ fn code_all(
     } else {
         return Ok(Vec::new());
     };
-    let steps = codes.iter().enumerate().map(|(n, code)| (n, Htj2k::step(code.quality)));
+    let steps = codes.iter().enumerate().map(|(n, code)| (n, Htj2k::step(code.coding.quality)));
     let all = coder.encode(&steps.collect::<Vec<_>>())?;
     let mut within = Vec::with_capacity(codes.len());
     for (n, (code, coded)) in codes.iter().zip(all).enumerate() {
-        let coded = if coded.len() <= code.most {
+        let coded = if coded.len() <= code.coding.max_bytes {
             Ok(coded)
         } else {
             let strength = match &code.image {
                 Image::Here(detail) => Strength::from(&**detail),
                 Image::There(..) => strengths[n],
             };
-            code_within(coder, strength, n, code.most)?
+            code_within(coder, strength, n, code.coding.max_bytes)?
         };
         let wanted = matches!(code.image, Image::There(_, _, true));
         let image = wanted.then(|| coder.image(n, format)).transpose()?;
