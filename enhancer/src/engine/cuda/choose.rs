@@ -1,8 +1,7 @@
 //! Which of a network's variants runs on a card.
 //!
 //! What the device can run is compiled and put on [trial](super::trial); where more than one passes, each runs pictures and
-//! the quickest is taken. That is kept beside the compiled kernels, so that the next start measures nothing. Variants in
-//! e4m3 run only where they are asked for.
+//! the quickest is taken. That is kept beside the compiled kernels, so that the next start measures nothing.
 
 use std::sync::Arc;
 
@@ -15,9 +14,6 @@ use super::plan::Plan;
 use super::trial::trial;
 use super::variant::Variant;
 use crate::engine::Architecture;
-
-/// Those that may be taken for a network that says nothing, the surest first.
-const EXACT: [Variant; 2] = [Variant::Mma, Variant::Wgmma];
 
 /// Brings a network to a card in the given variant, or in the quickest. That in which this process has had it `before` has passed
 /// its trial.
@@ -42,7 +38,7 @@ pub fn choose(
     }
     let runs = |variant: &Variant| variant.runs_on(device.arch);
     let plan = |variant| Plan::new(&architecture, variant, device.shared);
-    let plans: Vec<Plan> = EXACT.into_iter().filter(runs).filter_map(plan).collect();
+    let plans: Vec<Plan> = Variant::ALL.into_iter().filter(runs).filter_map(plan).collect();
     let kept = Kept::new(&architecture, &plans, device);
     if let Some(variant) = kept.read().and_then(|name| name.parse().ok()).or(before)
         && plans.iter().any(|plan| plan.variant == variant)

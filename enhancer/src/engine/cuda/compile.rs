@@ -48,10 +48,8 @@ pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
         ("ONLY_GROUP", needs("only_group")),
         ("BODY_GROUP", plan.strips.map_or(0, |strips| strips.convs)),
     ];
-    let body = plan.strips.map(|strips| {
-        [("BODY_WARPS", 4 * strips.warpgroups), ("EIGHT", usize::from(strips.eight))]
-    });
-    defines.into_iter().chain(body.into_iter().flatten()).map(define).collect()
+    let body = plan.strips.map(|strips| ("BODY_WARPS", 4 * strips.warpgroups));
+    defines.into_iter().chain(body).map(define).collect()
 }
 
 /// The compiled kernels, from the cache where they are there.

@@ -70,7 +70,7 @@ impl CudaEngine {
         CudaEngine::with(model, None)
     }
 
-    /// The same with a variant of the kernels: the only way to e4m3, which costs a trained network some hundredths of a dB.
+    /// The same with a variant of the kernels.
     pub fn with_variant(model: &Arc<Model>, variant: Variant) -> Result<Self, CudaError> {
         CudaEngine::with(model, Some(variant))
     }

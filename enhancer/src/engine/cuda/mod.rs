@@ -16,8 +16,7 @@
 //! On Hopper `mma.sync`, which any device has, leaves a good third of the tensor cores' rate. So for networks of 32 to 64
 //! channels there is another [`variant`]: what lies between the first and the last convolution runs in strips by products of
 //! warpgroups (`wgmma.cu`; [`strips`], [`pack_strips`]). Of the variants whose results are right [`choose`] takes the
-//! quickest. A third one computes in e4m3; it loses some hundredths of a dB, and no GPU has shown yet that it pays, so
-//! that nothing but [`CudaEngine::with_variant`] takes it.
+//! quickest.
 
 mod card;
 mod choose;
