@@ -17,7 +17,7 @@ use bytes::Bytes;
 use common::coded;
 use emulated::on_emulated_device;
 use windlass_enhancer::engine::cuda::Held;
-use windlass_enhancer::engine::cuda::coder::{AnchorError, Coding, CudaCoder, SharedCoder};
+use windlass_enhancer::engine::cuda::coder::{AnchorError, CudaCoder, Encoding, SharedCoder};
 use windlass_enhancer::engine::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Luma, Model,
     Residual, SwapError, embedded_model,
@@ -44,8 +44,8 @@ fn detail(width: usize, height: usize, seed: usize) -> Detail {
 }
 
 /// What the processor makes of the same.
-fn coding(quality: u8, max_bytes: usize) -> Coding {
-    Coding { quality, max_bytes }
+fn coding(quality: u8, max_bytes: usize) -> Encoding {
+    Encoding { quality, max_bytes }
 }
 
 fn on_processor(detail: &Detail, quality: u8, most: usize) -> Result<Vec<u8>, AnchorCodecError> {
@@ -198,8 +198,8 @@ impl<E: Engine> Engine for Elsewhere<E> {
         self.inner.backend()
     }
 
-    fn coding(quality: u8, max_bytes: usize) -> Coding {
-        Coding { quality, max_bytes }
+    fn coding(quality: u8, max_bytes: usize) -> Encoding {
+        Encoding { quality, max_bytes }
     }
 
     fn on_processor(&self) -> bool {

@@ -15,7 +15,7 @@ use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
 
 use super::whole_throttle::WholeThrottle;
-use crate::engine::cuda::coder::Coding;
+use crate::engine::cuda::coder::Encoding;
 use crate::tiles::{
     RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, stakes,
 };
@@ -115,14 +115,14 @@ pub(super) enum CodeError {
 
 /// What encodes an image of detail.
 pub(super) trait Stills {
-    fn code(&mut self, image: Detail, coding: Coding) -> Result<Vec<u8>, CodeError>;
+    fn code(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, CodeError>;
 }
 
 /// The CPU.
 pub(super) struct OnProcessor;
 
 impl Stills for OnProcessor {
-    fn code(&mut self, image: Detail, coding: Coding) -> Result<Vec<u8>, CodeError> {
+    fn code(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, CodeError> {
         code_still(&image, None, coding)
     }
 }
@@ -131,7 +131,7 @@ impl Stills for OnProcessor {
 pub(super) fn code_still(
     image: &Detail,
     colour: Option<&Detail>,
-    Coding { quality, max_bytes }: Coding,
+    Encoding { quality, max_bytes }: Encoding,
 ) -> Result<Vec<u8>, CodeError> {
     let coded = match colour {
         Some(colour) => Htj2k::encode_in_colour(image, colour, quality),
@@ -277,7 +277,7 @@ pub(super) struct Content {
 
 /// The payload of some tiles, and whether it is tiled. Content without colour is encoded by `stills`.
 pub(super) fn code(
-    coding: Coding,
+    coding: Encoding,
     content: Content,
     tiles: &TileMap,
     scale: usize,
@@ -421,7 +421,7 @@ mod tests {
     fn no_anchor_takes_more_bytes_than_it_may() {
         let tiles = TileMap::full(96, 64);
         let bytes = |max_bytes| {
-            let coding = Coding { quality: 95, max_bytes };
+            let coding = Encoding { quality: 95, max_bytes };
             let (payload, _) =
                 code(coding, content(), &tiles, 2, &mut OnProcessor).expect("a code");
             payload.len()
@@ -436,7 +436,7 @@ mod tests {
     fn some_tiles_are_coded_with_their_map() {
         let mut tiles = TileMap::empty(96, 64);
         tiles.set(1, 0);
-        let coding = Coding { quality: 75, max_bytes: usize::MAX };
+        let coding = Encoding { quality: 75, max_bytes: usize::MAX };
         let coded = code(coding, content(), &tiles, 2, &mut OnProcessor);
         let (payload, tiled) = coded.expect("a code");
         assert!(tiled && payload.starts_with(&tiles.to_bytes()));

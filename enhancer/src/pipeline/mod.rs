@@ -50,7 +50,7 @@ use windlass_hybrid::vp9::{self, FrameBuffer};
 use windlass_types::tiles::TileMap;
 use windlass_types::{EnhancerOutput, MAX_LR_PIXELS};
 
-use crate::engine::cuda::coder::Coding;
+use crate::engine::cuda::coder::Encoding;
 use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
 };
@@ -546,7 +546,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
         let started = Instant::now();
         let detail = enhance::super_resolve(&low, &seen, &tiles, engine, &mut residual);
         let coded = detail.ok().and_then(|detail| {
-            let coding = Coding { quality, max_bytes: usize::MAX };
+            let coding = Encoding { quality, max_bytes: usize::MAX };
             let content = Content { detail, colour: None };
             code(coding, content, &tiles, scale, &mut OnProcessor).ok()
         });

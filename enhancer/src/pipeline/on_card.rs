@@ -13,7 +13,7 @@ use windlass_types::tiles::TileMap;
 
 use super::anchors::CodeError;
 use crate::engine::cuda::Held;
-use crate::engine::cuda::coder::{AnchorError, Coded, Coding, SharedCoder, TileDetail};
+use crate::engine::cuda::coder::{AnchorError, Coded, Encoding, SharedCoder, TileDetail};
 use crate::engine::{Engine, InferError, Input, Inputs, Luma};
 
 /// After the GPU could not do it, pictures come back for so long.
@@ -79,7 +79,7 @@ impl OnCard {
         &self,
         coder: &SharedCoder,
         tiles: &TileMap,
-        coding: Coding,
+        coding: Encoding,
         wants_detail: bool,
     ) -> Option<Result<Coded, CodeError>> {
         match coder.code_held(&self.held, tiles, coding, wants_detail) {

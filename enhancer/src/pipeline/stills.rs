@@ -7,7 +7,7 @@ use windlass_hybrid::Detail;
 
 use super::anchors::{CodeError, Stills, code_still};
 use super::slots::{Slots, Stage};
-use crate::engine::cuda::coder::{AnchorError, Coding, SharedCoder};
+use crate::engine::cuda::coder::{AnchorError, Encoding, SharedCoder};
 use crate::stats::{Counters, count};
 
 /// The GPU's coder.
@@ -34,7 +34,7 @@ pub(super) struct OnGpu<'a> {
 }
 
 impl Stills for OnGpu<'_> {
-    fn code(&mut self, image: Detail, coding: Coding) -> Result<Vec<u8>, CodeError> {
+    fn code(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, CodeError> {
         let image = Arc::new(image);
         match self.coder.code(&image, coding) {
             Ok(coded) => {

@@ -14,7 +14,7 @@ use super::super::stills::OnGpu;
 use super::super::worker::Worker;
 use super::send::Outgoing;
 use super::{Draft, Made, Order, Run, Tools, Unmade};
-use crate::engine::cuda::coder::{Coding, SharedCoder};
+use crate::engine::cuda::coder::{Encoding, SharedCoder};
 use crate::stats::count;
 
 /// An anchor's payload.
@@ -94,7 +94,7 @@ impl Worker {
         there: &OnCard,
         gpu: Option<&SharedCoder>,
         tiles: &TileMap,
-        coding: Coding,
+        coding: Encoding,
         wants_detail: bool,
     ) -> Result<Encoded, Unmade> {
         let coded = gpu.and_then(|gpu| there.code(gpu, tiles, coding, wants_detail));
@@ -107,14 +107,14 @@ impl Worker {
 
     /// The quality and the bytes that an anchor may have. To search for what fits takes several encodings, for which pictures of the
     /// publisher's own have the time.
-    fn coding(&self, order: &Order<'_>) -> Coding {
+    fn coding(&self, order: &Order<'_>) -> Encoding {
         let anchors = &order.job.frame.anchors;
         let quality = self.live.get().anchor_quality;
         let max_bytes = match order.source {
             AnchorSource::Captured => anchors.max_bytes(Instant::now()),
             AnchorSource::Enhanced => anchors.limits().bytes,
         };
-        Coding { quality, max_bytes }
+        Encoding { quality, max_bytes }
     }
 }
 

@@ -33,7 +33,7 @@ pub use detail::TileDetail;
 #[doc(hidden)]
 pub use kernels::compile_coder_for;
 pub use shared::{AnchorError, SharedCoder};
-pub use work::{Coded, Coding};
+pub use work::{Coded, Encoding};
 
 /// Codestreams that are made at once; more are made one batch after the other.
 const MOST_JOBS: usize = 64;

@@ -17,7 +17,7 @@ use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
 
 use super::trial::trial;
-use super::work::{Code, Coded, Coding, Image, Job, Kind, run};
+use super::work::{Code, Coded, Encoding, Image, Job, Kind, run};
 use super::{CoderError, CudaCoder, TileDetail};
 use crate::engine::cuda::CudaError;
 use crate::engine::cuda::card::Card;
@@ -123,7 +123,7 @@ impl SharedCoder {
 
     /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it.
     /// Waits for it.
-    pub fn code(&self, detail: &Arc<Detail>, coding: Coding) -> Result<Vec<u8>, AnchorError> {
+    pub fn code(&self, detail: &Arc<Detail>, coding: Encoding) -> Result<Vec<u8>, AnchorError> {
         let size = (detail.width(), detail.height());
         let image = Image::Here(detail.clone());
         let kind = Kind::Detail(size.0, size.1);
@@ -137,7 +137,7 @@ impl SharedCoder {
         &self,
         held: &Held,
         tiles: &TileMap,
-        coding: Coding,
+        coding: Encoding,
         wants_image: bool,
     ) -> Result<Coded, AnchorError> {
         let size = held.image_size(tiles);

@@ -43,7 +43,7 @@ pub enum Job {
 
 /// How an image is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Coding {
+pub struct Encoding {
     /// Quality, 1 to 100.
     pub quality: u8,
     /// Maximum bytes: where the quality takes more, the code is as large as they allow.
@@ -53,7 +53,7 @@ pub struct Coding {
 /// An image to be encoded.
 pub struct Code {
     pub image: Image,
-    pub coding: Coding,
+    pub coding: Encoding,
     pub back: Sender<Result<Coded, AnchorError>>,
 }
 
