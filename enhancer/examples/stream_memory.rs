@@ -98,7 +98,7 @@ fn main() {
         let enhancer = Enhancer::start(config).expect("an enhancer");
         let input = enhancer.input();
         let before = LIVE.load(Ordering::Relaxed);
-        let (stream, mut most) = (StreamId(1), 0);
+        let (stream, mut max) = (StreamId(1), 0);
         let begin = Instant::now();
         for (n, data) in low.iter().enumerate() {
             std::thread::sleep(
@@ -127,7 +127,7 @@ fn main() {
                 .try_iter()
                 .filter(|output| matches!(output, EnhancerOutput::Anchor(_)))
                 .count();
-            most = most.max(LIVE.load(Ordering::Relaxed) - before);
+            max = max.max(LIVE.load(Ordering::Relaxed) - before);
         }
         input.push(TapInput::Stop { stream });
         std::thread::sleep(Duration::from_millis(700));
@@ -139,7 +139,7 @@ fn main() {
             "{:>10} {:>8} {:>10.1} {:>10.1} {:>10.1}",
             format!("{width}x{height}"),
             larger,
-            mib(most),
+            mib(max),
             mib(counted as i64),
             mib(left)
         );

@@ -48,7 +48,7 @@ pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) ->
                     height: size.1,
                     arrival: arrival.min(now),
                     per_mille: 1000,
-                    scale: scheduler.scale(stream).unwrap_or_else(|| least(config)),
+                    scale: scheduler.scale(stream).unwrap_or_else(|| smallest_scale(config)),
                     max_scale: Layer::Q.most_scale().into(),
                 });
                 id += 1;
@@ -72,7 +72,7 @@ pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) ->
     }
 }
 
-fn least(config: &SchedulerConfig) -> usize {
+fn smallest_scale(config: &SchedulerConfig) -> usize {
     config.networks.first().map_or(2, |network| network.scale)
 }
 

@@ -211,7 +211,7 @@ mod tests {
         let all = vec![
             device("0", Kind::Cut, "A card", "GPU-a"),
             device("0:0", Kind::Slice, "A card MIG 1g.10gb", "MIG-b"),
-            device("1", Kind::Card, "A card", "GPU-c"),
+            device("1", Kind::Gpu, "A card", "GPU-c"),
         ];
         let found = Devices { driver: "580.1".to_owned(), all };
         let table = table(&found, Some("MIG-b"));

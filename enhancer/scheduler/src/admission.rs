@@ -1,7 +1,7 @@
 //! Which streams are enhanced, where not all can be: the others are refused, and their plain video goes on.
 //!
 //! Source: ARISE §5.2 refuses clients that would break its promise to others; here the promise is that a frame is decoded while
-//! it can still become an anchor, and what may break it is the processor's time. A stream's demand is its frames per
+//! it can still become an anchor, and what may break it is the CPU's time. A stream's demand is its frames per
 //! second × what one took of a slot; all demands and what else takes slots (coding, inference) together may be no more than a
 //! share of the slots. Time in a slot is time by the clock: what the machine's other work takes of it is in it. Beside it, all
 //! streams together may take so much memory ([`crate::memory`]), and there may be so many of them.
@@ -27,30 +27,31 @@ use windlass_types::{Owner, Refusal, StreamId};
 use crate::memory;
 use crate::shares::Shares;
 
-/// Shares of the slots' time: up to which streams are admitted, beyond which some must go, and to which the rest is then brought.
+/// Load up to which streams are admitted, beyond which some must go, and to which it is then brought: shares of the slots' time.
 const TO_ENTER: f64 = 0.6;
 const TO_STAY: f64 = 0.8;
 const AFTERWARDS: f64 = 0.55;
-/// A claim is clearly less than one that is so many times as great.
+/// Ratio of two claims from which on one is clearly less than the other.
 const CLEARLY: f64 = 1.5;
-/// From one look to the next.
+/// Interval of checks.
 const EVERY: Duration = Duration::from_millis(500);
-/// So long it may be too much before streams go.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// So long nobody is admitted after that, at first; doubled up to so often, and forgotten after so long without.
+/// Duration of overload before streams are refused.
+const TIMEOUT: Duration = Duration::from_millis(1500);
+/// Time without admissions after that. It doubles each time that it was too short, up to [`MAX_DOUBLINGS`] times, and falls back after
+/// [`FORGIVEN`] without.
 const CLOSED: Duration = Duration::from_secs(4);
-const MOST_DOUBLINGS: u32 = 4;
+const MAX_DOUBLINGS: u32 = 4;
 const FORGIVEN: Duration = Duration::from_secs(60);
-/// Between two looks so many are admitted, or one for so many that are.
+/// Maximum admissions between two checks: this number, or one for each [`SHARE`] admitted streams.
 const AT_ONCE: usize = 16;
 const SHARE: usize = 8;
-/// Weight of the last look, and that of one that says less than was known: who stops for a moment goes on as before.
+/// Weight of a new measurement, and of one that is lower than the mean: a stream that pauses goes on as before.
 const WEIGHT: f64 = 0.3;
 const WEIGHT_OF_LESS: f64 = 0.05;
-/// What is taken to be true of a stream before it is known: frames per second, and seconds of a slot for each.
+/// Assumed frames per second of a new stream, and slot time per frame in seconds.
 const FIRST_RATE: f64 = 30.0;
 const FIRST_COST: f64 = 0.0006;
-/// And bytes: of the largest pictures that are enhanced unless that is configured.
+/// Assumed bytes of a new stream: of the largest pictures by default.
 const UNKNOWN: u64 = memory::of(windlass_types::MAX_LR_PIXELS as u64, 0);
 
 /// What a stream's decoders did since they were last asked.
@@ -69,7 +70,7 @@ pub struct Work {
 /// What all streams together may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Slots of the processor.
+    /// Slots of the CPU.
     pub slots: usize,
     /// Bytes.
     pub memory: u64,
@@ -147,7 +148,7 @@ pub struct Admission {
     went: Option<Duration>,
     too_soon: u32,
     closed_until: Duration,
-    least_gone: f64,
+    min_gone: f64,
 }
 
 impl Admission {
@@ -165,12 +166,12 @@ impl Admission {
             went: None,
             too_soon: 0,
             closed_until: Duration::ZERO,
-            least_gone: f64::INFINITY,
+            min_gone: f64::INFINITY,
         }
     }
 
-    /// There may be so many streams from now on.
-    pub fn set_most(&mut self, streams: usize) {
+    /// Sets the maximum number of streams.
+    pub fn set_max_streams(&mut self, streams: usize) {
         self.bounds.streams = streams;
     }
 
@@ -223,13 +224,13 @@ impl Admission {
         self.keep_one();
     }
 
-    /// Without any nothing would be known: the first is decoded however much of the processor it takes.
+    /// Without any nothing would be known: the first is decoded however much of the CPU it takes.
     fn keep_one(&mut self) {
         if self.bounds.streams == 0 || self.streams.values().any(|s| s.admitted) {
             return;
         }
-        let most = self.bounds.memory;
-        let fits = |claim: &&Claim| self.streams.get(&claim.id).is_some_and(|s| s.memory <= most);
+        let max = self.bounds.memory;
+        let fits = |claim: &&Claim| self.streams.get(&claim.id).is_some_and(|s| s.memory <= max);
         let claims = claims(&self.streams, &mut self.shares, self.bounds);
         let first = claims.iter().find(fits).map(|claim| claim.id);
         if let Some(stream) = first.and_then(|id| self.streams.get_mut(&id)) {
@@ -292,7 +293,7 @@ impl Admission {
         let crowded = self.memory() > self.bounds.memory;
         if crowded || self.total() > TO_STAY * self.capacity() {
             let since = *self.over_since.get_or_insert(now);
-            if crowded || now.saturating_sub(since) >= PATIENCE {
+            if crowded || now.saturating_sub(since) >= TIMEOUT {
                 self.send_away(now, gone);
             }
         } else {
@@ -328,12 +329,12 @@ impl Admission {
         let again = self.went != Some(now);
         if again {
             let soon = self.went.is_some_and(|went| now.saturating_sub(went) < FORGIVEN);
-            self.too_soon = if soon { (self.too_soon + 1).min(MOST_DOUBLINGS) } else { 0 };
+            self.too_soon = if soon { (self.too_soon + 1).min(MAX_DOUBLINGS) } else { 0 };
             self.went = Some(now);
             self.closed_until = now + CLOSED * (1 << self.too_soon);
-            self.least_gone = f64::INFINITY;
+            self.min_gone = f64::INFINITY;
         }
-        self.least_gone = self.least_gone.min(claim.over);
+        self.min_gone = self.min_gone.min(claim.over);
     }
 
     /// Admits those that wait, the least claim first, as far as there is room, or could be if others went whose claims are clearly greater.
@@ -346,7 +347,7 @@ impl Admission {
         all.retain(|claim| claim.admitted);
         for claim in waiting {
             let Some(stream) = self.streams.get(&claim.id) else { continue };
-            let open = now >= self.closed_until || claim.over * CLEARLY < self.least_gone;
+            let open = now >= self.closed_until || claim.over * CLEARLY < self.min_gone;
             if !open || self.places == 0 {
                 return;
             }

@@ -257,7 +257,7 @@ fn as_many_are_enhanced_as_may_be_and_rooms_share_the_places() {
     (machine.streams, machine.decoding) = (7, [machine.decoding.clone(), vec![false]].concat());
     let after = machine.run(20);
     assert!(after.contains(&6) && after.len() == 4, "{after:?}");
-    machine.admission.set_most(2);
+    machine.admission.set_max_streams(2);
     assert_eq!(machine.run(20).len(), 4, "nobody who is there has to leave");
 }
 

@@ -9,17 +9,17 @@
 
 use std::time::Duration;
 
-/// How much a new measurement counts.
+/// Weight of a new measurement (EWMA).
 const WEIGHT: f64 = 0.2;
-/// A measurement beyond so many times the expectation counts as that.
-const MOST_SURPRISE: f64 = 4.0;
-/// What is left of an expectation each time it keeps a picture from being tried.
+/// Maximum ratio of a measurement to the expectation; beyond, it is clamped.
+const MAX_SURPRISE: f64 = 4.0;
+/// Factor on an expectation each time that it keeps a picture from being tried.
 const DOUBT: f64 = 0.97;
-/// The part of what was measured at the start below which doubt does not go: whatever is tried then is no surprise without bounds.
-const LEAST_DOUBTED: f64 = 0.25;
-/// No inference takes longer, in seconds: sizes come from foreign streams, times from clocks.
-const MOST: f64 = 3_600.0;
-/// Most sizes remembered: layers of many cameras, not arbitrary ones.
+/// Minimum expectation after doubts, as a share of the first guess.
+const MIN_DOUBTED: f64 = 0.25;
+/// Maximum expected time of an inference, in seconds.
+const MAX_SECONDS: f64 = 3_600.0;
+/// Maximum sizes remembered.
 const MAX_SIZES: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
@@ -50,12 +50,12 @@ impl CostModel {
     pub fn predict(&self, width: u32, height: u32) -> Duration {
         let known = self.sizes.iter().find(|s| (s.width, s.height) == (width, height));
         let seconds = known.map_or(self.seconds_per_pixel * pixels(width, height), |s| s.seconds);
-        Duration::from_secs_f64(seconds.clamp(0.0, MOST))
+        Duration::from_secs_f64(seconds.clamp(0.0, MAX_SECONDS))
     }
 
     /// Learns from one inference.
     pub fn observe(&mut self, width: u32, height: u32, took: Duration) {
-        let seconds = took.as_secs_f64().min(MOST);
+        let seconds = took.as_secs_f64().min(MAX_SECONDS);
         let mut size = self.take(width, height);
         let area = pixels(width, height);
         if area > 0.0 {
@@ -69,8 +69,8 @@ impl CostModel {
     /// expectation itself kept it from being tried.
     pub fn doubt(&mut self, width: u32, height: u32) {
         let mut size = self.take(width, height);
-        let least = LEAST_DOUBTED * self.first_guess * pixels(width, height);
-        size.seconds = (size.seconds * DOUBT).max(least.min(size.seconds));
+        let min = MIN_DOUBTED * self.first_guess * pixels(width, height);
+        size.seconds = (size.seconds * DOUBT).max(min.min(size.seconds));
         self.sizes.push(size);
     }
 
@@ -88,7 +88,7 @@ impl CostModel {
 }
 
 fn blend(average: &mut f64, new: f64) {
-    let new = if *average > 0.0 { new.min(MOST_SURPRISE * *average) } else { new };
+    let new = if *average > 0.0 { new.min(MAX_SURPRISE * *average) } else { new };
     *average += WEIGHT * (new - *average);
 }
 

@@ -61,7 +61,7 @@ impl GainEstimator {
                 next_reset = i;
             } else if frames[i].tier == tier {
                 let gain = self.residual[i].saturating_mul((next_reset - i) as u64);
-                if best.is_none_or(|(_, most)| gain >= most) {
+                if best.is_none_or(|(_, max)| gain >= max) {
                     best = Some((i, gain));
                 }
             }

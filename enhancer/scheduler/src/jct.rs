@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use crate::networks::NetworkCost;
 
-/// What is left of a sample's weight with each that follows.
+/// Decay of a sample's weight per further sample.
 const KEEP: f64 = 0.97;
-/// Pictures whose sizes differ by less than this share of their mean say nothing of the fixed part.
-const LEAST_SPREAD: f64 = 0.05;
-/// A sample beyond so many times the expectation counts as that: a thread that lost its core measures nonsense.
-const MOST_SURPRISE: f64 = 4.0;
-/// What is left of the expected time when a job was given up for it.
+/// Minimum spread of the sizes, as a share of their mean, from which the fixed part is fitted.
+const MIN_SPREAD: f64 = 0.05;
+/// Maximum ratio of a sample to the expectation; beyond, it is clamped: a thread that lost its core measures nonsense.
+const MAX_SURPRISE: f64 = 4.0;
+/// Factor on the expected time when a job was given up for it.
 const DOUBT: f64 = 0.95;
-/// Weight of a new sample of the time to load, once there are some.
+/// Minimum weight of a new sample of the loading time (EWMA).
 const LOAD_WEIGHT: f64 = 0.2;
-/// No job takes longer.
-const MOST: f64 = 3_600.0;
+/// Maximum expected time of a job, in seconds.
+const MAX_SECONDS: f64 = 3_600.0;
 
 /// What jobs take.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ impl Line {
         let (mean_x, mean_y) = (self.x / self.weight, self.y / self.weight);
         let variance = self.xx / self.weight - mean_x * mean_x;
         let proportional = mean_y / mean_x * pixels;
-        if variance < (LEAST_SPREAD * mean_x).powi(2) {
+        if variance < (MIN_SPREAD * mean_x).powi(2) {
             return proportional;
         }
         let slope = (self.xy / self.weight - mean_x * mean_y) / variance;
@@ -112,9 +112,11 @@ impl JctModel {
     /// What a batch of so many LR pixels takes by a network, on a device that has it loaded or not. Of a network that there is
     /// not: an hour.
     pub fn predict(&self, network: usize, pixels: u64, resident: bool) -> Duration {
-        let Some(line) = self.lines.get(network) else { return Duration::from_secs_f64(MOST) };
+        let Some(line) = self.lines.get(network) else {
+            return Duration::from_secs_f64(MAX_SECONDS);
+        };
         let load = if resident { 0.0 } else { self.load_s(network) };
-        Duration::from_secs_f64((line.predict(pixels as f64) + load).clamp(0.0, MOST))
+        Duration::from_secs_f64((line.predict(pixels as f64) + load).clamp(0.0, MAX_SECONDS))
     }
 
     /// What it is expected to take to load a network: as it took before, or as others took.
@@ -134,10 +136,10 @@ impl JctModel {
     pub fn observe(&mut self, network: usize, pixels: u64, resident: bool, took: Duration) {
         let Some(line) = self.lines.get_mut(network).filter(|_| pixels > 0) else { return };
         let expected = line.predict(pixels as f64);
-        let seconds = took.as_secs_f64().min(MOST);
+        let seconds = took.as_secs_f64().min(MAX_SECONDS);
         if resident {
-            let most = if expected > 0.0 { MOST_SURPRISE * expected } else { MOST };
-            line.observe(pixels as f64, seconds.min(most));
+            let max = if expected > 0.0 { MAX_SURPRISE * expected } else { MAX_SECONDS };
+            line.observe(pixels as f64, seconds.min(max));
         } else {
             let (load, usual) = ((seconds - expected).max(0.0), self.load.seconds);
             self.load.observe(load);

@@ -1,19 +1,19 @@
 //! How much before its deadline a chosen frame is expected to be done.
 //!
-//! Expected times are means, and a processor that others use as well makes some jobs wait: with a full queue, all that is chosen would be
+//! Expected times are means, and a CPU that others use as well makes some jobs wait: with a full queue, all that is chosen would be
 //! due at its deadline, and half of it late. The margin follows the share of chosen frames that were late, as a quantile is followed
 //! by stochastic approximation: it grows by `STEP × (1 − LATE)` with each of those, and shrinks by `STEP × LATE` with each that was in time,
 //! and so rests where the share of `LATE` is late. No paper has it: they take profiled times for certain.
 
 use std::time::Duration;
 
-/// The share of what is chosen that may be late.
+/// Target share of chosen frames that are late.
 const LATE: f64 = 0.005;
-/// In seconds.
+/// Step of the approximation, in seconds.
 const STEP: f64 = 0.004;
-/// At the most, as a part of the deadline.
-const MOST: f64 = 0.4;
-/// What is left of it each time that it alone keeps the only frame there is from being tried.
+/// Maximum margin, as a share of the deadline.
+const MAX_SHARE: f64 = 0.4;
+/// Factor on the margin each time that it alone keeps the only frame from being tried.
 const DOUBT: f64 = 0.97;
 
 /// See the module. In seconds.
@@ -23,14 +23,14 @@ pub(super) struct Margin(f64);
 impl Margin {
     /// For this deadline.
     pub fn of(self, deadline: Duration) -> f64 {
-        self.0.min(MOST * deadline.as_secs_f64())
+        self.0.min(MAX_SHARE * deadline.as_secs_f64())
     }
 
     /// A chosen frame was given up because it was late, or was not; `deadline` is the shortest of any.
     pub fn learn(&mut self, late: bool, deadline: Duration) {
         let change = if late { 1.0 - LATE } else { -LATE };
-        let most = MOST * deadline.as_secs_f64();
-        self.0 = (self.0 + STEP * change).min(most).max(0.0);
+        let max = MAX_SHARE * deadline.as_secs_f64();
+        self.0 = (self.0 + STEP * change).min(max).max(0.0);
     }
 
     /// It alone keeps a frame from being chosen: without, it would never be known whether it is too much.

@@ -6,20 +6,20 @@
 //! 5.6 MiB at 160×90, 9.6 at 320×180, 35.4 at 640×360, 53.3 at 960×540; with the publisher's own larger pictures 21.1 at 320×180 and 61.5
 //! at 640×360. What is counted is more: a twin may have six references, each of seven bytes for a low pixel, where those runs had three at most.
 
-/// Bytes of a stream whatever its size: queues, tables, a thread's stack as far as it is used.
+/// Bytes of a stream of any size: queues, tables, a thread's stack as far as it is used.
 const FIXED: u64 = 3_513_000;
-/// Bytes for each pixel of the low layer, beside the history's.
+/// Bytes per pixel of the low layer, without the history.
 const BY_PIXEL: u64 = 94;
-/// Bytes for each pixel of the history's 48 pictures, and of all that it keeps of large ones.
+/// Bytes per pixel of the history's 48 pictures, and their maximum.
 const KEPT_BY_PIXEL: u64 = 72;
-const MOST_KEPT: u64 = 16_500_000;
-/// Bytes for each pixel of the publisher's own larger pictures, where they are decoded.
+const MAX_KEPT: u64 = 16_500_000;
+/// Bytes per pixel of the publisher's own larger pictures, where they are decoded.
 const BY_LARGER: u64 = 40;
 
 /// Bytes that a stream takes whose low pictures and own larger ones have so many pixels (0: there are none).
 pub const fn of(pixels: u64, larger: u64) -> u64 {
     let kept = pixels.saturating_mul(KEPT_BY_PIXEL);
-    let kept = if kept < MOST_KEPT { kept } else { MOST_KEPT };
+    let kept = if kept < MAX_KEPT { kept } else { MAX_KEPT };
     FIXED
         .saturating_add(pixels.saturating_mul(BY_PIXEL))
         .saturating_add(kept)

@@ -8,9 +8,9 @@
 
 use std::time::Duration;
 
-/// How much a finished job counts.
+/// Weight of a finished job (EWMA).
 const WEIGHT: f64 = 0.1;
-/// Paces that are believed.
+/// Bounds of a pace.
 const BELIEVED: (f64, f64) = (1e-3, 1e3);
 
 /// The paces of some devices.

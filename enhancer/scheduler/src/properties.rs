@@ -298,7 +298,7 @@ proptest! {
     ) {
         let config = SchedulerConfig { devices, compute_cap: cap, anchor_fraction: 1.0, ..config() };
         let mut s = Scheduler::new(config.clone());
-        let (mut took_s, mut costliest, mut most_at_once) = (0.0, 0.0f64, 0.0f64);
+        let (mut took_s, mut costliest, mut max_at_once) = (0.0, 0.0f64, 0.0f64);
         for n in 1..=50 {
             let mut at_once = 0.0;
             for chosen in tick(&mut s, &frames, n) {
@@ -308,9 +308,9 @@ proptest! {
                 at_once += took.as_secs_f64();
             }
             took_s += at_once;
-            most_at_once = most_at_once.max(at_once);
+            max_at_once = max_at_once.max(at_once);
             let earned = f64::from(n + 1) * config.capacity_s(config.interval);
-            prop_assert!(took_s <= earned + costliest + most_at_once + 1e-9, "{} of {}", took_s, earned);
+            prop_assert!(took_s <= earned + costliest + max_at_once + 1e-9, "{} of {}", took_s, earned);
         }
     }
 

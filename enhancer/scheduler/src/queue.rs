@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::jct::JctModel;
 
-/// λ unless another is chosen: a job that has waited as long as another takes goes first.
+/// Default λ: a job that has waited as long as another takes goes first.
 pub const LAMBDA: f64 = 1.0;
 
 /// A job for an accelerator.
@@ -91,7 +91,7 @@ struct Waiting<T> {
 #[derive(Debug, Clone)]
 pub struct AcceleratorQueue<T> {
     order: Order,
-    most: usize,
+    max: usize,
     /// By shape, in the order in which they came. Never an empty one.
     lanes: Vec<VecDeque<Waiting<T>>>,
     waiting: usize,
@@ -100,8 +100,8 @@ pub struct AcceleratorQueue<T> {
 
 impl<T> AcceleratorQueue<T> {
     /// An empty queue of at most `most` jobs.
-    pub fn new(order: Order, most: usize) -> Self {
-        AcceleratorQueue { order, most: most.max(1), lanes: Vec::new(), waiting: 0, numbers: 0 }
+    pub fn new(order: Order, max: usize) -> Self {
+        AcceleratorQueue { order, max: max.max(1), lanes: Vec::new(), waiting: 0, numbers: 0 }
     }
 
     /// How many wait.
@@ -131,7 +131,7 @@ impl<T> AcceleratorQueue<T> {
         }
         self.numbers += 1;
         self.waiting += 1;
-        if self.waiting <= self.most {
+        if self.waiting <= self.max {
             return None;
         }
         let scores = self.candidates(|lane| lane.len() - 1);

@@ -1,4 +1,4 @@
-//! Which of the tasks of the processor run now: slots, and who gets the next one.
+//! Which of the tasks of the CPU run now: slots, and who gets the next one.
 //!
 //! Source: ZARN §3.2: no more than `cpu_tasks_cap` tasks are given to the operating system at once, the others wait until
 //! one yields; nothing is preempted; the next is the first that came, or the one with the nearest deadline, which "can be past but no
@@ -15,19 +15,19 @@
 //!
 //! **Tasks that must run.** The paper does not say what becomes of a lost cause. Here it is refused, unless later ones depend on it, as
 //! VP9 frames do on those before: such a task goes behind all that can still be in time. So that it does not starve, it goes before
-//! all once it has waited for [`SlotConfig::patience`], the oldest of these first. Nobody who comes later overtakes it then, and in any
+//! all once it has waited for [`SlotConfig::max_wait`], the oldest of these first. Nobody who comes later overtakes it then, and in any
 //! time L, the longest that a task runs, each slot is given back at least once: with M such tasks waiting at the most, it waits for no
-//! more than patience + L × ⌈M / cap⌉ ([`SlotQueue::longest_wait`]). A test holds this.
+//! more than `max_wait` + L × ⌈M / cap⌉ ([`SlotQueue::longest_wait`]). A test holds this.
 //!
 //! Pure: times are since one origin that the caller keeps to. Bounded: of tasks that may be refused [`SlotConfig::most`] wait, and the
 //! last of the order is given back where there are more; those that must run are one for each stream, and bounded with the streams.
 
 use std::time::Duration;
 
-/// Nothing is expected to take longer.
-const MOST_EXPECTED: Duration = Duration::from_secs(3_600);
+/// Maximum expected time of a task.
+const MAX_EXPECTED: Duration = Duration::from_secs(3_600);
 
-/// Time to spare before its deadline with which a task lets shorter ones go first, and at least three times its own.
+/// Minimum time to spare with which a task lets shorter ones go first; at least three times its own time as well.
 const EASE: Duration = Duration::from_millis(20);
 /// The rank of tasks that can be done in time.
 const IN_TIME: u8 = 1;
@@ -51,10 +51,10 @@ pub struct SlotConfig {
     pub order: TaskOrder,
     /// By how much a deadline may be missed before it is given up.
     pub lost_cause_threshold: Duration,
-    /// After this long, a task that must run goes before all others.
-    pub patience: Duration,
-    /// Tasks that may wait, of those that may be refused.
-    pub most: usize,
+    /// Time after which a task that must run goes before all others.
+    pub max_wait: Duration,
+    /// Maximum tasks that wait, of those that may be refused.
+    pub max_waiting: usize,
 }
 
 impl Default for SlotConfig {
@@ -65,13 +65,13 @@ impl Default for SlotConfig {
             // What is late is not sent: there is nothing to be had from a missed deadline.
             lost_cause_threshold: Duration::ZERO,
             // Five frames a second, for a stream that always comes last.
-            patience: Duration::from_millis(200),
-            most: 256,
+            max_wait: Duration::from_millis(200),
+            max_waiting: 256,
         }
     }
 }
 
-/// A task of the processor.
+/// A task of the CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Task {
     /// When it should be done.
@@ -89,7 +89,7 @@ impl Task {
         if self.expected_s.is_nan() || self.expected_s <= 0.0 {
             return Duration::ZERO;
         }
-        Duration::try_from_secs_f64(self.expected_s).map_or(MOST_EXPECTED, |e| e.min(MOST_EXPECTED))
+        Duration::try_from_secs_f64(self.expected_s).map_or(MAX_EXPECTED, |e| e.min(MAX_EXPECTED))
     }
 }
 
@@ -160,7 +160,7 @@ impl<T> SlotQueue<T> {
         self.waiting.push(Waiting { of, task, came: now, number: self.numbers });
         self.numbers += 1;
         let may_be_refused = self.waiting.iter().enumerate().filter(|(_, w)| !w.task.must_run);
-        if may_be_refused.clone().count() <= self.config.most {
+        if may_be_refused.clone().count() <= self.config.max_waiting {
             return None;
         }
         let last = may_be_refused.max_by_key(|(_, w)| self.rank(w, now)).map(|(at, _)| at)?;
@@ -227,7 +227,7 @@ impl<T> SlotQueue<T> {
         let turn = longest.saturating_mul(rounds);
         match self.config.order {
             TaskOrder::Fifo => turn,
-            TaskOrder::Edf => self.config.patience.saturating_add(turn),
+            TaskOrder::Edf => self.config.max_wait.saturating_add(turn),
         }
     }
 
@@ -243,7 +243,7 @@ impl<T> SlotQueue<T> {
             TaskOrder::Fifo => (0, *came),
             TaskOrder::Edf => {
                 let waited = now.saturating_sub(*came);
-                if task.must_run && waited >= self.config.patience {
+                if task.must_run && waited >= self.config.max_wait {
                     (0, *came)
                 } else if self.lost(now, task) {
                     (2, *came)

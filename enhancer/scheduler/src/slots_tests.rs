@@ -95,7 +95,7 @@ fn one_that_must_run_has_its_turn_after_its_patience() {
         let (next, late) = queue.pop(now, &mut lost).expect("a slot is free");
         queue.done();
         if next == 0 {
-            assert_eq!((now, late), (SlotConfig::default().patience, true));
+            assert_eq!((now, late), (SlotConfig::default().max_wait, true));
             break;
         }
     }
@@ -179,7 +179,7 @@ proptest! {
         order in any_order(),
         steps in prop::collection::vec((any_task(), 0..3u8), 1..80),
     ) {
-        let mut queue = SlotQueue::new(SlotConfig { most: 8, ..config(cap, order) });
+        let mut queue = SlotQueue::new(SlotConfig { max_waiting: 8, ..config(cap, order) });
         let (mut now, mut lost, mut must) = (Duration::ZERO, Vec::new(), 0);
         for (task, act) in steps {
             now += 7 * MS;
@@ -240,9 +240,9 @@ proptest! {
         tasks in prop::collection::vec(any_task(), 1..24),
         order in any_order(),
         seed: u64,
-        most in 1..24usize,
+        max in 1..24usize,
     ) {
-        let config = SlotConfig { most, ..config(1, order) };
+        let config = SlotConfig { max_waiting: max, ..config(1, order) };
         // Two with the same key and all else are the same task.
         let tasks: Vec<Task> = (0..).zip(tasks).map(|(key, t)| Task { key, ..t }).collect();
         let mut other = tasks.clone();
@@ -282,8 +282,8 @@ proptest! {
         };
         let counted = |n: usize| order == TaskOrder::Fifo || tasks[n].1.must_run;
         let moments = tasks.iter().map(|t| t.0);
-        let most = moments.map(|at| (0..tasks.len()).filter(|&n| counted(n) && waits(n, at)).count());
-        let bound = left.longest_wait(longest, most.max().unwrap_or_default());
+        let max = moments.map(|at| (0..tasks.len()).filter(|&n| counted(n) && waits(n, at)).count());
+        let bound = left.longest_wait(longest, max.max().unwrap_or_default());
         for (n, (came, task, _)) in tasks.iter().enumerate().filter(|(_, t)| t.1.must_run) {
             let began = began.get(&n);
             prop_assert!(began.is_some(), "{task:?} never ran");

@@ -1,7 +1,7 @@
 //! Whether a stream's enhanced anchors are worth making.
 //!
 //! In: what each measured anchor was worth, in dB of what viewers see, in the mean over the time that it is shown ([`estimate`]). Out:
-//! whether the stream is held back. A stream whose anchors are worth less than [`LEAST_DB`] makes none but a probe in [`PROBE_EVERY`],
+//! whether the stream is held back. A stream whose anchors are worth less than [`MIN_DB`] makes none but a probe in [`PROBE_EVERY`],
 //! which is sent only where it is worth [`AGAIN_DB`]: then the stream goes on. The publisher's own pictures are not held back.
 //!
 //! Pure: time is an argument.
@@ -24,15 +24,15 @@ use std::time::Duration;
 
 pub use estimate::{Belief, Change, Old, Truth};
 
-/// Below so many dB in the mean, a stream makes no more anchors: nobody sees it, and as many bits of video give more.
-pub const LEAST_DB: f64 = 0.05;
-/// A probe that is worth so many is sent, and the stream goes on.
+/// Mean worth in dB below which a stream makes no more anchors: as many bits of video give more.
+pub const MIN_DB: f64 = 0.05;
+/// Worth of a probe in dB from which on it is sent, and the stream goes on.
 pub const AGAIN_DB: f64 = 0.08;
-/// Between two probes of a stream that is held back.
+/// Time between two probes of a stream that is held back.
 pub const PROBE_EVERY: Duration = Duration::from_secs(10);
-/// Anchors that are measured before a stream is held back: the first may be of a picture before the lights are on.
+/// Minimum measurements before a stream is held back: the first may be of a dark picture.
 const FIRST: u32 = 4;
-/// What the last measurement counts for in the mean.
+/// Weight of a new measurement in the mean (EWMA).
 const NEW: f64 = 0.25;
 
 /// One stream's account.
@@ -63,7 +63,7 @@ impl Worth {
         let mean = self.mean.map_or(db, |mean| mean + NEW * (db - mean));
         self.mean = Some(mean);
         self.measured += 1;
-        if self.measured >= FIRST && mean < LEAST_DB {
+        if self.measured >= FIRST && mean < MIN_DB {
             (self.held, self.probed) = (true, now);
         }
     }
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_probe_that_is_worth_more_than_what_holds_a_stream_back_lets_it_go_on() {
         let (mut worth, when) = held();
-        worth.measured(f64::midpoint(LEAST_DB, AGAIN_DB), when);
+        worth.measured(f64::midpoint(MIN_DB, AGAIN_DB), when);
         assert!(worth.holds_back(), "it would soon be held back again");
         worth.measured(AGAIN_DB, when);
         assert!(!worth.holds_back());

@@ -46,8 +46,8 @@ fn nothing_is_allocated_once_the_streams_are_known() {
     let mut scheduler = Scheduler::new(SchedulerConfig { networks, ..SchedulerConfig::default() });
     let mut chosen = Vec::with_capacity(2 * STREAMS as usize);
     let warming = peak(|| (1..60).for_each(|n| interval(&mut scheduler, n, &mut chosen)));
-    let most = 4096 * i64::from(STREAMS);
-    assert!((1..most).contains(&warming), "{warming} bytes for {STREAMS} streams");
+    let max = 4096 * i64::from(STREAMS);
+    assert!((1..max).contains(&warming), "{warming} bytes for {STREAMS} streams");
     let mut made = 0;
     for tick in 60..400 {
         let calls = allocations(|| interval(&mut scheduler, tick, &mut chosen));

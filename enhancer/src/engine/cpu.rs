@@ -524,12 +524,12 @@ mod tests {
             assert_eq!([got[0].height, got[0].width], [high, wide]);
             let differences = got[0].data.iter().zip(&expected).map(|(g, e)| (g - e).abs());
             let error = differences.fold(0.0, f32::max);
-            let most = match simd.number() {
+            let max = match simd.number() {
                 "f32" => 0.02,
                 "f16" => 0.5,
                 _ => 1.5,
             };
-            assert!(error < most, "{simd:?}, {}: {error} grey levels", path.display());
+            assert!(error < max, "{simd:?}, {}: {error} grey levels", path.display());
         }
     }
 }

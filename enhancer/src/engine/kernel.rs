@@ -34,12 +34,12 @@ pub(super) const LANES: usize = 16;
 #[repr(C, align(64))]
 pub(super) struct Pixel(pub [f32; LANES]);
 
-/// The greatest block size below.
-const MOST_BLOCK: usize = 20;
+/// The maximum block size below.
+const MAX_BLOCK: usize = 20;
 
 /// Pixels that a row of `width` must hold for any block size in use.
 pub(super) fn row_len(width: usize) -> usize {
-    width + MOST_BLOCK + 2
+    width + MAX_BLOCK + 2
 }
 
 /// Three neighbouring rows, top to bottom.
@@ -347,7 +347,7 @@ x86_form!(avx512, super::Avx512, super::super::number::Single, "avx512f,avx2,fma
 x86_form!(
     avx512_brain,
     super::Avx512Brain,
-    super::super::number::Brain,
+    super::super::number::Bf16,
     "avx512f,avx512bw,avx512vl,avx512bf16,avx2,fma",
     20
 );

@@ -15,19 +15,19 @@ use thiserror::Error;
 use super::architecture::{Architecture, ArchitectureError, Inputs, Kind, MAX_CONVS};
 use super::number::Single;
 #[cfg(target_arch = "x86_64")]
-use super::number::{Brain, Half};
+use super::number::{Bf16, Half};
 use super::packed::Packed;
 
-/// Weights beyond this are no trained network, and their sums could overflow.
+/// Maximum magnitude of a weight: beyond, the sums could overflow.
 const GREATEST: f32 = 1e6;
 
-/// The network of this build: trained, and compiled into the binary.
+/// The default network, compiled into the binary.
 static EMBEDDED: &[u8] = include_bytes!("../../../models/xs-x2.safetensors");
-/// The same for servers, which know what viewers see.
+/// The default network with a twin input, for servers.
 static FUSED: &[u8] = include_bytes!("../../../models/fused-xs-x2.safetensors");
-/// A larger one of those.
+/// A larger network with a twin input.
 static FUSED_M: &[u8] = include_bytes!("../../../models/fused-m-x2.safetensors");
-/// One of low pictures alone that enlarges by four.
+/// A network of scale 4, of low pictures alone.
 static BY_FOUR: &[u8] = include_bytes!("../../../models/xs-x4.safetensors");
 
 /// Why weights were refused.
@@ -99,7 +99,7 @@ pub(super) struct Packs {
     #[cfg(target_arch = "x86_64")]
     pub half: OnceLock<Packed<Half>>,
     #[cfg(target_arch = "x86_64")]
-    pub brain: OnceLock<Packed<Brain>>,
+    pub brain: OnceLock<Packed<Bf16>>,
     /// Whether the fastest form keeps the model's result.
     faithful: OnceLock<bool>,
 }

@@ -7,7 +7,7 @@ use super::kernel::{LANES, Pixel};
 use super::model::{Model, Packs};
 use super::packed::Packed;
 
-/// Greatest number in half precision.
+/// Maximum finite number in half precision.
 const LARGEST_HALF: f32 = 65_504.0;
 
 /// A type of number.
@@ -118,10 +118,10 @@ impl Number for Half {
 /// bfloat16: 8 bits, with the range of single precision, in which the sums are.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Brain;
+pub(super) struct Bf16;
 
 #[cfg(target_arch = "x86_64")]
-impl Number for Brain {
+impl Number for Bf16 {
     const WORD: usize = 2;
     type Cell = NarrowPixel;
     type Taps = NarrowTaps;

@@ -9,7 +9,7 @@ use super::kernel::LANES;
 use super::model::Conv;
 use super::number::{Number, Single};
 
-/// Most outputs whose three columns of taps fit into one vector.
+/// Maximum outputs whose three columns of taps fit into one vector.
 const PACKED_OUTPUTS: usize = 5;
 
 /// One convolution.

@@ -10,7 +10,7 @@ use windlass_types::{Layer, PublisherKnobs, PublisherUplink};
 use super::anchors::Limits;
 use crate::control::{Controller, ControllerConfig, Knobs, Measurements, Meter};
 
-/// The least time between two looks, whatever the publisher says.
+/// Minimum time between two decisions, however often the publisher reports.
 const INTERVAL: Duration = Duration::from_millis(900);
 
 /// One publisher's controller and what it looks at.
@@ -29,7 +29,7 @@ pub(super) struct Adaptation {
 /// What the operator allows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Operator {
-    /// Most enhanced anchors by frame.
+    /// Maximum enhanced anchors by frame.
     pub anchor_fraction: f64,
     /// Size of HR pictures over that of the low layer, the least that there is where nothing else is said.
     pub scale: usize,
@@ -106,7 +106,7 @@ fn begin(uplink: &PublisherUplink, operator: Operator) -> (Controller, Knobs) {
         layers,
         camera_fps: uplink.fps,
         scale: operator.scale,
-        most_anchor_fraction: operator.anchor_fraction,
+        max_anchor_fraction: operator.anchor_fraction,
         ..ControllerConfig::default()
     });
     let first = controller.start(uplink.kbps, uplink.size);

@@ -32,9 +32,9 @@ pub(super) struct Anchors {
 /// What a controller lets anchors take, within what the operator allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Most anchors of a thousand frames.
+    /// Maximum anchors of a thousand frames.
     pub per_mille: u16,
-    /// Most bytes of each.
+    /// Maximum bytes of each.
     pub bytes: usize,
 }
 
@@ -54,9 +54,9 @@ struct ByteBudget {
     at: Option<Instant>,
 }
 
-/// Bytes that every anchor may have.
+/// Bytes that every captured anchor may have.
 const EACH: f64 = 8_000.0;
-/// Bytes that are saved in a second, less what anchors take, and the most of them.
+/// Bytes saved per second, and the maximum saved.
 const SAVED_PER_S: f64 = 8_000.0;
 const MAX_SAVED: f64 = 48_000.0;
 
@@ -94,7 +94,7 @@ struct Asked {
     looked: Option<Duration>,
 }
 
-/// How often it is looked at what is lost of what the publisher gave.
+/// Interval of checks for captured detail that is lost.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
@@ -119,9 +119,9 @@ pub(super) trait Stills {
 }
 
 /// The CPU.
-pub(super) struct OnProcessor;
+pub(super) struct CpuStills;
 
-impl Stills for OnProcessor {
+impl Stills for CpuStills {
     fn code(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, CodeError> {
         code_still(&image, None, coding)
     }
@@ -422,14 +422,13 @@ mod tests {
         let tiles = TileMap::full(96, 64);
         let bytes = |max_bytes| {
             let coding = Encoding { quality: 95, max_bytes };
-            let (payload, _) =
-                code(coding, content(), &tiles, 2, &mut OnProcessor).expect("a code");
+            let (payload, _) = code(coding, content(), &tiles, 2, &mut CpuStills).expect("a code");
             payload.len()
         };
         let free = bytes(usize::MAX);
-        let most = free / 3;
-        let limited = bytes(most);
-        assert!((most * 9 / 10..=most).contains(&limited), "{limited} of {most}, {free} before");
+        let max = free / 3;
+        let limited = bytes(max);
+        assert!((max * 9 / 10..=max).contains(&limited), "{limited} of {max}, {free} before");
     }
 
     #[test]
@@ -437,7 +436,7 @@ mod tests {
         let mut tiles = TileMap::empty(96, 64);
         tiles.set(1, 0);
         let coding = Encoding { quality: 75, max_bytes: usize::MAX };
-        let coded = code(coding, content(), &tiles, 2, &mut OnProcessor);
+        let coded = code(coding, content(), &tiles, 2, &mut CpuStills);
         let (payload, tiled) = coded.expect("a code");
         assert!(tiled && payload.starts_with(&tiles.to_bytes()));
     }

@@ -1,4 +1,4 @@
-//! Whom the processor has time for, and that what is dropped is counted, once.
+//! Whom the CPU has time for, and that what is dropped is counted, once.
 
 use windlass_types::Refusal;
 

@@ -3,7 +3,7 @@
 //! After a gap, an error or a change of epoch without a key frame, frames are skipped until the
 //! next key frame, and key frames are asked for. A panic of the decoder counts as an error.
 //! Every frame is decoded, however late: those after it depend on it, unless there is a gap after it. What is too late to become an
-//! anchor ends here. Where the processor is busy, frames that can still become one are decoded first ([`Slots`]).
+//! anchor ends here. Where the CPU is busy, frames that can still become one are decoded first ([`Slots`]).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,16 +34,16 @@ use crate::tiles::{Subjects, TileEnergy};
 use crate::twin::Twin;
 use windlass_scheduler::Tier;
 
-/// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
+/// Interval of key frame requests while a stream waits for one (the SFU throttles further).
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
 
-/// Publishers who can be asked for regions are looked at this often: what people look at stays where it is for a while.
+/// Interval of the search for faces and text, where the publisher can be asked for regions.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A stream's pictures are taken to have so many pixels before the first is decoded: 320 × 180.
+/// Assumed pixels of a stream's pictures before the first is decoded: 320 × 180.
 pub(super) const FIRST_PIXELS: u64 = 57_600;
 
-/// Frames whose residual is remembered: those whose captured detail may still be under way.
+/// Frames whose residual is remembered: their captured detail may still be under way.
 const REMEMBERED: usize = 64;
 
 /// Decodes one chunk. Behind a function, so that tests can do without VP9.
@@ -292,8 +292,8 @@ impl StreamDecoder {
         if !self.several_scales {
             return;
         }
-        let (base, most) = (self.operator.scale, usize::from(frame.most_scale));
-        let scale = Some(state.wanted_scale.load(Ordering::Relaxed)).filter(|&s| s <= most);
+        let (base, max) = (self.operator.scale, usize::from(frame.most_scale));
+        let scale = Some(state.wanted_scale.load(Ordering::Relaxed)).filter(|&s| s <= max);
         let scale = scale.unwrap_or(base);
         if scale != state.twin.scale() {
             count(&self.stats.counters.rescales);

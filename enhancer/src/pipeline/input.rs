@@ -79,7 +79,7 @@ const MAX_DECAYS: usize = 4096;
 pub(super) struct Standing {
     /// Streams that are refused.
     pub refused: usize,
-    /// What all others take of the processor's slots.
+    /// What all others take of the CPU's slots.
     pub load: f64,
     /// Bytes that they take, as they are counted.
     pub memory: u64,
@@ -362,7 +362,7 @@ impl Intake {
         if registry.too_large.contains(&id) {
             return Some(Refusal::Size);
         }
-        registry.admission.set_most(self.live.get().max_streams);
+        registry.admission.set_max_streams(self.live.get().max_streams);
         // An SFU of an older version names no owners.
         let owner = Some(frame.owner).filter(|&owner| owner != Owner { room: 0, publisher: 0 });
         let owner = owner.unwrap_or(Owner::alone(id));
@@ -403,8 +403,8 @@ impl Intake {
 
     /// Starts a decoding thread; false when too many are still ending or the system has no more.
     fn open_stream(&self, registry: &mut Registry, id: StreamId) -> bool {
-        let most = self.live.get().max_streams.max(registry.streams.len() + 1);
-        if registry.streams.len() + self.reap(registry) >= most {
+        let max = self.live.get().max_streams.max(registry.streams.len() + 1);
+        if registry.streams.len() + self.reap(registry) >= max {
             return false;
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
@@ -501,7 +501,7 @@ impl Intake {
             priority::lower(nice);
             run();
         });
-        spawned.inspect_err(|error| tracing::warn!(%error, "no thread for another stream")).ok()
+        spawned.inspect_err(|error| tracing::warn!(%error, "cannot start a decoding thread; the stream is not enhanced")).ok()
     }
 }
 

@@ -38,7 +38,7 @@ impl Jobs {
     /// At most `most` jobs, of a deadline of `deadline` or more from their frames' arrival, for workers that have these networks.
     pub fn new(
         networks: &[NetworkCost],
-        most: usize,
+        max: usize,
         deadline: Duration,
         origin: Instant,
     ) -> (JobsIn, Arc<Jobs>) {
@@ -46,7 +46,7 @@ impl Jobs {
         let coding = NetworkCost { scale: 2, per_pixel: coding };
         let costs: Vec<NetworkCost> = networks.iter().copied().chain([coding]).collect();
         let inner = Inner {
-            queue: AcceleratorQueue::new(Order::default(), most),
+            queue: AcceleratorQueue::new(Order::default(), max),
             jct: JctModel::new(&costs),
             closed: false,
             out: Vec::new(),

@@ -10,7 +10,7 @@
 //!                                      [queue] ─▶ learn (one thread)
 //! ```
 //!
-//! Decoding and coding take a [slot](Slots) of the processor first, so that no more of them run at once than it has cores.
+//! Decoding and coding take a [slot](Slots) of the CPU first, so that no more of them run at once than it has cores.
 //!
 //! No queue is ever waited on when it is full: the frame is dropped and counted in
 //! [`PipelineCounters`](crate::PipelineCounters). No thread's panic reaches another.
@@ -23,10 +23,10 @@ mod capture;
 mod coming;
 mod decode;
 mod enhance;
+mod gpu_picture;
 mod input;
 mod jobs;
 mod learn;
-mod on_card;
 mod priority;
 mod select;
 mod slots;
@@ -56,7 +56,7 @@ use crate::engine::{
 };
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use crate::tiles::{RegionConfig, TileConfig};
-use anchors::{Content, OnProcessor, code};
+use anchors::{Content, CpuStills, code};
 use decode::DecoderFactory;
 use input::{Intake, IntakeParts, join};
 use jobs::Jobs;
@@ -79,7 +79,7 @@ pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
 /// A network that anchors can be made by.
 #[derive(Clone)]
 pub struct Network {
-    /// Its name, as of its card in `models/` or of its file.
+    /// Its name, as of its GPU in `models/` or of its file.
     pub name: Arc<str>,
     /// Makes what runs it.
     pub engines: EngineFactory,
@@ -87,17 +87,17 @@ pub struct Network {
     pub model: Option<Arc<Model>>,
 }
 
-/// Decoded frames that may wait for the scheduler's thread, which only sorts them in.
+/// Maximum decoded frames that wait for the scheduler's thread.
 const SCHEDULE_QUEUE: usize = 256;
-/// Cost of an LR pixel by a network that refuses to be measured.
+/// Assumed cost per LR pixel of a network that cannot be measured.
 const GUESS: Duration = Duration::from_nanos(300);
-/// Chosen frames that may wait for each worker. Time bounds them before: what cannot meet its
+/// Maximum chosen frames that wait, per worker. Time bounds them before: what cannot meet its
 /// deadline is not chosen.
 const JOBS_PER_WORKER: usize = 32;
-/// Workers for each accelerator that they share, if the operator has not asked for more: so many pictures fill its launches
+/// Workers per shared accelerator, unless the operator asks for more: so many pictures fill its launches
 /// while others are coded.
 const WORKERS_BY_ACCELERATOR: usize = 16;
-/// By how much the learner's nice value is above that of the other threads.
+/// Nice value of the learner's thread above that of the other threads.
 const LEARN_LATER: u8 = 8;
 
 /// What the operator allows the enhancer.
@@ -117,7 +117,7 @@ pub struct EnhancerConfig {
     pub compute_cap: f64,
     /// T_intv: time between two selections of anchors.
     pub interval: Duration,
-    /// Most anchors per frame of a stream, 0 to 1.
+    /// Maximum anchors per frame of a stream, 0 to 1.
     pub anchor_fraction: f64,
     /// What the policy `quality-sla` promises: dB that a stream loses at most in the mean for want of an accelerator of its own.
     pub promise_db: f64,
@@ -127,11 +127,11 @@ pub struct EnhancerConfig {
     pub tiles: TileConfig,
     /// What publishers that give regions are asked for.
     pub regions: RegionConfig,
-    /// Most streams decoded at once, each on its own thread.
+    /// Maximum streams decoded at once, each on its own thread.
     pub max_streams: usize,
     /// Bytes that all streams together may take, as they are counted ([`windlass_scheduler::memory`]).
     pub memory: u64,
-    /// Most pixels of a low picture.
+    /// Maximum pixels of a low picture.
     pub max_pixels: u32,
     /// Frames that may wait for a stream's decoder.
     pub decode_queue: usize,
@@ -188,7 +188,7 @@ impl EnhancerConfig {
         SlotConfig {
             cap: if self.cpu_tasks == 0 { cores } else { self.cpu_tasks },
             // A thread waits for one at a time.
-            most: self.threads,
+            max_waiting: self.threads,
             ..SlotConfig::default()
         }
     }
@@ -334,8 +334,8 @@ impl Enhancer {
         let origin = Instant::now();
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
         let (output_in, output) = bounded(config.output_queue);
-        let most = JOBS_PER_WORKER * config.threads;
-        let (jobs_in, jobs) = Jobs::new(&costs, most, config.timing().deadline(), origin);
+        let max = JOBS_PER_WORKER * config.threads;
+        let (jobs_in, jobs) = Jobs::new(&costs, max, config.timing().deadline(), origin);
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
         let intake = Arc::new(Intake::new(IntakeParts {
             config: config.clone(),
@@ -381,9 +381,9 @@ impl Enhancer {
             stats: stats.clone(),
         };
         enhancer.spawn("select".to_owned(), config.nice, move || selector.run())?;
-        let (lessons_in, lessons) = bounded(learn::QUEUE);
-        let desk = learn::Desk { lessons: lessons_in, stats: stats.clone() };
-        let desk = config.learn.then_some(desk);
+        let (samples_in, samples) = bounded(learn::QUEUE);
+        let sample_queue = learn::SampleQueue { samples: samples_in, stats: stats.clone() };
+        let sample_queue = config.learn.then_some(sample_queue);
         for n in 0..config.threads {
             let worker = Worker {
                 jobs: jobs.clone(),
@@ -395,13 +395,13 @@ impl Enhancer {
                 stats: stats.clone(),
                 slots: slots.clone(),
                 networks: networks.to_vec(),
-                desk: desk.clone(),
+                samples: sample_queue.clone(),
             };
             enhancer.spawn(format!("infer-{n}"), config.nice, move || worker.run())?;
         }
         if config.learn {
             let (networks, enabled, stats) = (networks.to_vec(), enabled.clone(), stats.clone());
-            let learner = Learner { lessons, networks, enabled, stats };
+            let learner = Learner { samples, networks, enabled, stats };
             let nice = config.nice.saturating_add(LEARN_LATER);
             enhancer.spawn("learn".to_owned(), nice, move || learner.run())?;
         }
@@ -548,7 +548,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
         let coded = detail.ok().and_then(|detail| {
             let coding = Encoding { quality, max_bytes: usize::MAX };
             let content = Content { detail, colour: None };
-            code(coding, content, &tiles, scale, &mut OnProcessor).ok()
+            code(coding, content, &tiles, scale, &mut CpuStills).ok()
         });
         if coded.is_some() {
             best = best.min(started.elapsed());
@@ -560,7 +560,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
     best / (160 * 90)
 }
 
-/// Time of an accelerator per LR pixel, of many pictures at once: what coding takes is the processor's. One that takes long
+/// Time of an accelerator per LR pixel, of many pictures at once: what coding takes is the CPU's. One that takes long
 /// for a few small ones is not asked for more.
 fn measure_accelerator(engine: &mut dyn Engine) -> Duration {
     const PICTURES: usize = 16;
@@ -576,19 +576,19 @@ fn measure_accelerator(engine: &mut dyn Engine) -> Duration {
         })();
         let Ok(input) = input else { break };
         let mut out = vec![Residual::default(); PICTURES];
-        let mut least = Duration::MAX;
+        let mut min = Duration::MAX;
         for _ in 0..3 {
             let started = Instant::now();
             if engine.infer_batch(&[input; PICTURES], &mut out).is_err() {
                 return best;
             }
-            least = least.min(engine.take_time().unwrap_or_else(|| started.elapsed()));
-            if least > LONG {
+            min = min.min(engine.take_time().unwrap_or_else(|| started.elapsed()));
+            if min > LONG {
                 break;
             }
         }
-        best = least / (PICTURES * width * height) as u32;
-        if least > LONG {
+        best = min / (PICTURES * width * height) as u32;
+        if min > LONG {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Anchors coded where their network runs: on the GPU while that works, by the processor in its place.
+//! Anchors coded where their network runs: on the GPU while that works, by the CPU in its place.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ pub(super) fn on_gpu() -> Option<Arc<SharedCoder>> {
     let coder = SharedCoder::of_process();
     coder
         .inspect_err(
-            |why| tracing::warn!(%why, "the processor codes the anchors of the GPU's networks"),
+            |why| tracing::warn!(%why, "anchor encoding not available on the GPU; the CPU encodes its networks' anchors"),
         )
         .ok()
 }
 
 /// Codes one anchor on the GPU.
-pub(super) struct OnGpu<'a> {
+pub(super) struct GpuStills<'a> {
     pub coder: &'a SharedCoder,
     pub slots: &'a Slots,
     /// For the CPU's slot: HR samples, when it should be done, and its place among tasks that are otherwise alike.
@@ -33,7 +33,7 @@ pub(super) struct OnGpu<'a> {
     pub waited: Duration,
 }
 
-impl Stills for OnGpu<'_> {
+impl Stills for GpuStills<'_> {
     fn code(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, CodeError> {
         let image = Arc::new(image);
         match self.coder.code(&image, coding) {
@@ -43,7 +43,7 @@ impl Stills for OnGpu<'_> {
             }
             Err(AnchorError::Codec(_)) => Err(CodeError::Failed),
             Err(AnchorError::Device(why)) => {
-                tracing::debug!(%why, "the processor codes an anchor in the GPU's place");
+                tracing::debug!(%why, "anchor encoded on the CPU: the GPU failed");
                 count(&self.counters.gpu_not_coded);
                 let asked = Instant::now();
                 let slot = self.slots.take(Stage::Encode, self.samples, self.deadline, self.key);

@@ -743,9 +743,9 @@ fn push_captured(enhancer: &Enhancer, streams: u32, done: impl Fn(&EnhancerStats
 }
 
 /// An engine that does what it is told where it learns, and adds nothing.
-struct Lesson(fn());
+struct Sample(fn());
 
-impl Engine for Lesson {
+impl Engine for Sample {
     fn backend(&self) -> &'static str {
         "lesson"
     }
@@ -776,7 +776,7 @@ impl Engine for Lesson {
 
 fn learning(what: fn()) -> Enhancer {
     let model = Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs");
-    let engines: EngineFactory = Arc::new(move || Box::new(Lesson(what)));
+    let engines: EngineFactory = Arc::new(move || Box::new(Sample(what)));
     let network = Network { name: "learns".into(), engines, model: Some(Arc::new(model)) };
     Enhancer::start_parts(config(), &[network], decoders(Duration::ZERO)).unwrap()
 }

@@ -13,7 +13,7 @@ use windlass_scheduler::{SchedulerConfig, Terms, promise::promise_of_db};
 pub struct Tuning {
     /// Share of the inference threads' time that inference may take, 0 to 1.
     pub compute_cap: f64,
-    /// Most anchors per frame of a stream, 0 to 1. Publishers that adapt already keep theirs.
+    /// Maximum anchors per frame of a stream, 0 to 1. Publishers that adapt already keep theirs.
     pub anchor_fraction: f64,
     /// What the policy `quality-sla` promises, in dB.
     pub promise_db: f64,
@@ -21,7 +21,7 @@ pub struct Tuning {
     pub anchor_quality: u8,
     /// When a tile of a chosen frame is worth sending.
     pub tiles: TileConfig,
-    /// Most streams decoded at once; streams above a lower bound go on.
+    /// Maximum streams decoded at once; streams above a lower bound go on.
     pub max_streams: usize,
 }
 

@@ -15,9 +15,9 @@ use windlass_types::EnhancerOutput;
 
 use super::Network;
 use super::enhance::{Run, Tools};
+use super::gpu_picture::Stay;
 use super::jobs::Jobs;
-use super::learn::Desk;
-use super::on_card::Stay;
+use super::learn::SampleQueue;
 use super::select::{Finished, Job};
 use super::slots::Slots;
 use super::tuning::Live;
@@ -41,8 +41,8 @@ pub(super) struct Worker {
     pub networks: Vec<Network>,
     /// The anchors' quality.
     pub live: Live,
-    /// Where lessons go, if networks learn.
-    pub desk: Option<Desk>,
+    /// Where samples go, if networks learn.
+    pub samples: Option<SampleQueue>,
 }
 
 /// What a worker keeps from job to job.

@@ -19,7 +19,7 @@ use windlass_types::tiles::{TILE, TileMap};
 /// What one request may ask for, and when a tile is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RegionConfig {
-    /// Most of the picture's tiles, as a share; one tile is always allowed.
+    /// Maximum share of the picture's tiles; one tile is always allowed.
     pub area: f64,
     /// Bytes that answers may take in a second.
     pub bytes_per_s: f64,
@@ -31,10 +31,10 @@ pub struct RegionConfig {
     pub max_saving: Duration,
     /// Detail of this age counts as lost.
     pub lifetime: Duration,
-    /// Least worth of a tile that is asked for, in square grey levels by sample.
-    pub least: f64,
-    /// A tile that was asked for is not asked for again before this has passed.
-    pub patience: Duration,
+    /// Minimum worth of a tile that is asked for, in square grey levels per sample.
+    pub min_worth: f64,
+    /// Minimum time between two requests for a tile.
+    pub ask_again_after: Duration,
 }
 
 impl Default for RegionConfig {
@@ -46,8 +46,8 @@ impl Default for RegionConfig {
             min_interval: Duration::from_secs(1),
             max_saving: Duration::from_secs(4),
             lifetime: Duration::from_secs(20),
-            least: 0.25,
-            patience: Duration::from_secs(1),
+            min_worth: 0.25,
+            ask_again_after: Duration::from_secs(1),
         }
     }
 }
@@ -61,14 +61,14 @@ impl RegionConfig {
 }
 
 /// Share of what was captured that is lost when the next request should not wait.
-const MOST_LOST: f64 = 0.5;
+const MAX_LOST: f64 = 0.5;
 
 /// What the publisher is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The tiles.
     pub tiles: TileMap,
-    /// Most bytes of the answer.
+    /// Maximum bytes of the answer.
     pub bytes: usize,
 }
 
@@ -132,13 +132,15 @@ impl RegionLedger {
         let columns = map.columns().max(1);
         let mut worth: Vec<(f64, usize)> = (0..self.tiles.len())
             .filter(|&i| {
-                self.tiles[i].asked.is_none_or(|at| now.saturating_sub(at) >= config.patience)
+                self.tiles[i]
+                    .asked
+                    .is_none_or(|at| now.saturating_sub(at) >= config.ask_again_after)
             })
             .map(|i| {
                 let stake = stakes.and_then(|s| s.get(i)).map_or(1.0, |&s| s.max(0.0));
                 (stake * self.lost(i, lost, now, config), i)
             })
-            .filter(|&(worth, _)| worth >= config.least)
+            .filter(|&(worth, _)| worth >= config.min_worth)
             .collect();
         worth.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let by_area = (config.area * self.tiles.len() as f64) as usize;
@@ -152,7 +154,7 @@ impl RegionLedger {
     /// Whether most of what was captured is of no use, with this share of each tile's lost.
     pub fn outdated(&self, lost: &[f64], now: Duration, config: &RegionConfig) -> bool {
         let all: f64 = (0..lost.len()).map(|i| self.lost(i, lost, now, config)).sum();
-        all > MOST_LOST * lost.len() as f64
+        all > MAX_LOST * lost.len() as f64
     }
 
     /// Takes note of captured detail from `at`: whole frames and regions.

@@ -21,12 +21,12 @@ const TEXT: f64 = 2.0;
 const SCORE: f64 = 2.8;
 /// It finds faces of 40 samples and more: pictures of fewer rows are doubled, those of more halved.
 const ROWS: std::ops::RangeInclusive<usize> = 135..=400;
-/// Least difference of the samples on both sides of one that makes an edge there, and greatest on flat ground.
+/// Minimum difference of the samples on both sides of one that makes an edge there, and greatest on flat ground.
 const EDGE: i16 = 24;
 const FLAT: i16 = 6;
 /// Samples between the two edges of a stroke.
 const STROKE: usize = 5;
-/// Least share of a tile's samples that is flat ground if it has text, and that begin a stroke.
+/// Minimum share of a tile's samples that is flat ground if it has text, and that begin a stroke.
 const GROUND: f64 = 0.7;
 const STROKES: f64 = 0.01;
 /// Share of strokes among what is not flat: no text below, nothing but text above.

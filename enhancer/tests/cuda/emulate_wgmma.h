@@ -26,9 +26,9 @@ struct Thread {
   std::vector<Product> products;
   std::vector<std::pair<float*, float>> registers;
 };
-static Thread threads[MOST_THREADS];
+static Thread threads[MAX_THREADS];
 // Of each warpgroup what its first thread issued.
-static std::vector<Product> issued[MOST_THREADS / 128];
+static std::vector<Product> issued[MAX_THREADS / 128];
 // Shared memory as the asynchronous proxy sees it.
 static std::vector<char> seen_by_products;
 

@@ -64,7 +64,7 @@ fn client(id: u32) -> Client {
         decay: Decay::line(0.006),
         promise: 0.04,
         frame: 1.0 / 60.0,
-        cost: BatchCost { fixed: 0.010, each: 0.004, most: 8 },
+        cost: BatchCost { fixed: 0.010, each: 0.004, max: 8 },
         shape: 0,
         delay: (0.008, 0.008),
         fraction: 1.0,

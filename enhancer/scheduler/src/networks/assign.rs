@@ -346,10 +346,10 @@ mod tests {
                 prop_assert!(scale == 2 || scale <= demand.max_scale);
                 prop_assert!(scale <= before || demand.may_grow);
             }
-            let least: f64 = demands.iter().map(|d| cost(d, 0)).sum();
+            let min: f64 = demands.iter().map(|d| cost(d, 0)).sum();
             let taken: f64 = demands.iter().zip(&networks).map(|(d, &n)| cost(d, n)).sum();
             // A better network may cost less than the one before it, but not the least.
-            prop_assert!(taken <= least.max(capacity * TO_STAY.time) + 1e-9);
+            prop_assert!(taken <= min.max(capacity * TO_STAY.time) + 1e-9);
         }
 
         #[test]
@@ -360,9 +360,9 @@ mod tests {
             let (known, networks) = (models(&NANOS), assigned(&demands, capacity));
             prop_assert_eq!(networks.len(), demands.len());
             let cost = |d: &Demand, n: usize| d.rate * known[n].predict(d.size.0, d.size.1).as_secs_f64();
-            let least: f64 = demands.iter().map(|d| cost(d, 0)).sum();
+            let min: f64 = demands.iter().map(|d| cost(d, 0)).sum();
             let taken: f64 = demands.iter().zip(&networks).map(|(d, &n)| cost(d, n)).sum();
-            prop_assert!(taken <= least.max(capacity * TO_STAY.time) + 1e-9);
+            prop_assert!(taken <= min.max(capacity * TO_STAY.time) + 1e-9);
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! The paper removes *one client* and adds *one more*, and does not say which. Here the one goes that takes most, for its anchors are
 //! those that break the promise to others, and so most streams are kept; nobody goes for somebody new, and nobody for an anchor that came
-//! late once: only when plans have been broken for [`PATIENCE`] in a row. Whoever takes least is served in any case: that it alone is
+//! late once: only when plans have been broken for [`TIMEOUT`] in a row. Whoever takes least is served in any case: that it alone is
 //! not served breaks no promise to others. Who is refused waits for [`WAIT`] seconds before it is tried again, twice as long each time.
 
 use std::collections::BTreeMap;
@@ -19,16 +19,16 @@ use super::{Client, Setting};
 
 /// Seconds between two plans.
 pub const EVERY: f64 = 0.2;
-/// Seconds for which who is refused is not tried again.
+/// Seconds before a refused stream is tried again.
 const WAIT: f64 = 2.0;
-const MOST_DOUBLINGS: u32 = 5;
-/// Plans that may break a promise in a row before somebody has to go.
-const PATIENCE: u32 = 1;
+const MAX_DOUBLINGS: u32 = 5;
+/// Plans in a row that may break a promise before a stream is refused.
+const TIMEOUT: u32 = 1;
 /// Seconds served after which former refusals are forgotten.
 const FORGIVEN: f64 = 30.0;
-/// The part of any promise that a plan may take up: the rest is for what it cannot know, such as a scene that changes.
+/// Share of a promise that a plan may use; the rest is for scene changes.
 const STAYS: f64 = 0.95;
-/// The same where somebody is in it who was not: or who comes today would be refused tomorrow.
+/// The same for plans with a new stream, so that it is not refused soon after.
 const ROOM: f64 = 0.9;
 
 /// What a stream was told.
@@ -81,7 +81,7 @@ impl Admission {
             let served = standing.is_some_and(|s| s.verdict == Verdict::Served);
             let waits = standing.is_some_and(|s| {
                 s.verdict == Verdict::Refused
-                    && now - s.since < WAIT * f64::from(1 << s.falls.min(MOST_DOUBLINGS))
+                    && now - s.since < WAIT * f64::from(1 << s.falls.min(MAX_DOUBLINGS))
             });
             if !waits {
                 let takes = share(client, self.settings[at]);
@@ -92,10 +92,10 @@ impl Admission {
         self.order.sort_unstable_by(|a, b| {
             b.1.cmp(&a.1).then(a.0.total_cmp(&b.0)).then(id(a.2).cmp(&id(b.2)))
         });
-        let most = self.longest(now, clients, free);
-        self.pack(now, most, clients, free);
+        let max = self.longest(now, clients, free);
+        self.pack(now, max, clients, free);
         self.served.clear();
-        self.served.extend(self.order[..most].iter().map(|&(.., at)| at));
+        self.served.extend(self.order[..max].iter().map(|&(.., at)| at));
         self.is_served.clear();
         self.is_served.resize(clients.len(), false);
         for &at in &self.served {
@@ -114,35 +114,35 @@ impl Admission {
         // Most times nothing has changed: those who were served are again, and nobody else fits.
         let all = self.order.len();
         let before = self.order.iter().filter(|(_, served, _)| *served).count();
-        let (mut least, mut most) = (all.min(1).min(free.len()), all);
+        let (mut min, mut max) = (all.min(1).min(free.len()), all);
         let (mut next, mut step) = (all, 1);
         if before > 0 {
             let kept = self.fits(now, before, clients, free);
             self.broken = if kept { 0 } else { self.broken + 1 };
-            if !kept && self.broken <= PATIENCE && !free.is_empty() {
+            if !kept && self.broken <= TIMEOUT && !free.is_empty() {
                 return before;
             }
-            match (before > least, kept) {
+            match (before > min, kept) {
                 (false, _) => next = before,
-                (true, true) => (least, next, step) = (before, before + 1, 2),
+                (true, true) => (min, next, step) = (before, before + 1, 2),
                 (true, false) => {
-                    most = before - 1;
-                    next = usize::midpoint(least, most);
+                    max = before - 1;
+                    next = usize::midpoint(min, max);
                 }
             }
         }
-        while least < most {
-            next = next.clamp(least + 1, most);
+        while min < max {
+            next = next.clamp(min + 1, max);
             if self.fits(now, next, clients, free) {
-                least = next;
-                next = least + step;
+                min = next;
+                next = min + step;
                 step *= 2;
             } else {
-                most = next - 1;
-                next = usize::midpoint(least, most);
+                max = next - 1;
+                next = usize::midpoint(min, max);
             }
         }
-        least
+        min
     }
 
     fn fits(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) -> bool {
@@ -243,7 +243,7 @@ mod tests {
         admission.plan(10.0, &all, &[10.0]);
         assert_eq!(admission.served().len(), 8);
         all[3].decay = Decay::line(0.4);
-        for plan in 0..=PATIENCE {
+        for plan in 0..=TIMEOUT {
             assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Served), "{plan}");
             let now = 10.2 + EVERY * f64::from(plan);
             admission.plan(now, &all, &[now]);

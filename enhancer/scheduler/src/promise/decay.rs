@@ -5,7 +5,7 @@
 //! clips, a power of [`REBUILT`]), so that a line through what was lost at one distance promises far too much at shorter ones: asked
 //! for more anchors it would find a steeper line, and ask for more.
 
-/// Of rebuilt video.
+/// Exponent of the decay of rebuilt video.
 pub const REBUILT: f64 = 0.27;
 
 /// See the module.

@@ -37,8 +37,8 @@ pub struct BatchCost {
     pub fixed: f64,
     /// Seconds for each picture of it.
     pub each: f64,
-    /// Most pictures at once.
-    pub most: usize,
+    /// Maximum pictures of a batch.
+    pub max: usize,
 }
 
 impl BatchCost {
@@ -66,7 +66,7 @@ pub struct Client {
     pub shape: u32,
     /// Seconds from a frame's capture to the accelerator, and from there to who watches.
     pub delay: (f64, f64),
-    /// Most anchors by frame.
+    /// Maximum anchors per frame.
     pub fraction: f64,
     /// The frame of its newest anchor, and when that is there for who watches.
     pub last: Option<Anchored>,
@@ -82,7 +82,7 @@ fn client(id: u32, decay: f64) -> Client {
         decay: Decay::line(decay),
         promise: 0.04,
         frame: 1.0 / 60.0,
-        cost: BatchCost { fixed: 0.008, each: 0.004, most: 8 },
+        cost: BatchCost { fixed: 0.008, each: 0.004, max: 8 },
         shape: 0,
         delay: (0.007, 0.007),
         fraction: 1.0,

@@ -18,12 +18,12 @@ use windlass_types::StreamId;
 
 use super::{Anchored, Client, HORIZON, Setting};
 
-/// The part of its interval by which a request may come earlier.
+/// Share of its interval by which a request may come earlier.
 pub const EARLY: f64 = 0.5;
-/// The part of its time that a batch may take longer.
+/// Share of its time that a batch may take longer.
 pub const GRACE: f64 = 0.1;
-/// Most anchors of a stream in a plan.
-const MOST_PLANNED: usize = 256;
+/// Maximum anchors of a stream in a plan.
+const MAX_PLANNED: usize = 256;
 
 /// An anchor of the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,23 +119,23 @@ impl Packing {
             let (client, setting) = &clients[due.client];
             (due.at - EARLY * apart(client, *setting)).max(now)
         };
-        let most_planned = MOST_PLANNED * clients.len();
-        for batch in 0..u32::try_from(2 * most_planned).unwrap_or(u32::MAX) {
+        let max_planned = MAX_PLANNED * clients.len();
+        for batch in 0..u32::try_from(2 * max_planned).unwrap_or(u32::MAX) {
             let Some(first) = dues.peek() else { return };
             let Some(device) = until.iter_mut().min_by(|a, b| a.total_cmp(b)) else { return };
             let begins = device.max(early(first));
             // Written so that what is no number ends it as well.
-            let within = begins < now + HORIZON && planned.len() < most_planned;
+            let within = begins < now + HORIZON && planned.len() < max_planned;
             if !within {
                 return;
             }
             let shape = clients[first.client].0.shape;
-            let (mut most, mut fixed, mut each) = (usize::MAX, 0.0f64, 0.0);
+            let (mut max, mut fixed, mut each) = (usize::MAX, 0.0f64, 0.0);
             let from = planned.len();
             while let Some(&due) = dues.peek() {
                 let (client, setting) = &clients[due.client];
                 let taken = planned.len() - from;
-                let fits = client.shape == shape && taken < most.min(setting.batch);
+                let fits = client.shape == shape && taken < max.min(setting.batch);
                 if !fits || (taken > 0 && early(&due) > begins) {
                     break;
                 }
@@ -147,7 +147,7 @@ impl Packing {
                     break;
                 }
                 newest[due.client] = captured;
-                most = most.min(setting.batch);
+                max = max.min(setting.batch);
                 fixed = fixed.max(client.cost.seconds(0));
                 each += client.cost.seconds(1) - client.cost.seconds(0);
                 let anchored = Anchored { captured, shown: 0.0 };
@@ -258,13 +258,13 @@ mod tests {
     #[test]
     fn those_who_come_together_share_a_batch_as_large_as_each_stands() {
         let mut clients = clients(&[0.006; 6]);
-        let most = clients[0].1.batch;
-        assert!(most > 2, "{most}");
+        let max = clients[0].1.batch;
+        assert!(max > 2, "{max}");
         clients[1].1.batch = 2;
         let mut packing = Packing::default();
         packing.pack(10.0, &clients, &[10.0]);
         let of = |batch| packing.planned().iter().filter(|p| p.batch == batch).count();
-        assert_eq!((of(0), of(1)), (2, most.min(4)));
+        assert_eq!((of(0), of(1)), (2, max.min(4)));
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn two_accelerators_keep_more_promises() {
-        let most = |devices: usize| {
+        let max = |devices: usize| {
             let kept = |n: &usize| {
                 let clients = clients(&vec![0.01; *n]);
                 let mut packing = Packing::default();
@@ -289,7 +289,7 @@ mod tests {
             };
             (1..200).rev().find(kept).unwrap_or(0)
         };
-        let (one, two) = (most(1), most(2));
+        let (one, two) = (max(1), max(2));
         assert!(one > 2 && 2 * two >= 3 * one, "{one} {two}");
     }
 
@@ -336,13 +336,13 @@ mod tests {
             captured in proptest::num::f64::ANY, shown in proptest::num::f64::ANY, phase in proptest::num::f64::ANY,
         ) {
             let mut odd = client(1, decay);
-            odd.cost = BatchCost { fixed, each, most: 8 };
+            odd.cost = BatchCost { fixed, each, max: 8 };
             odd.last = Some(Anchored { captured, shown });
             odd.phase = phase;
             let clients = [(odd, setting(&odd)), (client(2, 0.01), setting(&client(2, 0.01)))];
             let mut packing = Packing::default();
             packing.pack(10.0, &clients, &[10.0]);
-            prop_assert!(packing.planned().len() <= 2 * MOST_PLANNED);
+            prop_assert!(packing.planned().len() <= 2 * MAX_PLANNED);
             prop_assert!(!packing.worst(10.0, &clients).is_nan());
         }
     }

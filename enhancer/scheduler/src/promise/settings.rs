@@ -11,26 +11,26 @@ use super::Client;
 
 /// Frames of staleness that packing costs in the mean: a picture waits half a frame for its batch.
 pub const COORDINATION: f64 = 0.5;
-/// Anchors lie no further apart, whatever is promised: losses must heal.
-pub const MOST_APART: u32 = 300;
+/// Maximum frames between two anchors: losses must heal.
+pub const MAX_APART: u32 = 300;
 
 /// How a stream's anchors are to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// Frames from one anchor to the next.
     pub interval: u32,
-    /// Most pictures of the batches that it may be in.
+    /// Maximum pictures of the batches that it may be in.
     pub batch: usize,
 }
 
 /// The setting by which an accelerator serves most streams like this one.
 pub fn setting(client: &Client) -> Setting {
-    let least = (1.0 / client.fraction.clamp(1e-3, 1.0)).ceil().clamp(1.0, f64::from(MOST_APART));
-    let mut best = (Setting { interval: least as u32, batch: 1 }, 0.0);
-    for batch in 1..=client.cost.most.max(1) {
+    let min = (1.0 / client.fraction.clamp(1e-3, 1.0)).ceil().clamp(1.0, f64::from(MAX_APART));
+    let mut best = (Setting { interval: min as u32, batch: 1 }, 0.0);
+    for batch in 1..=client.cost.max.max(1) {
         let keeps =
             |interval| client.part(client.lacks(Setting { interval, batch }, COORDINATION)) <= 1.0;
-        let Some(interval) = longest(least as u32, keeps) else { continue };
+        let Some(interval) = longest(min as u32, keeps) else { continue };
         let streams = batch as f64 / client.cost.seconds(batch) * f64::from(interval);
         // A larger batch must be worth its latency.
         if streams > best.1 * (1.0 + 1e-9) {
@@ -41,11 +41,11 @@ pub fn setting(client: &Client) -> Setting {
 }
 
 /// The longest interval that keeps the promise, from the least on.
-fn longest(least: u32, keeps: impl Fn(u32) -> bool) -> Option<u32> {
-    if !keeps(least) {
+fn longest(min: u32, keeps: impl Fn(u32) -> bool) -> Option<u32> {
+    if !keeps(min) {
         return None;
     }
-    let (mut low, mut high) = (least, MOST_APART.max(least));
+    let (mut low, mut high) = (min, MAX_APART.max(min));
     while low < high {
         let middle = u32::midpoint(low, high) + (high - low) % 2;
         if keeps(middle) { low = middle } else { high = middle - 1 }
@@ -84,14 +84,14 @@ mod tests {
     fn interval_and_batch_trade_latency_for_frequency() {
         // With nothing gained by batches, a batch of one leaves the longest interval.
         let mut alone = client(0.005, 0.04);
-        alone.cost = BatchCost { fixed: 0.0, each: 0.012, most: 8 };
+        alone.cost = BatchCost { fixed: 0.0, each: 0.012, max: 8 };
         assert_eq!(setting(&alone).batch, 1);
         assert!(setting(&client(0.005, 0.04)).batch > 1);
     }
 
     #[test]
     fn what_does_not_decay_is_served_now_and_then_all_the_same() {
-        assert_eq!(setting(&client(0.0, 0.02)).interval, MOST_APART);
+        assert_eq!(setting(&client(0.0, 0.02)).interval, MAX_APART);
     }
 
     #[test]
@@ -104,16 +104,16 @@ mod tests {
     proptest! {
         #[test]
         fn a_setting_keeps_its_promise_where_nothing_queues(
-            decay in 1e-4f64..0.1, promise in 0.0f64..0.2, fixed in 0.0f64..0.02, each in 1e-4f64..0.02, most in 1usize..16,
+            decay in 1e-4f64..0.1, promise in 0.0f64..0.2, fixed in 0.0f64..0.02, each in 1e-4f64..0.02, max in 1usize..16,
         ) {
             let client = Client {
-                cost: BatchCost { fixed, each, most },
+                cost: BatchCost { fixed, each, max },
                 ..client(decay, promise)
             };
             let setting = setting(&client);
             let lacks = client.lacks(setting, 0.0);
             prop_assert!(setting.interval == 1 || lacks <= promise + 0.02 * decay, "{setting:?} lacks {lacks}");
-            prop_assert!((1..=MOST_APART).contains(&setting.interval) && (1..=most).contains(&setting.batch));
+            prop_assert!((1..=MAX_APART).contains(&setting.interval) && (1..=max).contains(&setting.batch));
         }
 
         #[test]
@@ -131,9 +131,9 @@ mod tests {
             decay in proptest::num::f64::ANY, promise in proptest::num::f64::ANY,
             fixed in proptest::num::f64::ANY, each in proptest::num::f64::ANY,
         ) {
-            let client = Client { cost: BatchCost { fixed, each, most: 4 }, ..client(decay, promise) };
+            let client = Client { cost: BatchCost { fixed, each, max: 4 }, ..client(decay, promise) };
             let setting = setting(&client);
-            prop_assert!((1..=MOST_APART).contains(&setting.interval) && (1..=4).contains(&setting.batch));
+            prop_assert!((1..=MAX_APART).contains(&setting.interval) && (1..=4).contains(&setting.batch));
             prop_assert!(!share(&client, setting).is_nan());
         }
     }

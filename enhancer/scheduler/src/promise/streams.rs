@@ -13,7 +13,7 @@ use super::decay::REBUILT;
 use super::viewers::Viewers;
 use super::{Anchored, BatchCost, Client, Decay};
 
-/// Frames a second until some have come.
+/// Assumed frames per second before frames have come.
 const USUAL_FPS: f64 = 30.0;
 
 /// What is known of one stream.
@@ -83,7 +83,7 @@ impl Promised {
             decay: self.viewers.lost(now, usual.first).map_or(usual, Decay::of_rebuilt),
             promise: terms.promise,
             frame: self.frame,
-            cost: BatchCost { fixed: 0.0, each, most: 1 },
+            cost: BatchCost { fixed: 0.0, each, max: 1 },
             shape: 0,
             delay: (0.0, terms.delay),
             fraction,

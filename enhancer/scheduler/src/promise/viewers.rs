@@ -4,15 +4,15 @@
 //! number, with what streams usually lose as one more. So one who lies beside others moves it to what another has said at most, or to the
 //! usual. One who watches alone is believed: what it says harms nobody but itself.
 
-/// Between two reports of one viewer, in seconds; a little less than they come apart.
+/// Minimum time between two reports of a viewer, in seconds; a little less than viewers' interval.
 const EVERY: f64 = 0.9;
-/// A viewer is forgotten so many seconds after its last report.
+/// Seconds after its last report when a viewer is forgotten.
 const FORGOTTEN: f64 = 10.0;
-/// Most that are listened to; of more, those who came first and are still there.
-const MOST: usize = 64;
-/// How much a new report of a viewer counts beside its former ones.
+/// Maximum viewers per stream; the first ones count.
+const MAX_VIEWERS: usize = 64;
+/// Weight of a viewer's new report (EWMA).
 const WEIGHT: f64 = 0.5;
-/// Square grey levels that are believed to be lost after one frame.
+/// Bounds of the reported loss after one frame, in square grey levels.
 const BELIEVED: (f64, f64) = (1e-3, 1e3);
 
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ impl Viewers {
                 known.first += WEIGHT * (first - known.first);
                 known.heard = now;
             }
-        } else if self.viewers.len() < MOST {
+        } else if self.viewers.len() < MAX_VIEWERS {
             self.viewers.push(Viewer { id, heard: now, first });
         }
     }
@@ -96,7 +96,7 @@ mod tests {
     fn viewers_are_bounded_and_forgotten() {
         let mut viewers = Viewers::default();
         (0..1_000).for_each(|id| viewers.report(id, 0.0, 1.0));
-        assert_eq!(viewers.viewers.len(), MOST);
+        assert_eq!(viewers.viewers.len(), MAX_VIEWERS);
         assert_eq!(viewers.lost(FORGOTTEN, USUAL), None);
         viewers.report(7, FORGOTTEN + 1.0, 3.0);
         assert_eq!(viewers.viewers.len(), 1);

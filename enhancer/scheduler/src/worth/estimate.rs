@@ -14,13 +14,13 @@
 pub const USUAL_RIGHT: f64 = 0.85;
 /// The usual mean square error of what the network makes of a face, in grey levels.
 pub const USUAL_ERROR: f64 = 5.0;
-/// What an anchor still is worth at the end of its time, of what it was worth at its frame, where that was not seen yet.
+/// Usual worth of an anchor at the end of its time, as a share of its worth at its frame.
 pub const USUAL_LASTS: f64 = 0.2;
-/// By how much more of what was carried is right than of what the network says anew: what is carried is what both frames agree on.
+/// Ratio of the right share of carried detail to that of new detail: what is carried is what both frames agree on.
 const CARRIED: f64 = 1.3;
 /// What the last frame counts for in the mean over the time that an anchor is shown. Most of what is lost is lost by coding and in the first frames.
 const LAST: f64 = 0.85;
-/// What a new measurement counts for beside those before.
+/// Weight of a new measurement (EWMA).
 const NEW: f64 = 0.25;
 
 /// What an anchor changes in its frame, in mean square grey levels over the whole picture.

@@ -7,10 +7,10 @@ use crate::engine::{Architecture, Kind};
 
 /// Columns of a strip, margins included.
 pub const COLUMNS: usize = 64;
-/// Rows of features that a warpgroup keeps.
+/// Rows of features in a warpgroup's ring.
 const RING: usize = 4;
-/// Fewest rows of a strip's segment: below, little but margins would be left.
-const LEAST_ROWS: usize = 4;
+/// Minimum rows of a strip's segment: below, little but margins would be left.
+const MIN_ROWS: usize = 4;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +45,12 @@ impl Strips {
             // Sums of a convolution are so many registers of 168 (three warpgroups) or 255 (two); with 96 in all,
             // four warpgroups' 128 suffice.
             let registers = convs * 3 * channels / 2;
-            let most = match registers {
+            let max = match registers {
                 ..=96 if channels == 32 => 4,
                 ..=96 => 3,
                 _ => 2,
             };
-            (1..=most).rev().find_map(|warpgroups| {
+            (1..=max).rev().find_map(|warpgroups| {
                 let shared = shared(channels, convs, warpgroups);
                 let strips = Strips { convs, warpgroups, shared };
                 (shared <= memory.block).then_some(strips)
@@ -74,8 +74,8 @@ impl Strips {
             rounds * (rows + 2 * self.convs)
         };
         // The longest of the best.
-        let rows = (LEAST_ROWS..=height.max(LEAST_ROWS)).rev().min_by_key(time);
-        let rows = rows.unwrap_or(LEAST_ROWS);
+        let rows = (MIN_ROWS..=height.max(MIN_ROWS)).rev().min_by_key(time);
+        let rows = rows.unwrap_or(MIN_ROWS);
         (rows, across, down(rows))
     }
 

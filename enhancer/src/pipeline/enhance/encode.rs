@@ -7,10 +7,10 @@ use windlass_hybrid::anchor::{colour, payload};
 use windlass_types::AnchorSource;
 use windlass_types::tiles::{TILE, TileMap};
 
-use super::super::anchors::{Content, OnProcessor, Stills, code};
-use super::super::on_card::OnCard;
+use super::super::anchors::{Content, CpuStills, Stills, code};
+use super::super::gpu_picture::GpuPicture;
 use super::super::slots::Stage;
-use super::super::stills::OnGpu;
+use super::super::stills::GpuStills;
 use super::super::worker::Worker;
 use super::send::Outgoing;
 use super::{Draft, Made, Order, Run, Tools, Unmade};
@@ -41,7 +41,7 @@ impl Worker {
         let samples = (tiles.count() * TILE * TILE * order.scale * order.scale) as u64;
         let colour = colour_of(order, &tiles);
         // Only the CPU encodes colour.
-        let mut on_gpu = gpu.filter(|_| colour.is_none()).map(|coder| OnGpu {
+        let mut on_gpu = gpu.filter(|_| colour.is_none()).map(|coder| GpuStills {
             coder,
             slots: &self.slots,
             samples,
@@ -61,11 +61,13 @@ impl Worker {
         }
         let coding = self.coding(order);
         let encoded = match made {
-            Made::There(there) => self.encode_there(&there, gpu, &tiles, coding, twin.measures()),
-            Made::Here(mut detail) => {
+            Made::OnGpu(picture) => {
+                self.encode_on_gpu(&picture, gpu, &tiles, coding, twin.measures())
+            }
+            Made::OnCpu(mut detail) => {
                 tools.prior.take_out(order.low, &mut detail);
                 let wanted = twin.measures().then(|| detail.clone());
-                let mut on_processor = OnProcessor;
+                let mut on_processor = CpuStills;
                 let stills: &mut dyn Stills = match &mut on_gpu {
                     Some(on_gpu) => on_gpu,
                     None => &mut on_processor,
@@ -82,22 +84,22 @@ impl Worker {
         drop(slot);
         // Before the twin has it: what it changes.
         if let Some((detail, known)) = to_weigh {
-            run.weigh(order.job, Some(&Made::Here(detail)), Some(&known), order.low);
+            run.weigh(order.job, Some(&Made::OnCpu(detail)), Some(&known), order.low);
         }
         twin.sent(&sent, wanted.as_ref());
         Ok(())
     }
 
     /// Encodes a picture on the GPU that it stays on.
-    fn encode_there(
+    fn encode_on_gpu(
         &self,
-        there: &OnCard,
+        picture: &GpuPicture,
         gpu: Option<&SharedCoder>,
         tiles: &TileMap,
         coding: Encoding,
         wants_detail: bool,
     ) -> Result<Encoded, Unmade> {
-        let coded = gpu.and_then(|gpu| there.code(gpu, tiles, coding, wants_detail));
+        let coded = gpu.and_then(|gpu| picture.code(gpu, tiles, coding, wants_detail));
         let (code, wanted) = coded.ok_or(Unmade::LeavesGpu)?.map_err(Unmade::Encode)?;
         count(&self.stats.counters.gpu_coded);
         count(&self.stats.counters.gpu_held);

@@ -11,8 +11,8 @@ use windlass_hybrid::{Detail, Plane};
 use windlass_scheduler::worth::AGAIN_DB;
 use windlass_types::tiles::TileMap;
 
+use super::super::gpu_picture::{GpuPicture, Unfit};
 use super::super::learn::equip;
-use super::super::on_card::{OnCard, Unfit};
 use super::super::slots::{Slot, Stage};
 use super::super::worker::Worker;
 use super::{Draft, Made, Order, Run, Tools, Unmade};
@@ -85,20 +85,20 @@ impl Worker {
         let made = equip(engine, network, job).and_then(|own| {
             learned = own;
             if let Some(gpu) = gpu.filter(|_| run.stays) {
-                match OnCard::infer(gpu, engine, low, &start) {
-                    Ok(Some(there)) => return Ok(Made::There(there)),
+                match GpuPicture::infer(gpu, engine, low, &start) {
+                    Ok(Some(picture)) => return Ok(Made::OnGpu(picture)),
                     Ok(None) => {}
                     Err(Unfit) => run.stays = false,
                 }
             }
             let tiles = &job.choice.tiles;
-            super_resolve(&frame.picture, &start, tiles, engine, tools.residual).map(Made::Here)
+            super_resolve(&frame.picture, &start, tiles, engine, tools.residual).map(Made::OnCpu)
         });
         // Also what it took before it had to come back.
         let took = engine.take_time();
         run.charged = took.map(|took| took + run.charged.unwrap_or_default());
         let known = match &made {
-            Ok(Made::Here(_)) => detail_of(Samples::from(&*start), low, scale).ok(),
+            Ok(Made::OnCpu(_)) => detail_of(Samples::from(&*start), low, scale).ok(),
             _ => None,
         };
         Ok(Inferred { made, known, learned })
@@ -143,10 +143,10 @@ impl Worker {
         if weighs() {
             match made {
                 // Pictures are painted for that, for which there is time when the anchor has left.
-                Some(Made::Here(detail)) => {
+                Some(Made::OnCpu(detail)) => {
                     to_weigh = known.map(|known| (detail.clone(), known));
                 }
-                there => run.weigh(job, there, None, low),
+                made => run.weigh(job, made, None, low),
             }
         }
         Ok(Judged { tiles, to_weigh })
@@ -161,9 +161,9 @@ fn worthwhile(order: &Order<'_>, made: Option<&Made>, known: Option<&Detail>) ->
         return None;
     }
     match made? {
-        Made::Here(detail) => known.map(|known| twin.worthwhile(detail, known, &choice.tiles)),
-        Made::There(there) => {
-            let differences = there.by_tile(&choice.tiles, |tile| tile.new);
+        Made::OnCpu(detail) => known.map(|known| twin.worthwhile(detail, known, &choice.tiles)),
+        Made::OnGpu(picture) => {
+            let differences = picture.by_tile(&choice.tiles, |tile| tile.new);
             Some(twin.worthwhile_by(&differences, &choice.tiles))
         }
     }

@@ -7,33 +7,33 @@ use windlass_hybrid::resample::Samples;
 use windlass_scheduler::worth::{Belief, Change};
 use windlass_types::tiles::TileMap;
 
+use super::super::gpu_picture::GpuPicture;
 use super::super::learn::of;
-use super::super::on_card::OnCard;
 use super::super::select::Job;
 use super::Run;
 use crate::tiles::energy_by_tile;
 
 /// The HR picture of a frame.
 pub(super) enum Made {
-    Here(Detail),
+    OnCpu(Detail),
     /// It stays on the GPU that super-resolved it.
-    There(OnCard),
+    OnGpu(GpuPicture),
 }
 
 impl Made {
     /// Width and height in HR samples.
     pub fn size(&self) -> (usize, usize) {
         match self {
-            Made::Here(detail) => (detail.width(), detail.height()),
-            Made::There(there) => there.size(),
+            Made::OnCpu(detail) => (detail.width(), detail.height()),
+            Made::OnGpu(picture) => picture.size(),
         }
     }
 
     /// What it adds to some tiles, in mean square grey levels.
     pub fn energies(&self, tiles: &TileMap, scale: usize) -> Vec<((usize, usize), f64)> {
         match self {
-            Made::Here(detail) => energy_by_tile(detail, tiles, scale).collect(),
-            Made::There(there) => there.by_tile(tiles, |tile| tile.all),
+            Made::OnCpu(detail) => energy_by_tile(detail, tiles, scale).collect(),
+            Made::OnGpu(picture) => picture.by_tile(tiles, |tile| tile.all),
         }
     }
 }
@@ -41,7 +41,7 @@ impl Made {
 impl Run {
     /// Measures what the enhanced anchor of a job is worth; `known`: the detail that viewers see of the frame without enhanced
     /// anchors. That is no part of what inference costs.
-    pub fn weigh(
+    pub(super) fn weigh(
         &mut self,
         job: &Job,
         made: Option<&Made>,
@@ -58,11 +58,13 @@ impl Run {
 fn weigh(job: &Job, made: &Made, known: Option<&Detail>, low: Samples<'_>) -> Option<f64> {
     let (frame, tiles) = (&job.frame, &job.choice.tiles);
     let change = match made {
-        Made::Here(detail) => frame.twin.change(frame.rtp_timestamp, low, detail, known?, tiles)?,
+        Made::OnCpu(detail) => {
+            frame.twin.change(frame.rtp_timestamp, low, detail, known?, tiles)?
+        }
         // What was carried there is not on the GPU.
-        Made::There(there) => {
+        Made::OnGpu(picture) => {
             let whole = TileMap::full(low.width, low.height).count().max(1) as f64;
-            let differences = there.by_tile(tiles, |tile| tile.new);
+            let differences = picture.by_tile(tiles, |tile| tile.new);
             let new = differences.iter().map(|(_, e)| e).sum::<f64>() / whole;
             Change { new, old: None }
         }

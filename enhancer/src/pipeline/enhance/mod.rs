@@ -38,7 +38,7 @@ pub(super) struct Run {
     pub charged: Option<Duration>,
     /// What its enhanced anchor is worth, in dB.
     pub worth: Option<f64>,
-    /// Whether its picture may stay on the GPU; not any more once it could not be measured or encoded there.
+    /// Whether its picture may stay on the GPU; not any more once it could not be measured or encoded picture.
     pub stays: bool,
 }
 
@@ -133,17 +133,13 @@ impl Worker {
 
     fn make(&self, job: &Job, tools: &mut Tools<'_>, run: &mut Run) -> Result<(), Unmade> {
         let scale = tools.engine.scale();
-        let (order, draft) = match captured_detail(job, scale) {
-            Some(detail) => {
-                let order = Order::new(job, AnchorSource::Captured, scale);
-                let draft = self.captured(&order, detail, tools.engine, run);
-                (order, draft)
-            }
-            None => {
-                let order = Order::new(job, AnchorSource::Enhanced, scale);
-                let draft = self.infer(&order, tools, run)?;
-                (order, draft)
-            }
+        let captured = captured_detail(job, scale);
+        let source =
+            if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
+        let order = Order::new(job, source, scale);
+        let draft = match captured {
+            Some(detail) => self.captured(&order, detail, tools.engine, run),
+            None => self.infer(&order, tools, run)?,
         };
         let inferred = Instant::now();
         let regions = job.frame.captures.regions.load(Ordering::Relaxed);
@@ -163,13 +159,13 @@ impl Worker {
         run: &mut Run,
     ) -> Draft<'_> {
         let job = order.job;
-        if let Some(desk) = &self.desk {
-            desk.hand_in(job, &self.networks[job.chosen.network]);
+        if let Some(samples) = &self.samples {
+            samples.submit(job, &self.networks[job.chosen.network]);
         }
         // The workers' time is not what accelerators are short of.
         run.charged = engine.accelerators().map(|_| Duration::ZERO);
         Draft {
-            made: Made::Here(detail),
+            made: Made::OnCpu(detail),
             tiles: job.choice.tiles.clone(),
             learned: false,
             to_weigh: None,
@@ -178,7 +174,7 @@ impl Worker {
         }
     }
 
-    /// What encodes on the GPU, where the network runs there.
+    /// What encodes on the GPU, where the network runs picture.
     fn gpu_of(&self, engine: &dyn Engine) -> Option<&SharedCoder> {
         self.gpu.as_deref().filter(|_| !engine.on_processor())
     }

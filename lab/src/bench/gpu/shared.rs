@@ -6,7 +6,7 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use windlass_enhancer::engine::cuda::cards;
+use windlass_enhancer::engine::cuda::gpus;
 use windlass_enhancer::engine::{Architecture, CudaEngine, Model};
 
 use super::args::GpuArgs;

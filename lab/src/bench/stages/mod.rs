@@ -115,7 +115,7 @@ impl Way {
             order,
             lost_cause_threshold: Duration::from_millis(args.lost_cause_threshold_ms.into()),
             // A stream has one anchor at a time.
-            most: usize::MAX,
+            max_waiting: usize::MAX,
             ..SlotConfig::default()
         }))
     }

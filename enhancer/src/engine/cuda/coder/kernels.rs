@@ -45,8 +45,8 @@ pub struct Level {
     pub columns: i32,
     pub rows: i32,
     pub depth: i32,
-    pub least: i32,
-    pub most: i32,
+    pub min: i32,
+    pub max: i32,
     pub middle: i32,
 }
 
@@ -67,7 +67,7 @@ pub struct Coding {
     pub bands: i32,
 }
 
-/// A picture that stays on the card; the same in `detail.cu`.
+/// A picture that stays on the GPU; the same in `detail.cu`.
 #[repr(C)]
 pub struct Picture {
     pub residual: u64,

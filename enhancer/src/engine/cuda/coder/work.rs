@@ -9,25 +9,25 @@ use windlass_types::tiles::TileMap;
 
 use super::shared::AnchorError;
 use super::{CudaCoder, TileDetail};
-use crate::engine::cuda::held::Held;
+use crate::engine::cuda::resident::ResidentPicture;
 
 /// What goes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Details of one size.
     Detail(usize, usize),
-    /// A picture on this card that is measured.
+    /// A picture on this GPU that is measured.
     Measure(usize),
-    /// Pictures on this card whose images are of one size.
-    Held(usize, (usize, usize)),
+    /// Pictures on this GPU whose images are of one size.
+    Resident(usize, (usize, usize)),
 }
 
 impl Kind {
-    /// The only card that can do it.
-    pub fn card(self) -> Option<usize> {
+    /// The only GPU that can do it.
+    pub fn gpu(self) -> Option<usize> {
         match self {
             Kind::Detail(..) => None,
-            Kind::Measure(card) | Kind::Held(card, _) => Some(card),
+            Kind::Measure(gpu) | Kind::Resident(gpu, _) => Some(gpu),
         }
     }
 }
@@ -37,7 +37,7 @@ pub type Coded = (Vec<u8>, Option<Detail>);
 
 /// What is asked for, and where the answer goes.
 pub enum Job {
-    Measure(Held, Arc<Plane>, Sender<Result<Vec<TileDetail>, AnchorError>>),
+    Measure(ResidentPicture, Arc<Plane>, Sender<Result<Vec<TileDetail>, AnchorError>>),
     Code(Code),
 }
 
@@ -60,8 +60,8 @@ pub struct Code {
 /// Where it is.
 pub enum Image {
     Here(Arc<Detail>),
-    /// On the card: these tiles of a picture; whether it is wanted back.
-    There(Held, TileMap, bool),
+    /// On the GPU: these tiles of a picture; whether it is wanted back.
+    There(ResidentPicture, TileMap, bool),
 }
 
 impl Job {
@@ -85,10 +85,10 @@ pub fn run(
     for job in jobs {
         match job {
             Job::Code(code) => codes.push(code),
-            Job::Measure(held, seen, back) => {
-                let measured = coder.measure(&held, &seen).map_err(AnchorError::from);
+            Job::Measure(resident, seen, back) => {
+                let measured = coder.measure(&resident, &seen).map_err(AnchorError::from);
                 failed = measured.as_ref().err().cloned().or(failed);
-                drop(held);
+                drop(resident);
                 let _ = back.try_send(measured);
             }
         }
@@ -126,11 +126,11 @@ fn code_all(
     codes: &[Code],
 ) -> Result<Vec<Result<Coded, AnchorCodecError>>, AnchorError> {
     let mut here: Vec<&Detail> = Vec::new();
-    let mut there: Vec<(&Held, &TileMap)> = Vec::new();
+    let mut there: Vec<(&ResidentPicture, &TileMap)> = Vec::new();
     for code in codes {
         match &code.image {
             Image::Here(detail) => here.push(detail),
-            Image::There(held, tiles, _) => there.push((held, tiles)),
+            Image::There(resident, tiles, _) => there.push((resident, tiles)),
         }
     }
     let (format, strengths) = if let Some(detail) = here.first() {
@@ -138,8 +138,8 @@ fn code_all(
         let samples: Vec<&[i16]> = here.iter().map(|detail| detail.samples()).collect();
         coder.transform(&samples, format, Htj2k::LEVELS)?;
         (format, Vec::new())
-    } else if let Some((held, tiles)) = there.first() {
-        let (width, height) = held.image_size(tiles);
+    } else if let Some((resident, tiles)) = there.first() {
+        let (width, height) = resident.image_size(tiles);
         let format = Htj2k::format_of(width, height)?;
         (format, coder.transform_tiles(&there, format, Htj2k::LEVELS)?)
     } else {
@@ -172,10 +172,10 @@ fn code_within(
     coder: &mut CudaCoder,
     strength: Strength,
     n: usize,
-    most: usize,
+    max: usize,
 ) -> Result<Result<Vec<u8>, AnchorCodecError>, AnchorError> {
     let mut failed = None;
-    let coded = Htj2k::encode_within_by(strength, most, |step| {
+    let coded = Htj2k::encode_within_by(strength, max, |step| {
         let coded = coder.encode(&[(n, step)]).map(|all| all.into_iter().next());
         let coded = coded.map_err(|why| failed = Some(why)).ok().flatten();
         coded.ok_or(AnchorCodecError::Encode)

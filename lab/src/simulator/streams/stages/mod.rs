@@ -81,8 +81,8 @@ pub fn run_stages(scenario: &StageScenario) -> Result<StageReport, ScenarioError
             cap: cap.unwrap_or(usize::MAX),
             order: if way == Way::Edf { TaskOrder::Edf } else { TaskOrder::Fifo },
             lost_cause_threshold: ms(scenario.lost_cause_threshold_ms),
-            patience: ms(scenario.patience_ms),
-            most: usize::MAX,
+            max_wait: ms(scenario.patience_ms),
+            max_waiting: usize::MAX,
         };
         let outcomes: Vec<Outcome> = rounds.iter().map(|r| r.play(scenario, config)).collect();
         StageRow::new(way, cap, &outcomes)

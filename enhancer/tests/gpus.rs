@@ -17,7 +17,7 @@ use bytes::Bytes;
 use common::coded;
 use emulated::on_emulated_device;
 use windlass_enhancer::engine::cuda::coder::SharedCoder;
-use windlass_enhancer::engine::cuda::{CardStats, cards};
+use windlass_enhancer::engine::cuda::{GpuStats, gpus};
 use windlass_enhancer::engine::{
     Architecture, CudaEngine, CudaError, Engine, EngineChoice, InferError, Input, Luma, Model,
     Residual, embedded_model,
@@ -46,15 +46,15 @@ fn infer(engine: &mut dyn Engine, n: u8) -> Result<Residual, InferError> {
     Ok(out)
 }
 
-/// Waits until the first card is as wanted.
-fn until(what: &str, is_so: impl Fn(&CardStats) -> bool) {
+/// Waits until the first GPU is as wanted.
+fn until(what: &str, is_so: impl Fn(&GpuStats) -> bool) {
     for _ in 0..2_000 {
-        if cards().first().is_some_and(&is_so) {
+        if gpus().first().is_some_and(&is_so) {
             return;
         }
         sleep(Duration::from_millis(5));
     }
-    panic!("never {what}: {:?}", cards());
+    panic!("never {what}: {:?}", gpus());
 }
 
 #[test]
@@ -63,30 +63,30 @@ fn pictures_of_many_engines_and_weights_go_in_one_launch() {
         let models: Vec<Arc<Model>> = (0..5).map(model).collect();
         let engines = (0..12).map(|n| CudaEngine::new(&models[n % 5]).expect("an engine"));
         let mut engines: Vec<CudaEngine> = engines.collect();
-        assert_eq!((cards()[0].engines, cards()[0].launches), (12, 0));
+        assert_eq!((gpus()[0].engines, gpus()[0].launches), (12, 0));
         let hang = told("EMULATED_HANG", "");
         fs::write(&hang, "").expect("a file");
         let together: Vec<Residual> = scope(|scope| {
             let mut running = Vec::new();
             for (n, engine) in (0..).zip(&mut engines) {
                 running.push(scope.spawn(move || infer(engine, n).expect("a residual")));
-                // The card has three launches under way, of a picture each; the others, which are of another size, wait.
+                // The GPU has three launches under way, of a picture each; the others, which are of another size, wait.
                 let (under_way, waiting) = (usize::from(n.min(2)) + 1, usize::from(n.max(2)) - 2);
-                until("there", |card| (card.under_way, card.waiting) == (under_way, waiting));
+                until("there", |gpu| (gpu.under_way, gpu.waiting) == (under_way, waiting));
             }
             fs::remove_file(&hang).expect("it was there");
             running.into_iter().map(|one| one.join().expect("a residual")).collect()
         });
         // Three of one picture, and the nine others at once: of a size that was not seen before, nobody knows that it takes long.
-        let card = &cards()[0];
-        assert_eq!((card.resident, card.pictures, card.launches), (5, 12, 4));
-        assert!(card.busy > Duration::ZERO);
+        let gpu = &gpus()[0];
+        assert_eq!((gpu.resident, gpu.pictures, gpu.launches), (5, 12, 4));
+        assert!(gpu.busy > Duration::ZERO);
         let alone =
             (0..).zip(&mut engines).map(|(n, engine)| infer(engine, n).expect("a residual"));
         assert_eq!(together, alone.collect::<Vec<_>>());
-        assert_eq!((cards()[0].pictures, cards()[0].launches), (24, 16));
+        assert_eq!((gpus()[0].pictures, gpus()[0].launches), (24, 16));
         drop(engines);
-        assert_eq!(cards()[0].engines, 0);
+        assert_eq!(gpus()[0].engines, 0);
     });
 }
 
@@ -100,7 +100,7 @@ fn weights_stay_on_the_card_up_to_a_bound() {
             engine.swap(other).expect("weights");
             assert_ne!(infer(&mut engine, 1).expect("a residual"), first);
         }
-        assert_eq!(cards()[0].resident, 64);
+        assert_eq!(gpus()[0].resident, 64);
         engine.swap(&models[0]).expect("weights, uploaded again");
         assert_eq!(infer(&mut engine, 1).expect("a residual"), first);
         // Those that nobody has any more make room before those that somebody has.
@@ -110,7 +110,7 @@ fn weights_stay_on_the_card_up_to_a_bound() {
             engine.swap(&model(seed)).expect("weights");
         }
         engine.swap(&last).expect("weights");
-        assert_eq!(cards()[0].resident, 64);
+        assert_eq!(gpus()[0].resident, 64);
     });
 }
 
@@ -126,8 +126,8 @@ fn where_there_is_no_room_for_many_pictures_fewer_go_at_once() {
         let mut out = vec![Residual::default(); 16];
         engine.infer_batch(&[input; 16], &mut out).expect("residuals");
         assert!(out.iter().all(|one| *one == out[0]) && out[0].data.iter().any(|v| *v != 0.0));
-        let card = &cards()[0];
-        assert!(card.full > 0 && card.launches > 1 && card.failed.is_none(), "{card:?}");
+        let gpu = &gpus()[0];
+        assert!(gpu.full > 0 && gpu.launches > 1 && gpu.failed.is_none(), "{gpu:?}");
     });
 }
 
@@ -139,7 +139,7 @@ fn nothing_is_allocated_once_the_sizes_are_known() {
         let large = Input { low: Luma::packed(&low, 8, 8).expect("a plane"), twin: None };
         let small = Input { low: Luma::packed(&low, 6, 5).expect("a plane"), twin: None };
         let mut out = vec![Residual::default(); 48];
-        // Often enough that each of the card's launches has had its turn.
+        // Often enough that each of the GPU's launches has had its turn.
         for _ in 0..10 {
             engine.infer_batch(&[large; 48], &mut out).expect("residuals");
         }
@@ -152,15 +152,15 @@ fn nothing_is_allocated_once_the_sizes_are_known() {
         // Nor to hold a picture again, as long as nobody keeps the one before.
         assert!(matches!(engine.hold(large), Err(InferError::DeviceFull(_))));
         fs::remove_file(&full).expect("it was there");
-        let held = engine.hold(large).expect("a picture").expect("it stays");
+        let resident = engine.hold(large).expect("a picture").expect("it stays");
         fs::write(&full, "").expect("a file");
         assert!(matches!(engine.hold(small), Err(InferError::DeviceFull(_))));
-        drop(held);
+        drop(resident);
         fs::remove_file(&full).expect("it was there");
         engine.hold(large).expect("a picture");
         fs::write(&full, "").expect("a file");
-        let held = engine.hold(small).expect("a picture").expect("it stays");
-        assert_eq!(held.size(), (12, 10));
+        let resident = engine.hold(small).expect("a picture").expect("it stays");
+        assert_eq!(resident.size(), (12, 10));
         // What is larger says so, and no more.
         let low = vec![9; 900];
         let mut one = Residual::default();
@@ -178,7 +178,7 @@ fn engines_are_spread_over_the_cards_and_move_when_one_is_lost() {
         let model = embedded_model().expect("built in");
         let mut engines: Vec<_> =
             (0..6).map(|_| EngineChoice::Auto.engine(model.clone())).collect();
-        let counts = || cards().iter().map(|card| card.engines).collect::<Vec<_>>();
+        let counts = || gpus().iter().map(|gpu| gpu.engines).collect::<Vec<_>>();
         assert_eq!(counts(), [3, 3]);
         assert_eq!(engines[0].accelerators(), Some(2));
         let before: Vec<_> = engines.iter_mut().map(|e| infer(e.as_mut(), 3)).collect();
@@ -188,8 +188,8 @@ fn engines_are_spread_over_the_cards_and_move_when_one_is_lost() {
         assert_eq!(counts(), [0, 6]);
         assert!(engines.iter().all(|engine| engine.backend() == "cuda"));
         assert_eq!(engines[0].accelerators(), Some(1));
-        assert!(cards()[0].failed.as_ref().is_some_and(|why| why.contains("illegal")));
-        assert_eq!(cards()[1].failed, None);
+        assert!(gpus()[0].failed.as_ref().is_some_and(|why| why.contains("illegal")));
+        assert_eq!(gpus()[1].failed, None);
         fs::write(told("EMULATED_LOST", "1"), "").expect("a file");
         infer(engines[0].as_mut(), 3).expect("the processor's");
         assert!(engines[0].backend().starts_with("cpu") && engines[0].accelerators().is_none());
@@ -200,7 +200,7 @@ fn engines_are_spread_over_the_cards_and_move_when_one_is_lost() {
 fn a_card_that_does_not_answer_is_given_up() {
     on_emulated_device("a_card_that_does_not_answer_is_given_up", &[], || {
         let mut engine = CudaEngine::new(&model(1)).expect("an engine");
-        engine.limit_patience(Duration::from_millis(200));
+        engine.set_timeout(Duration::from_millis(200));
         let before = infer(&mut engine, 1).expect("a residual");
         let hang = told("EMULATED_HANG", "");
         fs::write(&hang, "").expect("a file");
@@ -261,7 +261,7 @@ fn a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor() {
         };
         let enhancer = Enhancer::start_with(config, &[network]).expect("it starts");
         assert_eq!(enhancer.stats().backend, "cuda");
-        // One card counts as one, however many workers wait for it.
+        // One GPU counts as one, however many workers wait for it.
         assert!((enhancer.stats().compute_capacity - 1.0).abs() < 1e-9);
         let (output, mut made, mut lost_at) = (enhancer.output(), 0, None);
         for (n, data) in frames.iter().enumerate() {
@@ -280,7 +280,7 @@ fn a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor() {
             made +=
                 output.try_iter().filter(|out| matches!(out, EnhancerOutput::Anchor(_))).count();
             if made >= 3 && lost_at.is_none() {
-                lost_at = Some((made, cards()[0].pictures));
+                lost_at = Some((made, gpus()[0].pictures));
                 fs::write(told("EMULATED_LOST", ""), "").expect("a file");
             }
             if lost_at.is_some_and(|(before, _)| made > before + 2) {
@@ -292,6 +292,6 @@ fn a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor() {
         let stats = enhancer.stats();
         assert_eq!(stats.counters.infer_errors + stats.counters.panics, 0, "{stats:?}");
         assert!(stats.counters.gpu_held >= 3, "{stats:?}");
-        assert!(cards()[0].failed.is_some());
+        assert!(gpus()[0].failed.is_some());
     });
 }

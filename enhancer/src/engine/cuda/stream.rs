@@ -1,4 +1,4 @@
-//! One launch at a time: a stream of the card with memory of its own. A card has some, so that one copies while another computes.
+//! One launch at a time: a stream of the GPU with memory of its own. A GPU has some, so that one copies while another computes.
 //!
 //! Memory is that of the largest launch of the largest pictures so far, and stays. What a launch of some size consists of is captured once and then submitted
 //! as a whole; only the copies, which are of other host memory each time, are not.
@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use super::CudaError;
 use super::driver::{Device, DeviceBuffer, Graph, HostBuffer, Stream};
-use super::held::HeldMemory;
 use super::loaded::{Loaded, Weights};
 use super::plan::GroupPlan;
+use super::resident::ResidentMemory;
 use crate::engine::{Input, Kind, Luma};
 
-/// Most pictures of a launch.
-pub const MOST_PICTURES: usize = 16;
-/// Most low samples of a launch, where it is of several pictures.
-const MOST_SAMPLES: usize = 4 << 20;
-/// Kinds of launches that are kept; beyond, all of them are forgotten.
-const MOST_GRAPHS: usize = 128;
+/// Maximum pictures of a launch.
+pub const MAX_PICTURES: usize = 16;
+/// Maximum low samples of a launch of several pictures.
+const MAX_SAMPLES: usize = 4 << 20;
+/// Maximum captured graphs; beyond, all of them are forgotten.
+const MAX_GRAPHS: usize = 128;
 
 /// What `network.cu` is given; the same there.
 #[repr(C)]
@@ -59,9 +59,9 @@ impl PartialEq for Shape {
 }
 
 impl Shape {
-    /// Most pictures of a launch.
-    pub fn most(&self) -> usize {
-        (MOST_SAMPLES / self.low().max(1)).clamp(1, MOST_PICTURES)
+    /// Maximum pictures of a launch.
+    pub fn max_pictures(&self) -> usize {
+        (MAX_SAMPLES / self.low().max(1)).clamp(1, MAX_PICTURES)
     }
 
     /// Low samples of a picture.
@@ -80,7 +80,7 @@ impl Shape {
     }
 }
 
-/// A picture's samples in memory that the card copies from and to by itself.
+/// A picture's samples in memory that the GPU copies from and to by itself.
 pub struct Staging {
     pub low: HostBuffer,
     pub twin: HostBuffer,
@@ -117,8 +117,8 @@ impl Staging {
 pub struct Picture<'a> {
     pub staging: &'a mut Staging,
     pub weights: &'a Weights,
-    /// Where it stays on the card instead.
-    pub keep: Option<&'a HeldMemory>,
+    /// Where it stays on the GPU instead.
+    pub keep: Option<&'a ResidentMemory>,
 }
 
 /// A network (its address), the low size and the number of pictures.
@@ -131,12 +131,12 @@ struct Launches {
 }
 
 /// See the module.
-pub struct Lane {
+pub struct GpuStream {
     // In the order of dropping: the stream waits for its work.
     stream: Stream,
     graphs: HashMap<Key, Launches>,
     memory: Memory,
-    /// Whether no room is made for the largest launches: the card has none, or they do not come.
+    /// Whether no room is made for the largest launches: the GPU has none, or they do not come.
     modest: bool,
     /// The address of each picture's weights.
     table: DeviceBuffer,
@@ -144,7 +144,7 @@ pub struct Lane {
     device: Arc<Device>,
 }
 
-/// What a launch reads and writes on the card.
+/// What a launch reads and writes on the GPU.
 struct Memory {
     low: DeviceBuffer,
     twin: DeviceBuffer,
@@ -174,25 +174,25 @@ impl Memory {
     }
 }
 
-impl Lane {
+impl GpuStream {
     pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
-        Ok(Lane {
+        Ok(GpuStream {
             stream: Stream::new(device)?,
             graphs: HashMap::new(),
             memory: Memory::new(device, [0; 5])?,
             modest: false,
-            table: DeviceBuffer::new(device, 8 * MOST_PICTURES)?,
-            host_table: HostBuffer::new(device, 8 * MOST_PICTURES)?,
+            table: DeviceBuffer::new(device, 8 * MAX_PICTURES)?,
+            host_table: HostBuffer::new(device, 8 * MAX_PICTURES)?,
             device: device.clone(),
         })
     }
 
     /// One that makes room for no more than it is given.
     pub fn of_one(device: &Arc<Device>) -> Result<Self, CudaError> {
-        Ok(Lane { modest: true, ..Lane::new(device)? })
+        Ok(GpuStream { modest: true, ..GpuStream::new(device)? })
     }
 
-    /// Super-resolves at most [`MOST_PICTURES`] pictures of a shape, and waits for them.
+    /// Super-resolves at most [`MAX_PICTURES`] pictures of a shape, and waits for them.
     pub fn run(&mut self, shape: &Shape, pictures: &mut [Picture<'_>]) -> Result<(), CudaError> {
         self.device.enter()?;
         let done = self.submit(shape, pictures).and_then(|()| self.stream.wait());
@@ -205,7 +205,7 @@ impl Lane {
 
     fn submit(&mut self, shape: &Shape, pictures: &mut [Picture<'_>]) -> Result<(), CudaError> {
         // For the largest launch at once, so that later ones find what they need.
-        if !self.modest && self.grow(shape, shape.most()) == Err(CudaError::NoMemory) {
+        if !self.modest && self.grow(shape, shape.max_pictures()) == Err(CudaError::NoMemory) {
             self.modest = true;
         }
         self.grow(shape, pictures.len())?;
@@ -217,12 +217,12 @@ impl Lane {
         let key = (Arc::as_ptr(&shape.network) as usize, shape.width, shape.height, pictures.len());
         if !self.graphs.contains_key(&key) {
             let graph = self.capture(shape, pictures.len())?;
-            if self.graphs.len() >= MOST_GRAPHS {
+            if self.graphs.len() >= MAX_GRAPHS {
                 self.graphs.clear();
             }
             self.graphs.insert(key, Launches { graph, _network: shape.network.clone() });
         }
-        let Lane { stream, memory, table, host_table, .. } = self;
+        let GpuStream { stream, memory, table, host_table, .. } = self;
         stream.upload(host_table, table, 0, 8 * pictures.len())?;
         for (n, picture) in pictures.iter().enumerate() {
             stream.upload(&picture.staging.low, &memory.low, n * low, low)?;
@@ -233,7 +233,7 @@ impl Lane {
         if let Some(launches) = self.graphs.get(&key) {
             self.stream.run(&launches.graph)?;
         }
-        let Lane { stream, memory, .. } = self;
+        let GpuStream { stream, memory, .. } = self;
         for (n, picture) in pictures.iter_mut().enumerate() {
             if let Some(keep) = picture.keep {
                 stream.copy(&memory.low, n * low, &keep.low, low)?;

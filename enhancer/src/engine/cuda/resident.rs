@@ -1,4 +1,4 @@
-//! A picture that was super-resolved and stays on its card, so that it crosses the bus only once it is coded.
+//! A picture that was super-resolved and stays on its GPU, so that it crosses the bus only once it is coded.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::driver::{Device, DeviceBuffer};
 
 /// Memory for such pictures, of one at a time.
 #[derive(Debug)]
-pub struct HeldMemory {
+pub struct ResidentMemory {
     /// HR, in 1/64 grey level, of 16 bits each.
     pub residual: DeviceBuffer,
     pub low: DeviceBuffer,
 }
 
-impl HeldMemory {
+impl ResidentMemory {
     /// Of so many low and high samples.
     pub fn new(device: &Arc<Device>, low: usize, high: usize) -> Result<Self, CudaError> {
-        Ok(HeldMemory {
+        Ok(ResidentMemory {
             residual: DeviceBuffer::new(device, 2 * high)?,
             low: DeviceBuffer::new(device, low)?,
         })
@@ -33,16 +33,16 @@ impl HeldMemory {
 
 /// See the module. Its memory is used again once this and all copies of it are gone.
 #[derive(Debug, Clone)]
-pub struct Held {
-    pub(super) memory: Arc<HeldMemory>,
-    /// The card's place among those that the driver shows.
-    pub(super) card: usize,
+pub struct ResidentPicture {
+    pub(super) memory: Arc<ResidentMemory>,
+    /// The GPU's place among those that the driver shows.
+    pub(super) gpu: usize,
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) scale: usize,
 }
 
-impl Held {
+impl ResidentPicture {
     /// Width and height in HR samples.
     pub fn size(&self) -> (usize, usize) {
         (self.scale * self.width, self.scale * self.height)

@@ -1,6 +1,6 @@
 //! The GPUs of this process, each shared by all engines: pictures of one network and size that wait at the same time go in one launch.
 //!
-//! An engine hands in pictures and waits; [`LANES`] threads of the card take what waits ([`Waiting`]), so that the card copies
+//! An engine hands in pictures and waits; [`LANES`] threads of the GPU take what waits ([`Waiting`]), so that the GPU copies
 //! for one launch while it computes another, and the more is asked of it, the larger its launches become. Cards are found once
 //! in a process. One that fails is not used again, and whoever waits for it is told.
 
@@ -16,31 +16,31 @@ use parking_lot::{Condvar, Mutex};
 use super::CudaError;
 use super::choose::choose;
 use super::driver::Device;
-use super::held::HeldMemory;
-use super::lane::{Lane, Picture, Shape, Staging};
 use super::loaded::{Loaded, Weights};
-use super::node;
-use super::patience::{TRIAL, within};
+use super::numa;
+use super::resident::ResidentMemory;
+use super::stream::{GpuStream, Picture, Shape, Staging};
+use super::timeout::{TRIAL, within};
 use super::variant::Variant;
 use super::waiting::Waiting;
 use crate::engine::Architecture;
 
 /// Launches under way at a time: one copies in, one computes, one copies out.
-pub const LANES: usize = 3;
+pub const STREAMS: usize = 3;
 
-/// Most pictures that wait; more are refused.
-const MOST_WAITING: usize = 1_024;
+/// Maximum pictures that wait for a GPU; more are refused.
+const MAX_WAITING: usize = 1_024;
 
-/// Found once in a process.
-static CARDS: Mutex<Vec<Arc<Card>>> = Mutex::new(Vec::new());
+/// The GPUs of this process, found once.
+static GPUS: Mutex<Vec<Arc<Gpu>>> = Mutex::new(Vec::new());
 
-/// A picture on its way through a card.
+/// A picture on its way through a GPU.
 pub struct Job {
     pub staging: Staging,
     pub weights: Arc<Weights>,
-    /// Where its residual is to stay on the card; else it comes back with `staging`.
-    pub keep: Option<Arc<HeldMemory>>,
-    /// What its engine knows it by.
+    /// Where its residual is to stay on the GPU; else it comes back with `staging`.
+    pub keep: Option<Arc<ResidentMemory>>,
+    /// The engine's own number for it.
     pub number: usize,
     pub back: Sender<Done>,
 }
@@ -49,13 +49,13 @@ pub struct Job {
 pub struct Done {
     pub number: usize,
     pub staging: Staging,
-    /// What of the card's time it took.
+    /// What of the GPU's time it took.
     pub took: Result<Duration, CudaError>,
 }
 
-/// What a card has done so far.
+/// What a GPU has done so far.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CardStats {
+pub struct GpuStats {
     /// Its place among those that the driver shows.
     pub ordinal: usize,
     /// As the driver names it.
@@ -83,10 +83,10 @@ pub struct CardStats {
 }
 
 /// See the module.
-pub struct Card {
+pub struct Gpu {
     pub device: Arc<Device>,
-    /// The processors beside it, where it is nearer to some than to others.
-    beside: Option<Vec<usize>>,
+    /// The CPUs of its NUMA node, where the machine has several nodes.
+    cpus: Option<Vec<usize>>,
     /// And the variant that was asked for.
     networks: Mutex<Vec<(Option<Variant>, Weak<Loaded>)>>,
     /// The variant that each network, asked for in one or in any, came to run in: it is not tried again.
@@ -108,40 +108,40 @@ struct Line {
     failed: Option<CudaError>,
 }
 
-impl Card {
+impl Gpu {
     /// Those that have been looked for.
-    pub fn known() -> Vec<Arc<Card>> {
-        CARDS.lock().clone()
+    pub fn known() -> Vec<Arc<Gpu>> {
+        GPUS.lock().clone()
     }
 
-    /// All cards of this process, those that failed as well.
-    pub fn all() -> Result<Vec<Arc<Card>>, CudaError> {
-        let mut cards = CARDS.lock();
-        if cards.is_empty() {
+    /// All GPUs of this process, those that failed as well.
+    pub fn all() -> Result<Vec<Arc<Gpu>>, CudaError> {
+        let mut gpus = GPUS.lock();
+        if gpus.is_empty() {
             for device in Device::all()? {
-                cards.push(Card::new(device)?);
+                gpus.push(Gpu::new(device)?);
             }
         }
-        Ok(cards.clone())
+        Ok(gpus.clone())
     }
 
-    /// The card that works and has the fewest engines.
-    pub fn freest() -> Result<Arc<Card>, CudaError> {
-        let cards = Card::all()?;
-        let working = cards.iter().filter(|card| card.failure().is_none());
-        let freest = working.min_by_key(|card| card.engines.load(Ordering::Relaxed));
-        let failure = || cards.iter().find_map(|card| card.failure());
+    /// The GPU that works and has the fewest engines.
+    pub fn freest() -> Result<Arc<Gpu>, CudaError> {
+        let gpus = Gpu::all()?;
+        let working = gpus.iter().filter(|gpu| gpu.failure().is_none());
+        let freest = working.min_by_key(|gpu| gpu.engines.load(Ordering::Relaxed));
+        let failure = || gpus.iter().find_map(|gpu| gpu.failure());
         freest.cloned().ok_or_else(|| failure().unwrap_or(CudaError::NoDevice))
     }
 
-    fn new(device: Arc<Device>) -> Result<Arc<Card>, CudaError> {
-        let beside = node::processors(&device.bus, Path::new("/sys"));
-        let card = Arc::new(Card {
+    fn new(device: Arc<Device>) -> Result<Arc<Gpu>, CudaError> {
+        let cpus = numa::processors(&device.bus, Path::new("/sys"));
+        let gpu = Arc::new(Gpu {
             device,
-            beside,
+            cpus,
             networks: Mutex::default(),
             passed: Mutex::default(),
-            line: Mutex::new(Line { waiting: Waiting::new(MOST_WAITING), failed: None }),
+            line: Mutex::new(Line { waiting: Waiting::new(MAX_WAITING), failed: None }),
             come: Condvar::new(),
             ended: Mutex::default(),
             engines: AtomicUsize::new(0),
@@ -151,21 +151,21 @@ impl Card {
             busy_ns: AtomicU64::new(0),
             full: AtomicU64::new(0),
         });
-        for n in 0..LANES {
-            let (mut lane, card) = (Lane::new(&card.device)?, card.clone());
-            let name = format!("card-{}-{n}", card.device.ordinal);
+        for n in 0..STREAMS {
+            let (mut stream, gpu) = (GpuStream::new(&gpu.device)?, gpu.clone());
+            let name = format!("gpu-{}-{n}", gpu.device.ordinal);
             let thread = std::thread::Builder::new().name(name).spawn(move || {
-                if let Some(beside) = &card.beside {
-                    node::stay_on(beside);
+                if let Some(cpus) = &gpu.cpus {
+                    numa::stay_on(cpus);
                 }
-                card.serve(&mut lane);
+                gpu.serve(&mut stream);
             });
             thread.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
         }
-        Ok(card)
+        Ok(gpu)
     }
 
-    /// The network on this card, in the given variant or the quickest, which is brought there if nobody has it yet.
+    /// The network on this GPU, in the given variant or the quickest, which is brought there if nobody has it yet.
     pub fn network(
         &self,
         architecture: Architecture,
@@ -193,14 +193,14 @@ impl Card {
         Ok(network)
     }
 
-    /// Memory for a picture that engines share with the card, of the card's own node.
+    /// Memory for a picture that engines share with the GPU, of the GPU's own node.
     pub fn staging(&self, shape: &Shape) -> Result<Staging, CudaError> {
-        let Some(beside) = &self.beside else {
+        let Some(cpus) = &self.cpus else {
             return Staging::new(&self.device, shape);
         };
         std::thread::scope(|scope| {
             let made = scope.spawn(|| {
-                node::stay_on(beside);
+                numa::stay_on(cpus);
                 Staging::new(&self.device, shape)
             });
             made.join().unwrap_or_else(|_| Err(CudaError::Driver("no memory for it".to_owned())))
@@ -208,14 +208,14 @@ impl Card {
     }
 
     /// Hands in pictures of one shape, to be launched with `most` of it at most.
-    pub fn submit(&self, shape: &Shape, most: usize, jobs: Vec<Job>) -> Result<(), CudaError> {
-        let most = most.min(shape.most());
+    pub fn submit(&self, shape: &Shape, max: usize, jobs: Vec<Job>) -> Result<(), CudaError> {
+        let max = max.min(shape.max_pictures());
         let mut line = self.line.lock();
         if let Some(why) = &line.failed {
             return Err(why.clone());
         }
         let jobs = jobs.into_iter().map(|job| (shape.clone(), job)).collect();
-        line.waiting.push(shape, most, jobs).map_err(|_| CudaError::Overloaded)?;
+        line.waiting.push(shape, max, jobs).map_err(|_| CudaError::Overloaded)?;
         drop(line);
         self.come.notify_one();
         Ok(())
@@ -230,7 +230,7 @@ impl Card {
     pub fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
-            tracing::warn!(card = self.device.ordinal, name = self.device.name, %why, "a GPU is given up");
+            tracing::warn!(gpu = self.device.ordinal, name = self.device.name, %why, "GPU disabled after a failure");
         }
         line.failed.get_or_insert_with(|| why.clone());
         for (_, job) in line.waiting.drain() {
@@ -241,7 +241,7 @@ impl Card {
     }
 
     /// What it has done so far.
-    pub fn stats(&self) -> CardStats {
+    pub fn stats(&self) -> GpuStats {
         // While a network is compiled, nobody waits for a count.
         let networks = self.networks.try_lock();
         let networks = networks.iter().flat_map(|all| all.iter());
@@ -250,7 +250,7 @@ impl Card {
         let resident = networks.iter().map(|network| network.resident()).sum();
         let line = self.line.lock();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        CardStats {
+        GpuStats {
             ordinal: self.device.ordinal,
             name: self.device.name.clone(),
             uuid: self.device.uuid.clone(),
@@ -266,8 +266,8 @@ impl Card {
         }
     }
 
-    /// What a thread of it does for as long as the card works.
-    fn serve(&self, lane: &mut Lane) {
+    /// What a thread of it does for as long as the GPU works.
+    fn serve(&self, stream: &mut GpuStream) {
         loop {
             let mut line = self.line.lock();
             let mut taken = line.waiting.take();
@@ -282,7 +282,7 @@ impl Card {
             let Some(shape) = taken.first().map(|(shape, _)| shape.clone()) else { continue };
             let mut jobs: Vec<Job> = taken.into_iter().map(|(_, job)| job).collect();
             self.under_way.fetch_add(jobs.len(), Ordering::Relaxed);
-            let ran = catch_unwind(AssertUnwindSafe(|| self.launch(lane, &shape, &mut jobs)));
+            let ran = catch_unwind(AssertUnwindSafe(|| self.launch(stream, &shape, &mut jobs)));
             let ran =
                 ran.unwrap_or_else(|_| Err(CudaError::Driver("its thread failed".to_owned())));
             if let Err(why) = &ran
@@ -297,10 +297,10 @@ impl Card {
         }
     }
 
-    /// Runs some pictures, in smaller numbers where the card has no room for all at once; what of its time each took.
+    /// Runs some pictures, in smaller numbers where the GPU has no room for all at once; what of its time each took.
     fn launch(
         &self,
-        lane: &mut Lane,
+        stream: &mut GpuStream,
         shape: &Shape,
         jobs: &mut [Job],
     ) -> Result<Duration, CudaError> {
@@ -313,14 +313,14 @@ impl Card {
                 let keep = keep.as_deref();
                 Picture { staging, weights, keep }
             });
-            match lane.run(shape, &mut some.collect::<Vec<_>>()) {
+            match stream.run(shape, &mut some.collect::<Vec<_>>()) {
                 Ok(()) => {
                     self.launches.fetch_add(1, Ordering::Relaxed);
                     done = until;
                 }
                 Err(CudaError::NoMemory) => {
                     self.full.fetch_add(1, Ordering::Relaxed);
-                    lane.shrink()?;
+                    stream.shrink()?;
                     if at_once == 1 {
                         return Err(CudaError::NoMemory);
                     }
@@ -332,7 +332,7 @@ impl Card {
         Ok(self.account(shape, began, jobs.len()))
     }
 
-    /// Takes note of a launch that began then: two that were under way at once share the card's time.
+    /// Takes note of a launch that began then: two that were under way at once share the GPU's time.
     fn account(&self, shape: &Shape, began: Instant, pictures: usize) -> Duration {
         let now = Instant::now();
         let before = self.ended.lock().replace(now);

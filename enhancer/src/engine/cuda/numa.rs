@@ -1,11 +1,11 @@
-//! Where a card is in the machine: threads that feed it, and the memory that it copies from, belong to the processors of
-//! its own node (NUMA), since the way between nodes is slower than the card's bus.
+//! Where a GPU is in the machine: threads that feed it, and the memory that it copies from, belong to the processors of
+//! its own node (NUMA), since the way between nodes is slower than the GPU's bus.
 //!
 //! Linux says it in `/sys`. Elsewhere, and on machines of one node, threads run wherever they like.
 
 use std::path::Path;
 
-/// The node of the card at `bus`, where the machine says it.
+/// The node of the GPU at `bus`, where the machine says it.
 pub fn of(bus: &str, sys: &Path) -> Option<usize> {
     if bus.is_empty() || bus.contains('/') {
         return None;
@@ -14,7 +14,7 @@ pub fn of(bus: &str, sys: &Path) -> Option<usize> {
     read(&sys.join("bus/pci/devices").join(bus).join("numa_node"))?.trim().parse().ok()
 }
 
-/// The processors beside the card at `bus`, if it is nearer to some than to others.
+/// The processors beside the GPU at `bus`, if it is nearer to some than to others.
 pub fn processors(bus: &str, sys: &Path) -> Option<Vec<usize>> {
     let node = of(bus, sys)?;
     let nodes = sys.join("devices/system/node");
@@ -32,13 +32,13 @@ fn read(path: &Path) -> Option<String> {
 
 /// Numbers as Linux lists them: `0-3,8,10-11`.
 fn list(text: &str) -> Option<Vec<usize>> {
-    /// More processors than any machine has: a range may not say how much memory we take.
-    const MOST: usize = 8_192;
+    /// Maximum CPU number: a range in `/sys` must not decide how much memory is taken.
+    const MAX_CPUS: usize = 8_192;
     let mut all = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last >= MOST {
+        if last < first || last >= MAX_CPUS {
             return None;
         }
         all.extend(first..=last);
@@ -54,7 +54,7 @@ pub fn stay_on(processors: &[usize]) {
         set.set(one);
     }
     if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
-        tracing::debug!(%error, "a card's thread is not kept beside it");
+        tracing::debug!(%error, "thread not bound to its GPU's NUMA node");
     }
 }
 

@@ -12,22 +12,22 @@ use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
 
 use super::anchors::CodeError;
-use crate::engine::cuda::Held;
+use crate::engine::cuda::ResidentPicture;
 use crate::engine::cuda::coder::{AnchorError, Coded, Encoding, SharedCoder, TileDetail};
 use crate::engine::{Engine, InferError, Input, Inputs, Luma};
 
-/// After the GPU could not do it, pictures come back for so long.
+/// How long pictures come back to the CPU after the GPU could not keep or encode one.
 const REST: Duration = Duration::from_secs(10);
 
 /// See the module.
-pub(super) struct OnCard {
-    held: Held,
+pub(super) struct GpuPicture {
+    resident: ResidentPicture,
     tiles: Vec<TileDetail>,
     columns: usize,
     scale: usize,
 }
 
-impl OnCard {
+impl GpuPicture {
     /// Super-resolves a picture and measures what it adds to what subscribers see; nothing where it has to come back, an
     /// error where the GPU is the reason.
     pub fn infer(
@@ -35,27 +35,27 @@ impl OnCard {
         engine: &mut dyn Engine,
         low: Samples<'_>,
         seen: &Arc<Plane>,
-    ) -> Result<Option<OnCard>, Unfit> {
+    ) -> Result<Option<GpuPicture>, Unfit> {
         let is_fused = engine.architecture().inputs == Inputs::LumaAndTwin;
         let twin = is_fused.then(|| Luma::packed(seen.samples(), seen.width(), seen.height()));
         let low_luma = Luma::new(low.data, low.width, low.height, low.stride);
-        // What cannot be a picture is refused on the way by the processor, which says so.
+        // What cannot be a picture is refused on the way by the CPU, which says so.
         let (Ok(low_luma), Ok(twin)) = (low_luma, twin.transpose()) else { return Ok(None) };
-        let held = match engine.hold(Input { low: low_luma, twin }) {
-            Ok(Some(held)) => held,
+        let resident = match engine.hold(Input { low: low_luma, twin }) {
+            Ok(Some(resident)) => resident,
             Err(InferError::Device(_) | InferError::DeviceFull(_)) => return Err(Unfit),
             Ok(None) | Err(_) => return Ok(None),
         };
-        let tiles = match coder.measure(&held, seen) {
+        let tiles = match coder.measure(&resident, seen) {
             Ok(tiles) => tiles,
             Err(AnchorError::Codec(_)) => return Ok(None),
             Err(AnchorError::Device(why)) => {
-                tracing::debug!(%why, "a picture leaves the GPU");
+                tracing::debug!(%why, "picture leaves the GPU");
                 return Err(Unfit);
             }
         };
         let columns = TileMap::empty(low.width, low.height).columns();
-        Ok(Some(OnCard { held, tiles, columns, scale: engine.scale() }))
+        Ok(Some(GpuPicture { resident, tiles, columns, scale: engine.scale() }))
     }
 
     /// What some tiles amount to, by one of the measures.
@@ -70,7 +70,7 @@ impl OnCard {
 
     /// Width and height in HR samples.
     pub fn size(&self) -> (usize, usize) {
-        self.held.size()
+        self.resident.size()
     }
 
     /// The code of what some tiles add at a quality, or within so many bytes, and the detail that it is of where that is
@@ -82,7 +82,7 @@ impl OnCard {
         coding: Encoding,
         wants_detail: bool,
     ) -> Option<Result<Coded, CodeError>> {
-        match coder.code_held(&self.held, tiles, coding, wants_detail) {
+        match coder.code_resident(&self.resident, tiles, coding, wants_detail) {
             Ok((code, None)) => Some(Ok((code, None))),
             Ok((code, Some(image))) if tiles.is_full() => Some(Ok((code, Some(image)))),
             Ok((code, Some(mosaic))) => {
@@ -93,7 +93,7 @@ impl OnCard {
             }
             Err(AnchorError::Codec(_)) => Some(Err(CodeError::Failed)),
             Err(AnchorError::Device(why)) => {
-                tracing::debug!(%why, "a picture leaves the GPU to be coded");
+                tracing::debug!(%why, "picture leaves the GPU to be encoded");
                 None
             }
         }

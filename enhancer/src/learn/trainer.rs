@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use crate::engine::{Engine, InferError, Input, LastLayer, Learned, Luma, Model, SwapError};
 
-/// Pictures before weights are made of them.
-const LEAST: u64 = 2;
-/// New pictures in a row that must come out better before weights are first used.
-const PROOFS: u32 = 2;
-/// What a picture still counts for when the next one comes: half after 34 lessons.
+/// Minimum pictures before weights are fitted.
+const MIN_PICTURES: u64 = 2;
+/// Validations in a row that must come out better before weights are first used, each on a new picture.
+const VALIDATIONS: u32 = 2;
+/// Decay of a picture's weight per further picture: half after 34.
 const KEEP: f64 = 0.98;
 
-/// What a lesson has changed.
+/// What a sample has changed.
 #[derive(Debug, Clone)]
 pub(crate) enum Report {
     /// Nothing that anchors are made by.
@@ -27,25 +27,25 @@ pub(crate) enum Report {
 }
 
 /// What a stream's network has learned.
-pub(crate) struct Pupil {
+pub(crate) struct Trainer {
     generic: Arc<Model>,
     sums: LastLayer,
     /// The last weights, to be tried on the next picture.
     candidate: Option<Learned>,
-    proofs: u32,
+    validations: u32,
     used: Option<Arc<Model>>,
     pictures: u64,
 }
 
-impl Pupil {
+impl Trainer {
     /// Nothing has been learned, though weights may be `used` already that were learned before.
     pub fn new(generic: Arc<Model>, used: Option<Arc<Model>>) -> Self {
         let known = used.clone().map(|model| Learned { model, held_back_db: 0.0 });
-        Pupil {
+        Trainer {
             sums: LastLayer::new(generic.clone()),
             generic,
             candidate: known,
-            proofs: 0,
+            validations: 0,
             used,
             pictures: 0,
         }
@@ -53,7 +53,7 @@ impl Pupil {
 
     /// Takes a picture of which `wanted` is the HR luma; `views`: what the network may see of it, first what it would see now,
     /// which is learned from. `engine` must be of the generic network's architecture.
-    pub fn lesson(
+    pub fn train(
         &mut self,
         engine: &mut dyn Engine,
         views: &[Input<'_>],
@@ -69,7 +69,7 @@ impl Pupil {
         self.sums.release();
         seen?;
         self.pictures += 1;
-        if self.pictures >= LEAST
+        if self.pictures >= MIN_PICTURES
             && let Some(learned) = self.sums.learned()
             && runs_alike(engine, &self.generic, &learned.model)?
         {
@@ -86,23 +86,23 @@ impl Pupil {
         wanted: Luma<'_>,
     ) -> Result<Report, InferError> {
         let Some(candidate) = &self.candidate else { return Ok(Report::Same) };
-        let mut least = f64::INFINITY;
+        let mut min = f64::INFINITY;
         for view in views {
             let gain = candidate.gain_db(engine, &self.generic, view, wanted)?;
             tracing::trace!(gain, held_back = candidate.held_back_db, "learned weights tried");
-            least = least.min(gain);
+            min = min.min(gain);
         }
-        if least < 0.0 {
+        if min < 0.0 {
             if self.used.is_some() {
-                *self = Pupil::new(self.generic.clone(), None);
+                *self = Trainer::new(self.generic.clone(), None);
                 return Ok(Report::GivenUp);
             }
-            (self.candidate, self.proofs) = (None, 0);
+            (self.candidate, self.validations) = (None, 0);
             return Ok(Report::Same);
         }
-        self.proofs += 1;
+        self.validations += 1;
         let known = self.used.as_ref().is_some_and(|used| Arc::ptr_eq(used, &candidate.model));
-        if known || (self.used.is_none() && self.proofs < PROOFS) {
+        if known || (self.used.is_none() && self.validations < VALIDATIONS) {
             return Ok(Report::Same);
         }
         self.used = Some(candidate.model.clone());
@@ -142,9 +142,9 @@ mod tests {
         (generic, other)
     }
 
-    /// A pupil in a call of which each second's truth is what some network makes of the picture.
+    /// A trainer in a call of which each second's truth is what some network makes of the picture.
     struct Call {
-        pupil: Pupil,
+        trainer: Trainer,
         engine: CpuEngine,
         seconds: usize,
     }
@@ -152,7 +152,7 @@ mod tests {
     impl Call {
         fn new(generic: &Arc<Model>, used: Option<Arc<Model>>) -> Self {
             let engine = CpuEngine::new(generic.clone());
-            Call { pupil: Pupil::new(generic.clone(), used), engine, seconds: 0 }
+            Call { trainer: Trainer::new(generic.clone(), used), engine, seconds: 0 }
         }
 
         fn second(&mut self, truth: &Arc<Model>) -> Report {
@@ -161,7 +161,7 @@ mod tests {
             let view = view(&low);
             let wanted = made(&mut CpuEngine::new(truth.clone()), &view);
             let wanted = Luma::packed(&wanted, HIGH.0, HIGH.1).unwrap();
-            self.pupil.lesson(&mut self.engine, &[view], wanted).unwrap()
+            self.trainer.train(&mut self.engine, &[view], wanted).unwrap()
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
     {
         let (generic, truth) = networks();
         let mut call = Call::new(&generic, None);
-        for second in 1..LEAST + u64::from(PROOFS) {
+        for second in 1..MIN_PICTURES + u64::from(VALIDATIONS) {
             assert!(matches!(call.second(&truth), Report::Same), "too early: {second}");
         }
         let Report::Use(learned) = call.second(&truth) else { panic!("they were proved") };
@@ -193,24 +193,24 @@ mod tests {
     fn what_fails_before_it_was_used_never_is() {
         let (generic, truth) = networks();
         let mut call = Call::new(&generic, None);
-        for _ in 0..LEAST {
+        for _ in 0..MIN_PICTURES {
             call.second(&truth);
         }
-        assert!(call.pupil.candidate.is_some());
+        assert!(call.trainer.candidate.is_some());
         for _ in 0..8 {
             assert!(matches!(call.second(&generic), Report::Same));
         }
-        assert!(call.pupil.used.is_none());
+        assert!(call.trainer.used.is_none());
     }
 
     #[test]
     fn a_picture_counts_as_better_only_if_it_is_in_every_view() {
         let (generic, truth) = networks();
         let mut call = Call::new(&generic, None);
-        for _ in 0..LEAST {
+        for _ in 0..MIN_PICTURES {
             call.second(&truth);
         }
-        let learned = call.pupil.candidate.clone().expect("made of two pictures");
+        let learned = call.trainer.candidate.clone().expect("made of two pictures");
         let (good, _) = pictures(20, 2);
         let wanted = made(&mut CpuEngine::new(truth), &view(&good));
         let wanted = Luma::packed(&wanted, HIGH.0, HIGH.1).unwrap();
@@ -222,10 +222,10 @@ mod tests {
         let bad = [-60, 60].map(|by| lighter(by).collect::<Vec<u8>>());
         let bad = bad.into_iter().find(|low| gain(low) < 0.0).expect("one of them");
         let views = [view(&good), view(&bad)];
-        call.pupil.lesson(&mut call.engine, &views, wanted).unwrap();
-        assert_eq!(call.pupil.proofs, 0);
+        call.trainer.train(&mut call.engine, &views, wanted).unwrap();
+        assert_eq!(call.trainer.validations, 0);
         assert!(
-            call.pupil.lesson(&mut call.engine, &[], wanted).is_ok(),
+            call.trainer.train(&mut call.engine, &[], wanted).is_ok(),
             "no view teaches nothing"
         );
     }

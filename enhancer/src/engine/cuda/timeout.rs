@@ -1,4 +1,4 @@
-//! Work on a card that may never end: kernels that are on trial may hang, and whoever waits for a call must not.
+//! Work on a GPU that may never end: kernels that are on trial may hang, and whoever waits for a call must not.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 
 use super::CudaError;
 
-/// How long a network's trial may take, with compiling.
+/// Timeout of a network's trial, compiling included.
 pub const TRIAL: Duration = Duration::from_secs(120);
 
 /// Does it on a thread of its own, and waits for so long. What has not ended by then is left to itself.
 pub fn within<T: Send + 'static>(
-    patience: Duration,
+    timeout: Duration,
     work: impl FnOnce() -> Result<T, CudaError> + Send + 'static,
 ) -> Result<T, CudaError> {
     let (back, answer) = bounded(1);
-    let thread = std::thread::Builder::new().name("card-trial".to_owned());
+    let thread = std::thread::Builder::new().name("gpu-trial".to_owned());
     let spawned = thread.spawn(move || {
         // Nobody waits any more.
         let _ = back.try_send(work());
     });
     spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
-    match answer.recv_timeout(patience) {
+    match answer.recv_timeout(timeout) {
         Ok(done) => done,
-        Err(RecvTimeoutError::Timeout) => Err(CudaError::Silent(patience)),
+        Err(RecvTimeoutError::Timeout) => Err(CudaError::Silent(timeout)),
         Err(RecvTimeoutError::Disconnected) => {
             Err(CudaError::Driver("its trial failed".to_owned()))
         }
