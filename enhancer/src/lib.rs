@@ -18,6 +18,8 @@
 //! # Ok::<(), windlass_enhancer::StartError>(())
 //! ```
 
+#![warn(clippy::too_many_lines)]
+
 pub mod control;
 pub mod engine;
 mod learn;

@@ -1,23 +1,21 @@
-//! Which streams are enhanced, where not all can be: the others are refused, and their plain video goes on.
+//! Which streams are enhanced where not all can be. The others are refused, and their plain video goes on.
 //!
-//! Source: ARISE §5.2 refuses clients that would break its promise to others; here the promise is that a frame is decoded while
-//! it can still become an anchor, and what may break it is the CPU's time. A stream's demand is its frames per
-//! second × what one took of a slot; all demands and what else takes slots (coding, inference) together may be no more than a
-//! share of the slots. Time in a slot is time by the clock: what the machine's other work takes of it is in it. Beside it, all
-//! streams together may take so much memory ([`crate::memory`]), and there may be so many of them.
+//! Source: ARISE §5.2 refuses clients that would break its promise to others. Here the promise is that a frame is decoded while it can
+//! still become an anchor, and the scarce resources are CPU slots, memory ([`crate::memory`]) and the number of streams. A stream's demand
+//! is its frames per second × slot time per frame. All demands, and the slot time of encoding and inference, may take a share of the slots.
+//! Slot time is wall time, so that other work of the machine counts.
 //!
-//! **Who.** Not who came first, but who claims least for its share: a stream counts by what it takes most of (time, memory or
-//! places), and a room's streams are filled in one after the other, publisher by publisher, the cheaper first; a room claims what its
-//! streams so far take over its [share](crate::shares). Of equal claims the older goes first. So a room that takes much, or a publisher with
-//! many rooms, is refused before one that takes little, whenever it came (max-min fairness by what is scarcest, as in Ghodsi et
-//! al., *Dominant resource fairness*, 2011).
+//! **Order.** A stream's claim is the share of the resource that it takes most of. The claims of a room's streams are added up in order,
+//! publisher by publisher, the smaller ones first, and divided by the room's fair [share](crate::shares). The smallest claims are
+//! admitted; of equal claims the older one. So a room that takes much, or a publisher with many rooms, is refused before one that takes
+//! little (max-min fairness by the dominant resource: Ghodsi et al., *Dominant Resource Fairness*, NSDI 2011).
 //!
-//! **No flapping.** Each stream that comes back costs its publisher a key frame. So it takes more room to be admitted than to stay, nobody
-//! goes for a load that passes, or for one whose claim is not clearly less, and after streams had to go nobody is admitted for a while
-//! whose claim is not clearly less than theirs: twice as long each time that this was too soon, which is forgotten after a quiet minute.
-//! A few are admitted at once, for what they will take is only then known.
+//! **Hysteresis.** Each stream that comes back costs its publisher a key frame. So admission takes more room than staying, a short overload
+//! refuses nobody, and a stream is replaced only by one whose claim is clearly smaller. After a refusal, admission is closed for a while to
+//! claims that are not clearly smaller: twice as long each time that it was opened too early, until a quiet minute has passed. Few streams
+//! are admitted at once, because what they take is known only afterwards.
 //!
-//! Pure: times are since one origin that the caller keeps to. Bounded by the streams that the caller does not forget.
+//! Pure: times are since one origin of the caller. Bounded by the streams that the caller does not forget.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,8 +33,8 @@ const AFTERWARDS: f64 = 0.55;
 const CLEARLY: f64 = 1.5;
 /// Interval of checks.
 const EVERY: Duration = Duration::from_millis(500);
-/// Duration of overload before streams are refused.
-const TIMEOUT: Duration = Duration::from_millis(1500);
+/// Maximum duration of an overload; beyond, streams are refused.
+const MAX_OVERLOAD: Duration = Duration::from_millis(1500);
 /// Time without admissions after that. It doubles each time that it was too short, up to [`MAX_DOUBLINGS`] times, and falls back after
 /// [`FORGIVEN`] without.
 const CLOSED: Duration = Duration::from_secs(4);
@@ -54,50 +52,50 @@ const FIRST_COST: f64 = 0.0006;
 /// Assumed bytes of a new stream: of the largest pictures by default.
 const UNKNOWN: u64 = memory::of(windlass_types::MAX_LR_PIXELS as u64, 0);
 
-/// What a stream's decoders did since they were last asked.
+/// Work of a stream's decoders since the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Work {
     /// Low frames decoded.
     pub frames: u64,
-    /// Seconds of a slot that they took.
+    /// Slot time that they took, in seconds.
     pub seconds: f64,
-    /// Seconds of a slot that other pictures of the stream took, at HR size.
+    /// Slot time of the stream's pictures at HR size, in seconds.
     pub more: f64,
-    /// Bytes that the stream takes by the pictures that it has had; 0 where it has had none.
+    /// Bytes of memory by the sizes of its pictures; 0 before the first picture.
     pub memory: u64,
 }
 
-/// What all streams together may take.
+/// Limits of all streams together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// Slots of the CPU.
     pub slots: usize,
     /// Bytes.
     pub memory: u64,
-    /// Streams; those that there are stay where it is lowered.
+    /// Number of streams. Lowering it refuses no admitted stream.
     pub streams: usize,
 }
 
 #[derive(Debug)]
 struct Stream {
-    /// The less, the older.
+    /// Order of arrival.
     number: u64,
     owner: Owner,
     admitted: bool,
     /// Why it is not admitted, if so.
     why: Refusal,
-    /// Frames since the last look.
+    /// Frames since the last check.
     came: u32,
-    /// Frames by second, once known.
+    /// Frames per second, once known.
     rate: Option<f64>,
-    /// Seconds of a slot by frame, once known.
+    /// Slot time per frame in seconds, once known.
     cost: Option<f64>,
     more: f64,
     memory: u64,
 }
 
 impl Stream {
-    /// `usual`: what a frame takes by byte of its stream's memory, and so by pixel.
+    /// `usual`: slot time of a frame per byte of its stream's memory, and so per pixel.
     fn demand(&self, usual: f64) -> f64 {
         let cost = self.cost.unwrap_or(usual * self.unit());
         self.rate.unwrap_or(FIRST_RATE) * cost + self.more
@@ -108,7 +106,7 @@ impl Stream {
     }
 }
 
-/// A stream among all, by what it claims.
+/// A stream's claim.
 #[derive(Debug, Clone, Copy)]
 struct Claim {
     id: StreamId,
@@ -116,14 +114,14 @@ struct Claim {
     admitted: bool,
     owner: Owner,
     share: f64,
-    /// The part of what there is that it takes most of.
+    /// Share of the resource that it takes most of.
     takes: f64,
-    /// What is claimed up to it, over the share: in its publisher's part while its room is put in order, then in all.
+    /// Claims up to this one over the fair share: within the publisher while a room is ordered, then within the room.
     over: f64,
 }
 
 impl Claim {
-    /// The lesser claim first. Claims that differ by less than a fifth count as equal, so that noise decides nothing.
+    /// Smaller claims first. Claims that differ by less than a fifth count as equal, so that noise decides nothing.
     fn rank(&self) -> (i64, bool, u64) {
         let step = (self.over.max(1e-9).ln() / 0.2).floor() as i64;
         (step, !self.admitted, self.number)
@@ -138,9 +136,9 @@ pub struct Admission {
     shares: Shares,
     numbers: u64,
     looked: Duration,
-    /// Streams that may be admitted before the next look.
+    /// Streams that may still be admitted before the next check.
     places: usize,
-    /// What else takes slots: of each second.
+    /// Slot time of other work per second.
     others: f64,
     over_since: Option<Duration>,
     /// When streams last had to go, how often it was too soon to admit others, and until when nobody is whose claim is not clearly
@@ -152,7 +150,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Nobody has come yet.
+    /// No stream yet.
     pub fn new(bounds: Bounds) -> Self {
         Admission {
             bounds: Bounds { slots: bounds.slots.max(1), ..bounds },
@@ -175,7 +173,7 @@ impl Admission {
         self.bounds.streams = streams;
     }
 
-    /// A frame of a stream has come, which takes so many bytes if that is known. Why it is not to be decoded, if so.
+    /// Takes note of a stream's frame, and of the stream's memory in bytes if known. Returns the reason where it must not be decoded.
     pub fn frame(
         &mut self,
         now: Duration,
@@ -224,7 +222,7 @@ impl Admission {
         self.keep_one();
     }
 
-    /// Without any nothing would be known: the first is decoded however much of the CPU it takes.
+    /// The first stream is admitted however much it takes: without one, nothing would be measured.
     fn keep_one(&mut self) {
         if self.bounds.streams == 0 || self.streams.values().any(|s| s.admitted) {
             return;
@@ -243,24 +241,24 @@ impl Admission {
         self.streams.values().filter(|s| !s.admitted).count()
     }
 
-    /// What all that is admitted takes of the slots, as a share of them.
+    /// Load of all admitted streams, as a share of the slots.
     pub fn load(&self) -> f64 {
         self.total() / self.capacity()
     }
 
-    /// Bytes that all that is admitted takes, as they are counted.
+    /// Memory of all admitted streams, in bytes.
     pub fn memory(&self) -> u64 {
         let admitted = self.streams.values().filter(|s| s.admitted);
         admitted.fold(0, |sum, s| sum.saturating_add(s.memory))
     }
 
-    /// Whether it is time to look.
+    /// Whether the next check is due.
     pub fn is_due(&self, now: Duration) -> bool {
         now.saturating_sub(self.looked) >= EVERY
     }
 
-    /// Looks at what each stream's decoders did since the last time, and at the seconds of slots that others took. Those that are
-    /// to go from now on come to `gone`.
+    /// Checks the work of each stream's decoders since the last check, and the slot time of other work in seconds. Appends streams that are
+    /// refused from now on to `gone`.
     pub fn look(
         &mut self,
         now: Duration,
@@ -293,7 +291,7 @@ impl Admission {
         let crowded = self.memory() > self.bounds.memory;
         if crowded || self.total() > TO_STAY * self.capacity() {
             let since = *self.over_since.get_or_insert(now);
-            if crowded || now.saturating_sub(since) >= TIMEOUT {
+            if crowded || now.saturating_sub(since) >= MAX_OVERLOAD {
                 self.send_away(now, gone);
             }
         } else {
@@ -306,7 +304,7 @@ impl Admission {
         self.keep_one();
     }
 
-    /// Those with the greatest claims go until the rest fits well; the first stays.
+    /// Refuses the greatest claims until the rest fits well; one stream always stays.
     fn send_away(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
         self.over_since = None;
         let why =
@@ -321,7 +319,7 @@ impl Admission {
         }
     }
 
-    /// A stream that is admitted has to go.
+    /// Refuses an admitted stream.
     fn refuse(&mut self, now: Duration, claim: &Claim, why: Refusal, gone: &mut Vec<StreamId>) {
         let Some(stream) = self.streams.get_mut(&claim.id) else { return };
         (stream.admitted, stream.why) = (false, why);
@@ -337,7 +335,7 @@ impl Admission {
         self.min_gone = self.min_gone.min(claim.over);
     }
 
-    /// Admits those that wait, the least claim first, as far as there is room, or could be if others went whose claims are clearly greater.
+    /// Admits waiting streams, the smallest claims first, where there is room, or where clearly greater claims can be refused for them.
     fn admit(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
         if self.refused() == 0 {
             return;
@@ -377,8 +375,8 @@ impl Admission {
         }
     }
 
-    /// How many of those admitted, the greatest claims first, would have to go for a stream to fit, where all of them claim clearly more;
-    /// 0 where that is not enough.
+    /// How many admitted streams would have to be refused for a stream to fit, the greatest claims first; 0 where not enough of them claim
+    /// clearly more.
     fn victims(&self, stream: &Stream, claim: &Claim, admitted: &[Claim]) -> usize {
         let usual = self.usual();
         let mut demand = self.total() + stream.demand(usual);
@@ -399,7 +397,7 @@ impl Admission {
         0
     }
 
-    /// What there is too little of for one more stream.
+    /// The resource that one more stream would exceed.
     fn lacks(&self, stream: &Stream) -> Option<Refusal> {
         let demand = self.total() + stream.demand(self.usual());
         let count = self.streams.len() - self.refused() + 1;
@@ -432,7 +430,7 @@ impl Admission {
     }
 }
 
-/// What frames take by byte of their streams' memory, for those of which nothing else is known.
+/// Slot time of frames per byte of their streams' memory: for streams that were not measured yet.
 fn usual(streams: &BTreeMap<StreamId, Stream>) -> f64 {
     let known = streams.values().filter_map(|s| Some((s.cost?, s.unit())));
     let (cost, units) = known.fold((0.0, 0.0), |(sum, all), (cost, unit)| (sum + cost, all + unit));
@@ -443,7 +441,7 @@ fn usual(streams: &BTreeMap<StreamId, Stream>) -> f64 {
     FIRST_COST * streams.len() as f64 / units.max(1.0)
 }
 
-/// All streams, the least claim first.
+/// All streams, the smallest claims first.
 fn claims(streams: &BTreeMap<StreamId, Stream>, shares: &mut Shares, bounds: Bounds) -> Vec<Claim> {
     let shares = shares.of(streams.values().map(|stream| stream.owner));
     let usual = usual(streams);
@@ -471,7 +469,7 @@ fn claims(streams: &BTreeMap<StreamId, Stream>, shares: &mut Shares, bounds: Bou
     all
 }
 
-/// Says of each what it and those before it take, over the share of all.
+/// Sets each claim to the sum of it and those before it, over the fair share.
 fn add_up(claims: &mut [Claim]) {
     let share: f64 = claims.iter().map(|claim| claim.share).sum();
     let mut taken = 0.0;
@@ -481,12 +479,12 @@ fn add_up(claims: &mut [Claim]) {
     }
 }
 
-/// What is known of something after another look at it.
+/// A mean after another measurement.
 fn blend(known: f64, seen: f64) -> f64 {
     known + if seen < known { WEIGHT_OF_LESS } else { WEIGHT } * (seen - known)
 }
 
-/// What no clock measures counts as nothing.
+/// Times that no clock measures count as zero.
 fn sane(seconds: f64) -> f64 {
     if seconds.is_finite() { seconds.clamp(0.0, 3_600.0) } else { 0.0 }
 }

@@ -1,9 +1,9 @@
-//! How long a job on an accelerator will take, from what jobs did take: a line for each network, and what it costs to load one.
+//! Job completion times of an accelerator, learned from finished jobs: a linear model per network, and the time to load one.
 //!
-//! Source: PrefillOnly §5.3.3 (*continuous JCT calibration*: a small linear model of what is not in the cache; here the cache is the
-//! network that the device has loaded). The paper profiles beforehand; here every finished job is a sample, and old ones fade.
+//! Source: PrefillOnly §5.3.3 (*continuous JCT calibration*: a small linear model of what is not in the cache; here the cache is the network
+//! that the device has loaded). The paper profiles beforehand; here every finished job is a sample, and old samples fade.
 //!
-//! Time of a job = fixed + by pixel × LR pixels of the whole batch, + loading, where another network was resident.
+//! Time of a job = fixed + per pixel × LR pixels of the whole batch, + loading, where another network was resident.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const LOAD_WEIGHT: f64 = 0.2;
 /// Maximum expected time of a job, in seconds.
 const MAX_SECONDS: f64 = 3_600.0;
 
-/// What jobs take.
+/// Expected job times.
 #[derive(Debug, Clone)]
 pub struct JctModel {
     lines: Vec<Line>,
@@ -32,7 +32,7 @@ pub struct JctModel {
     load: Load,
 }
 
-/// What it takes to load a network.
+/// Time to load a network.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
     seconds: f64,
@@ -40,7 +40,7 @@ struct Load {
 }
 
 impl Load {
-    /// The first samples count for more; what was expected before counts as one.
+    /// The first samples count for more; the former expectation counts as one.
     fn observe(&mut self, seconds: f64) {
         let weight = (1.0 / (f64::from(self.samples) + 2.0)).max(LOAD_WEIGHT);
         self.seconds += weight * (seconds - self.seconds);
@@ -56,7 +56,7 @@ struct Line {
     y: f64,
     xx: f64,
     xy: f64,
-    /// Seconds by pixel before there were any.
+    /// Seconds per pixel before the first sample.
     first_guess: f64,
 }
 

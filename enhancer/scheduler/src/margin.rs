@@ -1,9 +1,9 @@
-//! How much before its deadline a chosen frame is expected to be done.
+//! How long before its deadline a chosen frame is expected to be done.
 //!
-//! Expected times are means, and a CPU that others use as well makes some jobs wait: with a full queue, all that is chosen would be
-//! due at its deadline, and half of it late. The margin follows the share of chosen frames that were late, as a quantile is followed
-//! by stochastic approximation: it grows by `STEP × (1 − LATE)` with each of those, and shrinks by `STEP × LATE` with each that was in time,
-//! and so rests where the share of `LATE` is late. No paper has it: they take profiled times for certain.
+//! Expected times are means, and a shared CPU makes some jobs wait. With a full queue, all chosen frames would be due at their deadline, and
+//! half of them late. The margin follows a quantile by stochastic approximation: it grows by `STEP × (1 − LATE)` with each late frame and
+//! shrinks by `STEP × LATE` with each frame in time, and so rests where a share of `LATE` is late. No paper has it: papers take profiled
+//! times for certain.
 
 use std::time::Duration;
 
@@ -16,24 +16,24 @@ const MAX_SHARE: f64 = 0.4;
 /// Factor on the margin each time that it alone keeps the only frame from being tried.
 const DOUBT: f64 = 0.97;
 
-/// See the module. In seconds.
+/// The margin, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Margin(f64);
 
 impl Margin {
-    /// For this deadline.
+    /// The margin for a deadline, in seconds.
     pub fn of(self, deadline: Duration) -> f64 {
         self.0.min(MAX_SHARE * deadline.as_secs_f64())
     }
 
-    /// A chosen frame was given up because it was late, or was not; `deadline` is the shortest of any.
+    /// Learns whether a chosen frame was given up because it was late; `deadline` is the shortest of any.
     pub fn learn(&mut self, late: bool, deadline: Duration) {
         let change = if late { 1.0 - LATE } else { -LATE };
         let max = MAX_SHARE * deadline.as_secs_f64();
         self.0 = (self.0 + STEP * change).min(max).max(0.0);
     }
 
-    /// It alone keeps a frame from being chosen: without, it would never be known whether it is too much.
+    /// Shrinks a margin that alone keeps a frame from being chosen: else it would never be measured.
     pub fn doubt(&mut self) {
         self.0 *= DOUBT;
     }

@@ -1,8 +1,7 @@
-//! How much faster or slower each device is than what jobs are expected to take.
+//! Speed of each device relative to the expected times of jobs.
 //!
-//! NeuroScaler §5.2 places anchors over equal servers. On unequal ones, the expected time is that of a mean device ([`JctModel`]
-//! learns what jobs took over the device's pace), and a slow device must leave alone what it cannot finish in time while another
-//! could.
+//! NeuroScaler §5.2 places anchors over equal servers. On unequal devices the expected time is that of a mean device: [`JctModel`] learns
+//! times divided by the device's pace. A slow device must not take a job that it cannot finish in time while another device could.
 //!
 //! [`JctModel`]: crate::jct::JctModel
 
@@ -13,29 +12,29 @@ const WEIGHT: f64 = 0.1;
 /// Bounds of a pace.
 const BELIEVED: (f64, f64) = (1e-3, 1e3);
 
-/// The paces of some devices.
+/// The paces of all devices; 1 is the mean, above is slower.
 #[derive(Debug, Clone)]
 pub struct Paces(Vec<f64>);
 
 impl Paces {
-    /// Devices that nothing is known of.
+    /// Devices of pace 1.
     pub fn new(devices: usize) -> Paces {
         Paces(vec![1.0; devices])
     }
 
-    /// What a job that takes `expected` on a mean device takes on this one.
+    /// Time on this device of a job that takes `expected` on a mean one.
     pub fn on(&self, device: usize, expected: Duration) -> Duration {
         scaled(expected, self.0.get(device).copied().unwrap_or(1.0))
     }
 
-    /// What it takes on the fastest of those that are there.
+    /// Its time on the fastest of the present devices.
     pub fn at_best(&self, expected: Duration, there: impl Fn(usize) -> bool) -> Duration {
         let some = self.0.iter().enumerate().filter(|&(device, _)| there(device));
         let best = some.map(|(_, &pace)| pace).fold(f64::INFINITY, f64::min);
         scaled(expected, if best.is_finite() { best } else { 1.0 })
     }
 
-    /// A job that was to take `expected` on a mean device took so long on this one. What it would have taken on a mean one.
+    /// Learns that a job expected to take `expected` on a mean device took `took` on this one. Returns its time on a mean device.
     pub fn observe(&mut self, device: usize, expected: Duration, took: Duration) -> Duration {
         let Some(pace) = self.0.get_mut(device) else { return took };
         if !expected.is_zero() {

@@ -1,18 +1,18 @@
 //! Which of the chosen frames an accelerator takes next.
 //!
-//! Source: PrefillOnly §5.3, Algorithm 1: shortest remaining job first, its completion time estimated anew each time a
-//! device is free (a network that the device has loaded makes its jobs shorter), less λ × the time that the job has waited.
+//! Source: PrefillOnly §5.3, Algorithm 1: shortest remaining job first, less λ × the time that the job has waited. The completion time is
+//! estimated anew each time that a device is free, because a network that the device has loaded makes its jobs shorter.
 //! [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
 //!
-//! **No starvation.** Let J be the greatest estimate and λ > 0. A job that came later by Δ goes first only if its score is less:
-//! jct' − λ(T − Δ) < jct − λT, so Δ < (jct − jct') / λ ≤ J / λ. Whoever comes more than J / λ after a job never overtakes it, so
-//! it waits for no more than what was there before it and what comes within J / λ ([`AcceleratorQueue::overtaking`]). The paper
-//! states λ and no bound; a test holds this one.
+//! **No starvation.** Let J be the greatest estimate and λ > 0. A job that came later by Δ goes first only if its score is smaller:
+//! jct' − λ(T − Δ) < jct − λT, so Δ < (jct − jct') / λ ≤ J / λ. A job that comes more than J / λ later never overtakes. So a job waits for no
+//! more than what was there before it and what comes within J / λ ([`AcceleratorQueue::overtaking`]). The paper states λ and no bound; a test
+//! holds this one.
 //!
-//! Jobs of one shape are expected to take the same, so that the oldest of them is always the next: a choice looks at one job by
+//! Jobs of one shape are expected to take the same time, so that the oldest of them is always the next: a choice looks at one job per
 //! shape, however many wait.
 //!
-//! Pure: times are since one origin that the caller keeps to. Bounded: a full queue refuses the job with the greatest score.
+//! Pure: times are since one origin of the caller. Bounded: a full queue refuses the job with the greatest score.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -38,19 +38,19 @@ impl Shape {
     }
 }
 
-/// By what the next job is chosen.
+/// How the next job is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Order {
-    /// As they came.
+    /// In order of arrival.
     Fifo,
-    /// The shortest by what was expected when it came, less λ × waiting.
+    /// The shortest by the estimate at arrival, less λ × waiting.
     Shortest {
-        /// What a second of waiting counts for, in seconds of work.
+        /// λ: seconds of work that a second of waiting counts for.
         lambda: f64,
     },
-    /// The shortest by what is expected now, on this device, less λ × waiting.
+    /// The shortest by the estimate of now, on this device, less λ × waiting.
     Calibrated {
-        /// What a second of waiting counts for, in seconds of work.
+        /// λ: seconds of work that a second of waiting counts for.
         lambda: f64,
     },
 }
@@ -81,9 +81,9 @@ struct Waiting<T> {
     job: T,
     shape: Shape,
     came: Duration,
-    /// Counts those that came: of equals the first goes first.
+    /// Order of arrival: of equal jobs the first goes first.
     number: u64,
-    /// What was expected when it came, by a device that has another network loaded.
+    /// Estimate at arrival, for a device that has another network loaded.
     at_first: Duration,
 }
 
@@ -92,14 +92,14 @@ struct Waiting<T> {
 pub struct AcceleratorQueue<T> {
     order: Order,
     max: usize,
-    /// By shape, in the order in which they came. Never an empty one.
+    /// By shape, in order of arrival. Never an empty one.
     lanes: Vec<VecDeque<Waiting<T>>>,
     waiting: usize,
     numbers: u64,
 }
 
 impl<T> AcceleratorQueue<T> {
-    /// An empty queue of at most `most` jobs.
+    /// An empty queue of at most `max` jobs.
     pub fn new(order: Order, max: usize) -> Self {
         AcceleratorQueue { order, max: max.max(1), lanes: Vec::new(), waiting: 0, numbers: 0 }
     }
@@ -114,10 +114,10 @@ impl<T> AcceleratorQueue<T> {
         self.waiting == 0
     }
 
-    /// Takes a job that counts as waiting since `came`. Where there is no room, the one that would be served last is given back.
+    /// Adds a job that counts as waiting since `came`. Where there is no room, gives back the job that would be served last.
     ///
-    /// PrefillOnly counts from when a request is queued. Jobs with a deadline count from as long before it as for all of them, even if that is
-    /// still to come: of two that take the same, the one with the nearer deadline goes first.
+    /// PrefillOnly counts from when a request is queued. Jobs with a deadline count from a fixed time before it, even if that is still to
+    /// come: of two that take the same, the one with the nearer deadline goes first.
     pub fn push(&mut self, came: Duration, shape: Shape, job: T, jct: &JctModel) -> Option<T> {
         let at_first = jct.predict(shape.network, shape.pixels(), false);
         let waiting = Waiting { job, shape, came, number: self.numbers, at_first };
@@ -153,7 +153,7 @@ impl<T> AcceleratorQueue<T> {
         self.pop_fitting(now, resident, batch, jct, |_, _| true, out)
     }
 
-    /// The same of those that are for this device: the first of a shape decides for all that wait behind it.
+    /// The same, of jobs that suit this device: the first job of a shape decides for all behind it.
     pub fn pop_fitting(
         &mut self,
         now: Duration,
@@ -182,8 +182,8 @@ impl<T> AcceleratorQueue<T> {
         Some(shape)
     }
 
-    /// Those that can be the first or the last of all, `end` by lane, with their places. What was expected when jobs came differs
-    /// within a lane: all are looked at.
+    /// The jobs that can be the first or the last of all, with their places: `end` of each lane. Estimates at arrival differ within a lane,
+    /// so that all its jobs count.
     fn candidates(
         &self,
         end: impl Fn(&VecDeque<Waiting<T>>) -> usize,
@@ -205,7 +205,7 @@ impl<T> AcceleratorQueue<T> {
         Some(removed)
     }
 
-    /// Those that came so long after a job never go before it, if nothing takes longer than `longest`; `None`: whenever they come.
+    /// A job that comes this long after another never overtakes it, if no job takes longer than `longest`; `None`: there is no bound.
     pub fn overtaking(&self, longest: Duration) -> Option<Duration> {
         match self.order {
             Order::Fifo => Some(Duration::ZERO),
@@ -216,13 +216,13 @@ impl<T> AcceleratorQueue<T> {
         }
     }
 
-    /// Takes all that wait out, such as those of a device that is lost.
+    /// Removes all waiting jobs, for a device that is lost.
     pub fn drain(&mut self) -> impl Iterator<Item = (Shape, T)> {
         self.waiting = 0;
         self.lanes.drain(..).flatten().map(|w| (w.shape, w.job))
     }
 
-    /// Who has the least goes first; then who came first.
+    /// The smallest score goes first; then the first arrival.
     fn score(
         &self,
         waiting: &Waiting<T>,

@@ -1,26 +1,23 @@
-//! Which of the tasks of the CPU run now: slots, and who gets the next one.
+//! Which CPU task runs next: slots, and the order of the tasks that wait for one.
 //!
-//! Source: ZARN §3.2: no more than `cpu_tasks_cap` tasks are given to the operating system at once, the others wait until
-//! one yields; nothing is preempted; the next is the first that came, or the one with the nearest deadline, which "can be past but no
-//! more than `lost_cause_threshold`".
+//! Source: ZARN §3.2. At most `cpu_tasks_cap` tasks run at once; the others wait until one yields, and nothing is preempted. The next task is
+//! the first one (FIFO) or the one with the nearest deadline (EDF), which "can be past but no more than `lost_cause_threshold`".
 //!
-//! **Lost causes.** The paper gives a task up when its deadline is past by more than the threshold. Here what the task is expected to
-//! take counts as well: it is lost when now + expected > deadline + threshold. An anchor that will be late is of no use, and is as lost
-//! before it is coded as after. As in the paper, only the order by deadline has lost causes.
+//! **Lost causes.** The paper gives a task up when its deadline is past by more than the threshold. Here the expected time counts as well: a
+//! task is lost when now + expected > deadline + threshold. An anchor that will be late is of no use before it is encoded either. As in the
+//! paper, only EDF has lost causes.
 //!
-//! **Short tasks.** Decoding takes a millisecond, coding an anchor nine, and nothing is preempted: by deadlines alone every frame waits
-//! behind older anchors, all of which have time to spare, and on a quiet machine at 70 % load more anchors were late than without slots.
-//! So the task with the nearest deadline lets the shortest one go first while that leaves it time: at least [`EASE`] and three times what
-//! it takes itself. Under overload nobody has any, and the nearest deadline decides alone.
+//! **Short tasks.** Decoding takes a millisecond, encoding an anchor nine. By deadlines alone every frame waits behind older anchors that
+//! have time to spare: at 70 % load more anchors were late than without slots. So the task with the nearest deadline lets the shortest task
+//! go first while it has time to spare: at least [`EASE`] and three times its own time. Under overload the nearest deadline decides alone.
 //!
-//! **Tasks that must run.** The paper does not say what becomes of a lost cause. Here it is refused, unless later ones depend on it, as
-//! VP9 frames do on those before: such a task goes behind all that can still be in time. So that it does not starve, it goes before
-//! all once it has waited for [`SlotConfig::max_wait`], the oldest of these first. Nobody who comes later overtakes it then, and in any
-//! time L, the longest that a task runs, each slot is given back at least once: with M such tasks waiting at the most, it waits for no
-//! more than `max_wait` + L × ⌈M / cap⌉ ([`SlotQueue::longest_wait`]). A test holds this.
+//! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task goes behind all that can
+//! still be in time. After [`SlotConfig::max_wait`] it goes before all others, the oldest first, so that it does not starve. In any time L,
+//! the longest that a task runs, each slot is given back at least once. With at most M such tasks waiting, each waits for no more than
+//! max_wait + L × ⌈M / cap⌉ ([`SlotQueue::longest_wait`]). A test holds this.
 //!
-//! Pure: times are since one origin that the caller keeps to. Bounded: of tasks that may be refused [`SlotConfig::most`] wait, and the
-//! last of the order is given back where there are more; those that must run are one for each stream, and bounded with the streams.
+//! Pure: times are since one origin of the caller. Bounded: at most [`SlotConfig::max_waiting`] tasks that may be refused wait, and the last
+//! of the order is given back where there are more. Tasks that must run are one per stream, and bounded with the streams.
 
 use std::time::Duration;
 
@@ -29,27 +26,27 @@ const MAX_EXPECTED: Duration = Duration::from_secs(3_600);
 
 /// Minimum time to spare with which a task lets shorter ones go first; at least three times its own time as well.
 const EASE: Duration = Duration::from_millis(20);
-/// The rank of tasks that can be done in time.
+/// Rank of tasks that can be in time.
 const IN_TIME: u8 = 1;
 
-/// Who gets the next slot.
+/// Which task gets the next slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TaskOrder {
-    /// Who came first. There are no lost causes.
+    /// The first task. There are no lost causes.
     Fifo,
-    /// Whose deadline is nearest; shorter ones before it while it has time to spare.
+    /// The nearest deadline; shorter tasks before it while it has time to spare.
     #[default]
     Edf,
 }
 
-/// How many run, and who next.
+/// Limits and order of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotConfig {
     /// `cpu_tasks_cap`: tasks that run at once, at least one.
     pub cap: usize,
-    /// Who gets the next slot.
+    /// Which task gets the next slot.
     pub order: TaskOrder,
-    /// By how much a deadline may be missed before it is given up.
+    /// By how much a deadline may be missed before the task is given up.
     pub lost_cause_threshold: Duration,
     /// Time after which a task that must run goes before all others.
     pub max_wait: Duration,
@@ -71,16 +68,16 @@ impl Default for SlotConfig {
     }
 }
 
-/// A task of the CPU.
+/// A CPU task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Task {
     /// When it should be done.
     pub deadline: Duration,
-    /// Seconds that it is expected to run. What is no time counts as none.
+    /// Expected run time in seconds; what is no time counts as zero.
     pub expected_s: f64,
     /// Others depend on it: it is never refused.
     pub must_run: bool,
-    /// Of two that are otherwise alike, the one with the lesser goes first.
+    /// Of two tasks that are otherwise alike, the smaller key goes first.
     pub key: u64,
 }
 
@@ -93,7 +90,7 @@ impl Task {
     }
 }
 
-/// What becomes of a task that has come.
+/// What becomes of a new task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
     /// It has a slot: it runs, and gives it back.
@@ -112,7 +109,7 @@ struct Waiting<T> {
     of: T,
     task: Task,
     came: Duration,
-    /// Of those that are alike in all, the first goes first.
+    /// Order of arrival, among tasks that are otherwise alike.
     number: u64,
 }
 
@@ -155,7 +152,7 @@ impl<T> SlotQueue<T> {
         Offer::Runs { late }
     }
 
-    /// A task comes to wait. Where there is no room, the last of those that may be refused is given back.
+    /// Adds a waiting task. Where there is no room, gives back the last of those that may be refused.
     pub fn push(&mut self, now: Duration, task: Task, of: T) -> Option<T> {
         self.waiting.push(Waiting { of, task, came: now, number: self.numbers });
         self.numbers += 1;
@@ -167,7 +164,7 @@ impl<T> SlotQueue<T> {
         Some(self.waiting.swap_remove(last).of)
     }
 
-    /// The next task, if a slot is free, and whether it will be late; lost causes go to `lost` before.
+    /// The next task, if a slot is free, and whether it will be late. Lost causes are appended to `lost` before.
     pub fn pop(&mut self, now: Duration, lost: &mut Vec<T>) -> Option<(T, bool)> {
         self.give_up(now, lost);
         if self.running >= self.config.cap {
@@ -181,7 +178,7 @@ impl<T> SlotQueue<T> {
         Some((of, self.lost(now, &task)))
     }
 
-    /// A task that is so short that the first one can wait for it with ease: the shortest.
+    /// The shortest task, if the first one has time to spare for it.
     fn shorter(&self, now: Duration, first: &Waiting<T>) -> Option<usize> {
         if self.config.order == TaskOrder::Fifo || self.rank(first, now).0 != IN_TIME {
             return None;
@@ -209,7 +206,7 @@ impl<T> SlotQueue<T> {
         }
     }
 
-    /// A task has given its slot back.
+    /// Gives a slot back.
     pub fn done(&mut self) {
         self.running = self.running.saturating_sub(1);
     }
@@ -236,7 +233,7 @@ impl<T> SlotQueue<T> {
         self.config.order == TaskOrder::Edf && now.saturating_add(task.expected()) > until
     }
 
-    /// The least goes first.
+    /// The smallest rank goes first.
     fn rank(&self, waiting: &Waiting<T>, now: Duration) -> (u8, Duration, u64, u64) {
         let Waiting { task, came, number, .. } = waiting;
         let (class, by) = match self.config.order {

@@ -19,7 +19,7 @@ use windlass_hybrid::simd::Isa;
 use super::architecture::Architecture;
 use super::gate::add_gated;
 use super::kernel::{Finish, Kernels, LANES, Pixel, Rows, row_len};
-use super::number::{Number, Single};
+use super::number::{F32, Number};
 use super::packed::{Head, Packed, Tail};
 use super::simd::Simd;
 use super::{Engine, InferError, Input, Luma, Model, Residual, SwapError, check};
@@ -212,7 +212,7 @@ impl<N: Number> Network<N> {
         }
         let groups = if let Tail::Layer(layer) = &packed.tail { layer.outputs } else { 1 };
         self.sums.clear();
-        self.sums.resize(groups * len, Single::ZERO);
+        self.sums.resize(groups * len, F32::ZERO);
     }
 
     /// Fills row `y` of the input with samples, scaled as the network was trained.

@@ -13,9 +13,9 @@ use safetensors::{Dtype, SafeTensors};
 use thiserror::Error;
 
 use super::architecture::{Architecture, ArchitectureError, Inputs, Kind, MAX_CONVS};
-use super::number::Single;
+use super::number::F32;
 #[cfg(target_arch = "x86_64")]
-use super::number::{Bf16, Half};
+use super::number::{Bf16, F16};
 use super::packed::Packed;
 
 /// Maximum magnitude of a weight: beyond, the sums could overflow.
@@ -95,11 +95,11 @@ const FORMS: usize = 3;
 /// Weights in the order in which the CPU's kernels read them, of each type of number that an engine asked for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Packs {
-    pub single: OnceLock<Packed<Single>>,
+    pub f32: OnceLock<Packed<F32>>,
     #[cfg(target_arch = "x86_64")]
-    pub half: OnceLock<Packed<Half>>,
+    pub f16: OnceLock<Packed<F16>>,
     #[cfg(target_arch = "x86_64")]
-    pub brain: OnceLock<Packed<Bf16>>,
+    pub bf16: OnceLock<Packed<Bf16>>,
     /// Whether the fastest form keeps the model's result.
     faithful: OnceLock<bool>,
 }

@@ -105,8 +105,8 @@ struct Sent {
 
 /// Why there is no code of a detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CodeError {
-    #[error("the anchor cannot be coded")]
+pub(super) enum EncodeError {
+    #[error("the anchor cannot be encoded")]
     Failed,
     /// There is no time to code it.
     #[error("the anchor would be late")]
@@ -115,24 +115,24 @@ pub(super) enum CodeError {
 
 /// What encodes an image of detail.
 pub(super) trait Stills {
-    fn code(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, CodeError>;
+    fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError>;
 }
 
 /// The CPU.
 pub(super) struct CpuStills;
 
 impl Stills for CpuStills {
-    fn code(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, CodeError> {
-        code_still(&image, None, coding)
+    fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError> {
+        encode_still(&image, None, coding)
     }
 }
 
 /// Encodes an image, and its colour where there is one, on the CPU.
-pub(super) fn code_still(
+pub(super) fn encode_still(
     image: &Detail,
     colour: Option<&Detail>,
     Encoding { quality, max_bytes }: Encoding,
-) -> Result<Vec<u8>, CodeError> {
+) -> Result<Vec<u8>, EncodeError> {
     let coded = match colour {
         Some(colour) => Htj2k::encode_in_colour(image, colour, quality),
         None => Htj2k::encode(image, quality),
@@ -141,7 +141,7 @@ pub(super) fn code_still(
         Ok(coded) if coded.len() > max_bytes => Htj2k::fill(image, colour, max_bytes),
         coded => coded,
     }
-    .map_err(|_| CodeError::Failed)
+    .map_err(|_| EncodeError::Failed)
 }
 
 /// What an anchor is to be.
@@ -276,17 +276,17 @@ pub(super) struct Content {
 }
 
 /// The payload of some tiles, and whether it is tiled. Content without colour is encoded by `stills`.
-pub(super) fn code(
+pub(super) fn encode(
     coding: Encoding,
     content: Content,
     tiles: &TileMap,
     scale: usize,
     stills: &mut dyn Stills,
-) -> Result<(Vec<u8>, bool), CodeError> {
+) -> Result<(Vec<u8>, bool), EncodeError> {
     let image = payload::image(content.detail, tiles, scale);
     let coded = match &content.colour {
-        colour @ Some(_) => code_still(&image, colour.as_ref(), coding)?,
-        None => stills.code(image, coding)?,
+        colour @ Some(_) => encode_still(&image, colour.as_ref(), coding)?,
+        None => stills.encode(image, coding)?,
     };
     Ok(payload::pack(tiles, coded))
 }
@@ -422,7 +422,8 @@ mod tests {
         let tiles = TileMap::full(96, 64);
         let bytes = |max_bytes| {
             let coding = Encoding { quality: 95, max_bytes };
-            let (payload, _) = code(coding, content(), &tiles, 2, &mut CpuStills).expect("a code");
+            let (payload, _) =
+                encode(coding, content(), &tiles, 2, &mut CpuStills).expect("a code");
             payload.len()
         };
         let free = bytes(usize::MAX);
@@ -436,7 +437,7 @@ mod tests {
         let mut tiles = TileMap::empty(96, 64);
         tiles.set(1, 0);
         let coding = Encoding { quality: 75, max_bytes: usize::MAX };
-        let coded = code(coding, content(), &tiles, 2, &mut CpuStills);
+        let coded = encode(coding, content(), &tiles, 2, &mut CpuStills);
         let (payload, tiled) = coded.expect("a code");
         assert!(tiled && payload.starts_with(&tiles.to_bytes()));
     }

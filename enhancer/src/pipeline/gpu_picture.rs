@@ -11,7 +11,7 @@ use windlass_hybrid::resample::Samples;
 use windlass_hybrid::{Detail, Plane};
 use windlass_types::tiles::TileMap;
 
-use super::anchors::CodeError;
+use super::anchors::EncodeError;
 use crate::engine::cuda::ResidentPicture;
 use crate::engine::cuda::coder::{AnchorError, Coded, Encoding, SharedCoder, TileDetail};
 use crate::engine::{Engine, InferError, Input, Inputs, Luma};
@@ -81,7 +81,7 @@ impl GpuPicture {
         tiles: &TileMap,
         coding: Encoding,
         wants_detail: bool,
-    ) -> Option<Result<Coded, CodeError>> {
+    ) -> Option<Result<Coded, EncodeError>> {
         match coder.code_resident(&self.resident, tiles, coding, wants_detail) {
             Ok((code, None)) => Some(Ok((code, None))),
             Ok((code, Some(image))) if tiles.is_full() => Some(Ok((code, Some(image)))),
@@ -91,7 +91,7 @@ impl GpuPicture {
                 let fits = scatter(tiles, &mosaic, self.scale, &mut detail);
                 Some(Ok((code, fits.then_some(detail))))
             }
-            Err(AnchorError::Codec(_)) => Some(Err(CodeError::Failed)),
+            Err(AnchorError::Codec(_)) => Some(Err(EncodeError::Failed)),
             Err(AnchorError::Device(why)) => {
                 tracing::debug!(%why, "picture leaves the GPU to be encoded");
                 None

@@ -56,7 +56,7 @@ use crate::engine::{
 };
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use crate::tiles::{RegionConfig, TileConfig};
-use anchors::{Content, CpuStills, code};
+use anchors::{Content, CpuStills, encode};
 use decode::DecoderFactory;
 use input::{Intake, IntakeParts, join};
 use jobs::Jobs;
@@ -548,7 +548,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
         let coded = detail.ok().and_then(|detail| {
             let coding = Encoding { quality, max_bytes: usize::MAX };
             let content = Content { detail, colour: None };
-            code(coding, content, &tiles, scale, &mut CpuStills).ok()
+            encode(coding, content, &tiles, scale, &mut CpuStills).ok()
         });
         if coded.is_some() {
             best = best.min(started.elapsed());

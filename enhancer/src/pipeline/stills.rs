@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use windlass_hybrid::Detail;
 
-use super::anchors::{CodeError, Stills, code_still};
+use super::anchors::{EncodeError, Stills, encode_still};
 use super::slots::{Slots, Stage};
 use crate::engine::cuda::coder::{AnchorError, Encoding, SharedCoder};
 use crate::stats::{Counters, count};
@@ -34,22 +34,22 @@ pub(super) struct GpuStills<'a> {
 }
 
 impl Stills for GpuStills<'_> {
-    fn code(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, CodeError> {
+    fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError> {
         let image = Arc::new(image);
         match self.coder.code(&image, coding) {
             Ok(coded) => {
                 count(&self.counters.gpu_coded);
                 Ok(coded)
             }
-            Err(AnchorError::Codec(_)) => Err(CodeError::Failed),
+            Err(AnchorError::Codec(_)) => Err(EncodeError::Failed),
             Err(AnchorError::Device(why)) => {
                 tracing::debug!(%why, "anchor encoded on the CPU: the GPU failed");
                 count(&self.counters.gpu_not_coded);
                 let asked = Instant::now();
                 let slot = self.slots.take(Stage::Encode, self.samples, self.deadline, self.key);
                 self.waited += asked.elapsed();
-                let _slot = slot.ok_or(CodeError::Late)?;
-                code_still(&image, None, coding)
+                let _slot = slot.ok_or(EncodeError::Late)?;
+                encode_still(&image, None, coding)
             }
         }
     }

@@ -1,14 +1,13 @@
-//! By which network each stream's anchors are made, and so how much its pictures are enlarged: the best that the machine can
-//! sustain inside the budget.
+//! By which network each stream's anchors are made, and so the scale of its pictures: the best that the machine can sustain.
 //!
-//! Source: NeuroScaler §5.2 counts one network's cost, here there are several. A stream may have a
-//! network whose inference leaves most of the deadline to everything else; all together may take a share of the devices'
-//! time. Where the publisher gives pictures of its own, the scale is the largest that is watched, and no network runs that cannot be
-//! sustained. Scales come first: a network for the whole way to the camera's size gains more over what browsers make of
-//! a smaller picture than a better network of the smaller scale does (`lab/notes/networks.md`). Then networks of each scale
-//! are raised level by level, so that no stream has the best before all have the second best, as each level
-//! gives less for more. To rise needs more room than to stay; a network that is not used for its own cost is believed
-//! a little cheaper each time, so that it is tried again.
+//! Source: NeuroScaler §5.2 counts one network's cost; here there are several. The inference of a stream's network must leave most of the
+//! deadline to the other stages, and all streams together may take a share of the devices' time. Where the publisher gives pictures of its
+//! own, the scale is the largest that is watched, and no network runs that cannot be sustained.
+//!
+//! Scales come first: a network of the camera's scale gains more over what browsers make of a smaller picture than a better network of the
+//! smaller scale does (`lab/notes/networks.md`). Then networks of each scale are raised level by level: no stream has the best before all
+//! have the second best, as each level gives less for more. Rising takes more room than staying. The cost of a network that is not used for
+//! its cost is doubted a little each time, so that the network is tried again.
 
 use std::time::Duration;
 

@@ -1,13 +1,12 @@
-//! Which streams have the promise: as many as it can be kept to (ARISE §4.4.2, *Verify* and *Apply*).
+//! Which streams have the promise: as many as it can be kept for (ARISE §4.4.2, *Verify* and *Apply*).
 //!
-//! Every [`EVERY`] seconds all who want it are put in an order: who is served already before who is not, and of each those who take the
-//! least of an accelerator first. The longest beginning of that order whose plan keeps every promise is served; the others are refused,
-//! with nothing planned for them.
+//! Every [`EVERY`] seconds all clients are ordered: served ones first, and of each kind those that take the smallest share of an accelerator.
+//! The longest prefix of this order whose plan keeps every promise is served. The others are refused, with nothing planned for them.
 //!
-//! The paper removes *one client* and adds *one more*, and does not say which. Here the one goes that takes most, for its anchors are
-//! those that break the promise to others, and so most streams are kept; nobody goes for somebody new, and nobody for an anchor that came
-//! late once: only when plans have been broken for [`TIMEOUT`] in a row. Whoever takes least is served in any case: that it alone is
-//! not served breaks no promise to others. Who is refused waits for [`WAIT`] seconds before it is tried again, twice as long each time.
+//! The paper removes *one client* and adds *one more*, and does not say which. Here the client that takes most is removed, because its
+//! anchors break the promise to others; so most clients are kept. No client is removed for a new one, nor for a single late anchor, but only
+//! when [`MAX_BROKEN`] plans in a row were broken. The client that takes least is served in any case. A refused client waits for [`WAIT`]
+//! seconds before it is tried again, twice as long each time.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +22,7 @@ pub const EVERY: f64 = 0.2;
 const WAIT: f64 = 2.0;
 const MAX_DOUBLINGS: u32 = 5;
 /// Plans in a row that may break a promise before a stream is refused.
-const TIMEOUT: u32 = 1;
+const MAX_BROKEN: u32 = 1;
 /// Seconds served after which former refusals are forgotten.
 const FORGIVEN: f64 = 30.0;
 /// Share of a promise that a plan may use; the rest is for scene changes.
@@ -31,7 +30,7 @@ const STAYS: f64 = 0.95;
 /// The same for plans with a new stream, so that it is not refused soon after.
 const ROOM: f64 = 0.9;
 
-/// What a stream was told.
+/// Verdict on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Its promise is kept.
@@ -119,7 +118,7 @@ impl Admission {
         if before > 0 {
             let kept = self.fits(now, before, clients, free);
             self.broken = if kept { 0 } else { self.broken + 1 };
-            if !kept && self.broken <= TIMEOUT && !free.is_empty() {
+            if !kept && self.broken <= MAX_BROKEN && !free.is_empty() {
                 return before;
             }
             match (before > min, kept) {
@@ -243,7 +242,7 @@ mod tests {
         admission.plan(10.0, &all, &[10.0]);
         assert_eq!(admission.served().len(), 8);
         all[3].decay = Decay::line(0.4);
-        for plan in 0..=TIMEOUT {
+        for plan in 0..=MAX_BROKEN {
             assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Served), "{plan}");
             let now = 10.2 + EVERY * f64::from(plan);
             admission.plan(now, &all, &[now]);

@@ -11,9 +11,9 @@ pub const REBUILT: f64 = 0.27;
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decay {
-    /// Lost after one frame, in any unit of quality.
+    /// Loss after one frame, in any unit of quality.
     pub first: f64,
-    /// 1 for a line.
+    /// Exponent; 1 for a line.
     pub power: f64,
 }
 
@@ -23,7 +23,7 @@ impl Decay {
         Decay { first: slope, power: 1.0 }
     }
 
-    /// Rebuilt video of which `slope` was seen with each of `frames` frames (`d ÷ L`).
+    /// Rebuilt video with a measured `slope` per frame over `frames` frames (`d ÷ L`).
     pub fn rebuilt(slope: f64, frames: f64) -> Decay {
         let frames = if frames.is_finite() { frames.clamp(1.0, 1e4) } else { 1.0 };
         Decay { first: slope * frames.powf(1.0 - REBUILT), power: REBUILT }
@@ -50,7 +50,7 @@ impl Decay {
         self.first() * (upto(to) - upto(from)).max(0.0)
     }
 
-    /// What is lost in the mean by frames whose anchors lie `apart` frames apart and are there after `late` frames.
+    /// Mean loss of frames whose anchors are `apart` frames apart and available after `late` frames.
     pub fn mean(&self, late: f64, apart: f64) -> f64 {
         self.over(late, late + apart) / apart
     }

@@ -1,15 +1,15 @@
-//! A quality promised to each stream, and as many streams as it can be kept to: ARISE, §4.
+//! A quality promised to each stream, and as many streams as it can be kept for: ARISE, §4.
 //!
-//! Between two anchors a picture gets worse with each frame, its [`Decay`], reported by those who watch: what the next anchor changed over
-//! the frames since the last, `d ÷ L`. So what a frame lacks follows from its staleness, the frames since the one that its anchor was
-//! made of. The **promise**: in the mean no stream lacks more than
-//! [`Client::promise`] beyond what it would if it had an accelerator of its own (the *reference*).
+//! Between two anchors a picture gets worse with each frame. Its [`Decay`] is reported by viewers: the change by the next anchor, over the
+//! frames since the last one, `d ÷ L`. So a frame's loss follows from its staleness: the frames since the one that its anchor was made of.
+//! The **promise**: in the mean no stream loses more than [`Client::promise`] beyond what it would with an accelerator of its own (the
+//! *reference*).
 //!
-//! Step 1 ([`settings`]) finds by how many frames each stream's anchors may lie apart and how many pictures may share a batch, as if all
-//! others were like it. Step 2 ([`plan`]) packs the anchors of the next second into batches and moves their frames to when a batch
-//! begins, so that nothing queues. [`admission`] refuses streams whose anchors would break the promise to others.
+//! Step 1 ([`settings`]) finds each stream's interval of anchors and batch size, as if all other streams were like it. Step 2 ([`plan`])
+//! packs the anchors of the next second into batches and moves their frames to the start of a batch, so that nothing queues. [`admission`]
+//! refuses streams whose anchors would break the promise to others.
 //!
-//! Pure: times are seconds since one origin that the caller keeps to. Nothing here measures or waits.
+//! Pure: times are seconds since one origin of the caller.
 
 pub mod admission;
 pub mod decay;
@@ -30,45 +30,45 @@ pub use streams::{Terms, USUAL_ERROR, promise_of_db};
 /// Seconds that a plan covers (§4.2).
 pub const HORIZON: f64 = 1.0;
 
-/// What an accelerator takes for pictures of one shape at once.
+/// Time that an accelerator takes for a batch of pictures of one shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchCost {
-    /// Seconds for each batch.
+    /// Seconds per batch.
     pub fixed: f64,
-    /// Seconds for each picture of it.
+    /// Seconds per picture of it.
     pub each: f64,
     /// Maximum pictures of a batch.
     pub max: usize,
 }
 
 impl BatchCost {
-    /// Seconds for a batch of so many pictures: never nothing.
+    /// Seconds for a batch of this many pictures; always above zero.
     pub fn seconds(&self, pictures: usize) -> f64 {
         let seconds = self.fixed + self.each * pictures as f64;
         if seconds.is_finite() { seconds.max(1e-6) } else { f64::MAX.sqrt() }
     }
 }
 
-/// A stream that wants the promise, as it is now.
+/// A stream that asks for the promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Client {
-    /// Which.
+    /// The stream.
     pub id: StreamId,
     /// How its pictures get worse after an anchor.
     pub decay: Decay,
-    /// How much it may lack in the mean beyond the reference, in the same unit.
+    /// Maximum mean loss beyond the reference, in the same unit.
     pub promise: f64,
     /// Seconds from one frame to the next.
     pub frame: f64,
-    /// What its anchors take.
+    /// Cost of its anchors.
     pub cost: BatchCost,
     /// Pictures of different shapes are in no batch together.
     pub shape: u32,
-    /// Seconds from a frame's capture to the accelerator, and from there to who watches.
+    /// Seconds from a frame's capture to the accelerator, and from there to the viewer.
     pub delay: (f64, f64),
     /// Maximum anchors per frame.
     pub fraction: f64,
-    /// The frame of its newest anchor, and when that is there for who watches.
+    /// Its newest anchor.
     pub last: Option<Anchored>,
     /// When one of its frames was captured; all others are whole frames away.
     pub phase: f64,
@@ -96,12 +96,12 @@ fn client(id: u32, decay: f64) -> Client {
 pub struct Anchored {
     /// When its frame was captured.
     pub captured: f64,
-    /// When who watches has it.
+    /// When viewers have it.
     pub shown: f64,
 }
 
 impl Client {
-    /// What it would lack in the mean if it had an accelerator of its own: an anchor as soon as the last is made.
+    /// Mean loss with an accelerator of its own: an anchor as soon as the last one is made.
     pub fn reference(&self) -> f64 {
         let alone = self.cost.seconds(1);
         let apart = (alone / self.frame).ceil().max(1.0 / self.fraction.clamp(1e-3, 1.0));
@@ -113,13 +113,13 @@ impl Client {
         (self.cost.seconds(batch) + self.delay.0 + self.delay.1) / self.frame
     }
 
-    /// What it lacks in the mean beyond that at a setting, where a picture waits so many frames for its batch and nothing else queues.
+    /// Mean loss beyond the reference at a setting, where a picture waits this many frames for its batch and nothing else queues.
     pub fn lacks(&self, setting: Setting, waits: f64) -> f64 {
         let late = self.end_to_end(setting.batch) + waits;
         self.decay.mean(late, f64::from(setting.interval)) - self.reference()
     }
 
-    /// The part of its promise that so much takes up. Less than a hundredth of what one frame loses is nothing.
+    /// Share of its promise that a loss takes up. Less than a hundredth of one frame's loss counts as zero.
     fn part(&self, lacks: f64) -> f64 {
         let promise = if self.promise.is_finite() { self.promise.max(0.0) } else { 0.0 };
         let nothing = self.decay.over(1.0, 2.0) / 100.0;

@@ -1,15 +1,15 @@
 //! Step 2: the anchors of the next second, packed into batches (ARISE §4.4.2, Algorithm 1).
 //!
-//! *Simulate*: when each stream's next anchor is due by its setting. *Adjust*: whoever is due next fills the batch of the accelerator
-//! that is free first, as far as each of it stands so large a batch; all of a batch take the frame that is newest when it begins, so
-//! that nothing waits. *Verify* ([`Packing::worst`]): what each stream then lacks in the mean.
+//! *Simulate*: when each stream's next anchor is due by its setting. *Adjust*: the stream that is due next joins the batch of the first free
+//! accelerator, if its setting allows this batch size. All streams of a batch take their newest frame when the batch begins, so that nothing
+//! waits. *Verify* ([`Packing::worst`]): each stream's mean loss.
 //!
-//! Chosen where the paper is open: a request moves forward by at most half of its interval ([`EARLY`]), and the stream's next one is
-//! due an interval after it. (Algorithm 1 simulates all requests of the second first and moves each by itself: anchors then lie
-//! unevenly, and what a stream lacks grows with the square of their distances. With the same limits that served 11, 22
-//! and 5 clients of `clients.yaml` where this served 13, 31 and 50.) Each batch keeps the accelerator for a tenth longer than expected ([`GRACE`], the paper's *grace
-//! period*); pictures of different shapes are in different batches; several accelerators are filled in turn. A mean that is promised
-//! over a whole cycle is verified from the last anchor on, not over the second alone, as cycles may be longer.
+//! Where the paper is open: a request moves forward by at most half of its interval ([`EARLY`]), and the stream's next one is due an interval
+//! after it. (Algorithm 1 simulates all requests of the second first and moves each by itself. Anchors are then uneven, and the loss grows
+//! with the square of their distances: with the same limits that served 11, 22 and 5 clients of `clients.yaml` where this served 13, 31 and
+//! 50.) Each batch keeps the accelerator for a tenth longer than expected ([`GRACE`], the paper's *grace period*). Pictures of different
+//! shapes are in different batches; several accelerators are filled in turn. A mean over a whole cycle is verified from the last anchor on,
+//! not over the second alone, because cycles may be longer.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -28,13 +28,13 @@ const MAX_PLANNED: usize = 256;
 /// An anchor of the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Planned {
-    /// Whose, by its place among the clients.
+    /// Index of its client.
     pub client: usize,
-    /// Its frame, and when who watches has it.
+    /// Its frame, and when viewers have it.
     pub anchored: Anchored,
     /// When its batch begins.
     pub begins: f64,
-    /// Which batch.
+    /// Index of its batch.
     pub batch: u32,
 }
 

@@ -1,11 +1,11 @@
 //! Step 1: each stream's pseudo-optimal setting, as if all others were like it (ARISE §4.4.1).
 //!
-//! `max (batch ÷ seconds(batch)) ÷ (1 ÷ (interval × frame))` such that the mean of what its frames lack, at staleness
-//! `e2e … e2e + interval − 1`, is at most the promise beyond the reference. What is lacking grows with the interval, so that the longest
-//! one for each batch is found by halving.
+//! `max (batch ÷ seconds(batch)) ÷ (1 ÷ (interval × frame))` such that the mean loss of its frames, at staleness
+//! `e2e … e2e + interval − 1`, is at most the promise beyond the reference. The loss grows with the interval, so that the longest interval
+//! for each batch size is found by bisection.
 //!
-//! The paper's constraint has no room for frames that do not fall on the beginning of a batch; here half a frame is kept for them
-//! ([`COORDINATION`]), or the plan would break by a hair what the setting promises.
+//! The paper's constraint has no room for frames that do not fall on the start of a batch; here half a frame is kept for them
+//! ([`COORDINATION`]).
 
 use super::Client;
 
@@ -14,16 +14,16 @@ pub const COORDINATION: f64 = 0.5;
 /// Maximum frames between two anchors: losses must heal.
 pub const MAX_APART: u32 = 300;
 
-/// How a stream's anchors are to be made.
+/// How a stream's anchors are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// Frames from one anchor to the next.
     pub interval: u32,
-    /// Maximum pictures of the batches that it may be in.
+    /// Maximum pictures of its batches.
     pub batch: usize,
 }
 
-/// The setting by which an accelerator serves most streams like this one.
+/// The setting with which an accelerator serves the most streams like this one.
 pub fn setting(client: &Client) -> Setting {
     let min = (1.0 / client.fraction.clamp(1e-3, 1.0)).ceil().clamp(1.0, f64::from(MAX_APART));
     let mut best = (Setting { interval: min as u32, batch: 1 }, 0.0);

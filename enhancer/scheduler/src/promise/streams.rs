@@ -1,4 +1,4 @@
-//! The scheduler's streams as the clients of a promise: what is known of each, and which frames the plan wants.
+//! The scheduler's streams as clients of the promise: what is known of each, and which frames the plan wants.
 //!
 //! Source: ARISE §4.2–4.4, for frames that are at the server already. Its clients are told which frame to send; here all frames
 //! come, and the newest is taken at the tick in which a batch begins. Engines take one picture at a time, so batches have one.
@@ -19,13 +19,13 @@ const USUAL_FPS: f64 = 30.0;
 /// What is known of one stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Promised {
-    /// What those who watch say is lost after one frame.
+    /// Viewers' reports of the loss after one frame.
     viewers: Viewers,
     /// Seconds from frame to frame.
     frame: f64,
     arrived: Option<f64>,
     last: Option<Anchored>,
-    /// When those of its anchors begin that are planned and not chosen yet.
+    /// Start times of anchors that are planned and not chosen yet.
     planned: VecDeque<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Promised {
 }
 
 impl Promised {
-    /// A frame has come.
+    /// Takes note of a frame.
     pub fn saw(&mut self, arrival: Duration) {
         let arrival = arrival.as_secs_f64();
         if let Some(before) = self.arrived.replace(arrival) {
@@ -51,31 +51,31 @@ impl Promised {
         }
     }
 
-    /// Somebody who watches says what was lost with each of so many frames.
+    /// Takes a viewer's report: loss per frame, and over how many frames.
     pub fn report(&mut self, viewer: u64, now: f64, (slope, frames): (f64, f64)) {
         if slope.is_finite() && slope >= 0.0 && frames >= 1.0 {
             self.viewers.report(viewer, now, Decay::rebuilt(slope, frames).first);
         }
     }
 
-    /// One of its frames becomes an anchor, expected to be there at a time.
+    /// One of its frames becomes an anchor; `shown`: when viewers are expected to have it.
     pub fn chosen(&mut self, arrival: Duration, shown: f64) {
         self.last = Some(Anchored { captured: arrival.as_secs_f64(), shown });
     }
 
-    /// How many of its frames the plan wants by a time.
+    /// How many of its frames the plan wants before a time.
     pub fn take_wanted(&mut self, until: f64) -> usize {
         let wanted = self.planned.iter().take_while(|begins| **begins < until).count();
         self.planned.drain(..wanted).count()
     }
 
-    /// Nothing is planned any more, and what was is too long ago to count.
+    /// Forgets the plan and the last anchor.
     fn clear(&mut self) {
         self.planned.clear();
         self.last = None;
     }
 
-    /// Its part in a plan; `each`: seconds of an accelerator for one of its anchors.
+    /// The stream as a client; `each`: seconds of an accelerator per anchor.
     fn client(&self, id: StreamId, now: f64, each: f64, fraction: f64, terms: Terms) -> Client {
         let usual = terms.usual_decay;
         Client {
@@ -93,14 +93,14 @@ impl Promised {
     }
 }
 
-/// What is promised.
+/// Terms of the promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
-    /// Square grey levels that a stream's pictures may lack in the mean beyond those of a stream with an accelerator of its own.
+    /// Maximum mean loss beyond that with an accelerator of its own, in square grey levels.
     pub promise: f64,
-    /// Of a stream of which nobody has reported it yet.
+    /// Decay of a stream before viewers' reports.
     pub usual_decay: Decay,
-    /// Seconds from an anchor made to its use, and what waiting for a tick takes in the mean.
+    /// Mean seconds from an anchor made to its use, waiting for a tick included.
     pub delay: f64,
 }
 
@@ -117,7 +117,7 @@ impl Default for Terms {
 /// Mean square error of enhanced pictures, in grey levels: 40 dB, as faces have.
 pub const USUAL_ERROR: f64 = 6.5;
 
-/// What pictures may lack so that one of 40 dB loses no more than so many dB.
+/// The loss in square grey levels by which a picture of 40 dB loses this many dB.
 pub fn promise_of_db(db: f64) -> f64 {
     let db = if db.is_finite() { db.clamp(0.0, 20.0) } else { 0.5 };
     USUAL_ERROR * (10f64.powf(db / 10.0) - 1.0)
@@ -211,13 +211,13 @@ impl Promises {
         self.costliest_s
     }
 
-    /// A stream is to be told something that no plan says.
+    /// Queues a refusal, or its end, that is not of a plan.
     pub fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
         self.told.push((id, reason));
         self.forget_excess();
     }
 
-    /// Nobody asks: the newest are enough.
+    /// Drops the oldest refusals where nobody takes them.
     fn forget_excess(&mut self) {
         let excess = self.told.len().saturating_sub(MAX_TOLD);
         self.told.drain(..excess);
@@ -233,12 +233,12 @@ impl Promises {
         (self.served, self.clients.len() - self.served.min(self.clients.len()))
     }
 
-    /// What streams are to be told since the last time.
+    /// Refusals, and their ends, since the last call.
     pub fn take_told(&mut self) -> std::vec::Drain<'_, (StreamId, Option<Refusal>)> {
         self.told.drain(..)
     }
 
-    /// A stream has gone, or has another policy.
+    /// A stream has ended, or has another policy.
     pub fn left(&mut self, id: StreamId) {
         if self.refuses(id) {
             self.told.push((id, None));

@@ -1,8 +1,8 @@
-//! What those who watch a stream say of how its picture gets worse: strangers' words, none of which decides alone.
+//! Viewers' reports of how a stream's picture gets worse. Viewers are not trusted: no report decides alone.
 //!
-//! Each is heard once a second, within bounds, and forgotten a while after its last report. What counts is the median of all; of an even
-//! number, with what streams usually lose as one more. So one who lies beside others moves it to what another has said at most, or to the
-//! usual. One who watches alone is believed: what it says harms nobody but itself.
+//! Each viewer is heard once a second, within bounds, and forgotten a while after its last report. What counts is the median of all; of an
+//! even number, with the usual loss as one more. So one false report moves the median to another viewer's report at most, or to the usual
+//! loss. A single viewer is believed: a false report harms nobody else.
 
 /// Minimum time between two reports of a viewer, in seconds; a little less than viewers' interval.
 const EVERY: f64 = 0.9;
@@ -22,14 +22,14 @@ struct Viewer {
     first: f64,
 }
 
-/// See the module.
+/// The viewers of one stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Viewers {
     viewers: Vec<Viewer>,
 }
 
 impl Viewers {
-    /// Somebody says what was lost after one frame.
+    /// Takes a viewer's report: the loss after one frame.
     pub fn report(&mut self, id: u64, now: f64, first: f64) {
         let first = first.clamp(BELIEVED.0, BELIEVED.1);
         self.viewers.retain(|viewer| now - viewer.heard < FORGOTTEN);
@@ -43,7 +43,7 @@ impl Viewers {
         }
     }
 
-    /// What is taken to be lost after one frame, where usually `usual` is; `None` if nobody has said anything lately.
+    /// Loss after one frame by all reports, where `usual` is the usual loss; `None` without recent reports.
     pub fn lost(&self, now: f64, usual: f64) -> Option<f64> {
         let heard = self.viewers.iter().filter(|viewer| now - viewer.heard < FORGOTTEN);
         let mut said: Vec<f64> = heard.map(|viewer| viewer.first).collect();

@@ -64,7 +64,7 @@ pub struct Device {
     /// Where its GPU is on the machine's bus (`0000:3b:00.0`); empty where the driver does not say.
     pub bus: String,
     /// The GPU's NUMA node, where the machine says it.
-    pub numa: Option<usize>,
+    pub numa_node: Option<usize>,
 }
 
 impl Device {
@@ -77,7 +77,7 @@ impl Device {
             Some((Ok(domain), rest)) => format!("{domain:04x}:{rest}"),
             _ => bus,
         };
-        self.numa = numa::of(&self.bus, Path::new("/sys"));
+        self.numa_node = numa::of(&self.bus, Path::new("/sys"));
         self
     }
 
@@ -254,7 +254,7 @@ mod tests {
             uuid: uuid.to_owned(),
             memory_bytes: Some(10 << 30),
             bus: String::new(),
-            numa: None,
+            numa_node: None,
         }
     }
 

@@ -160,7 +160,7 @@ impl Library {
         let known = self.fine(unsafe { (self.memory)(of, &raw mut memory) });
         let (name, uuid) = (self.said(of, self.name)?, self.said(of, self.uuid)?);
         let memory_bytes = known.is_ok().then_some(memory.total);
-        Ok(Device { ordinal, kind, name, uuid, memory_bytes, bus: String::new(), numa: None })
+        Ok(Device { ordinal, kind, name, uuid, memory_bytes, bus: String::new(), numa_node: None })
     }
 
     /// A GPU, and what it is cut into.

@@ -15,7 +15,7 @@ use std::mem::transmute;
 
 use super::Pixel;
 use super::vector::{Avx512, Form, Values, accumulate, slide};
-use crate::engine::number::{Bf16, Half, NarrowPixel, NarrowTaps};
+use crate::engine::number::{Bf16, F16, NarrowPixel, NarrowTaps};
 
 /// The greatest number in half precision.
 const LARGEST: i16 = 0x7bff;
@@ -68,7 +68,7 @@ binary!(lesser_of, "vminph", ymm_reg, __m256i, "avx512f,avx512vl,avx512fp16");
 // SAFETY of the blocks below: `NarrowPixel` is 32 and `NarrowTaps` and `Pixel` are 64 readable (or writable) bytes, the
 // accesses are unaligned ones; AVX-512 F, BW, VL and FP16 are there, because only functions with these use the form.
 impl Form<20> for Avx512Half {
-    type Number = Half;
+    type Number = F16;
     type Values = HalfValues;
     type Lanes = Avx512;
     type Weights = __m512i;

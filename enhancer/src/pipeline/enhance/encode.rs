@@ -7,7 +7,7 @@ use windlass_hybrid::anchor::{colour, payload};
 use windlass_types::AnchorSource;
 use windlass_types::tiles::{TILE, TileMap};
 
-use super::super::anchors::{Content, CpuStills, Stills, code};
+use super::super::anchors::{Content, CpuStills, Stills, encode};
 use super::super::gpu_picture::GpuPicture;
 use super::super::slots::Stage;
 use super::super::stills::GpuStills;
@@ -72,7 +72,7 @@ impl Worker {
                     Some(on_gpu) => on_gpu,
                     None => &mut on_processor,
                 };
-                let coded = code(coding, Content { detail, colour }, &tiles, order.scale, stills);
+                let coded = encode(coding, Content { detail, colour }, &tiles, order.scale, stills);
                 coded
                     .map(|(payload, tiled)| Encoded { payload, tiled, wanted })
                     .map_err(Unmade::Encode)

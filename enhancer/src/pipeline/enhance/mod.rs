@@ -19,7 +19,7 @@ use windlass_hybrid::resample::Samples;
 use windlass_types::AnchorSource;
 use windlass_types::tiles::TileMap;
 
-use super::anchors::CodeError;
+use super::anchors::EncodeError;
 use super::select::{Job, within};
 use super::slots::Slot;
 use super::worker::Worker;
@@ -109,7 +109,7 @@ enum Unmade {
     LeavesGpu,
     /// There is no time to encode or send it.
     LateEncode,
-    Encode(CodeError),
+    Encode(EncodeError),
     /// Its code is larger than messages to the browser can carry.
     TooLarge,
     /// The SFU's queue is full.
@@ -192,11 +192,11 @@ impl Unmade {
     fn report(self, stream: u32, counters: &Counters, run: &mut Run) -> bool {
         run.late |= matches!(
             self,
-            Unmade::LateInfer | Unmade::LateEncode | Unmade::Encode(CodeError::Late)
+            Unmade::LateInfer | Unmade::LateEncode | Unmade::Encode(EncodeError::Late)
         );
         match &self {
             Unmade::Infer(error) => tracing::debug!(stream, %error, "picture refused"),
-            Unmade::Encode(error) => tracing::debug!(stream, %error, "anchor not coded"),
+            Unmade::Encode(error) => tracing::debug!(stream, %error, "anchor not encoded"),
             _ => {}
         }
         count(match self {
@@ -204,8 +204,8 @@ impl Unmade {
             Unmade::Worthless => &counters.worthless,
             Unmade::Known => &counters.known,
             Unmade::Infer(_) => &counters.infer_errors,
-            Unmade::LateEncode | Unmade::Encode(CodeError::Late) => &counters.late_encode,
-            Unmade::TooLarge | Unmade::LeavesGpu | Unmade::Encode(CodeError::Failed) => {
+            Unmade::LateEncode | Unmade::Encode(EncodeError::Late) => &counters.late_encode,
+            Unmade::TooLarge | Unmade::LeavesGpu | Unmade::Encode(EncodeError::Failed) => {
                 &counters.encode_errors
             }
             Unmade::QueueFull => &counters.dropped_anchors,
@@ -228,8 +228,8 @@ mod tests {
         assert_eq!(reported(Unmade::LateInfer), (false, true));
         assert_eq!(reported(Unmade::Forgotten), (false, false));
         assert_eq!(reported(Unmade::Known), (true, false));
-        assert_eq!(reported(Unmade::Encode(CodeError::Late)), (false, true));
-        assert_eq!(reported(Unmade::Encode(CodeError::Failed)), (false, false));
+        assert_eq!(reported(Unmade::Encode(EncodeError::Late)), (false, true));
+        assert_eq!(reported(Unmade::Encode(EncodeError::Failed)), (false, false));
         assert_eq!(reported(Unmade::QueueFull), (false, false));
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         assert_eq!((load(&counters.late_infer), load(&counters.known)), (2, 1));

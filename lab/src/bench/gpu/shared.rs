@@ -25,7 +25,7 @@ pub fn row(network: Architecture, size: Size, args: &GpuArgs) -> Result<SharedRo
 fn measure(model: &Arc<Model>, size: Size, workers: usize, seconds: f64) -> Result<SharedRow> {
     let pictures = Pictures::new(model.architecture(), size);
     let inputs = pictures.inputs(1)?;
-    let launches = || cards().iter().map(|card| card.launches).sum::<u64>();
+    let launches = || gpus().iter().map(|gpu| gpu.launches).sum::<u64>();
     let engines = (0..workers).map(|_| CudaEngine::new(model));
     let mut engines: Vec<CudaEngine> = engines.collect::<Result<_, _>>()?;
     for engine in &mut engines {

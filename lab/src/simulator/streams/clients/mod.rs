@@ -93,8 +93,8 @@ fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) 
 }
 
 fn cost_of(scenario: &ClientsScenario) -> BatchCost {
-    let most = scenario.most_batch;
-    BatchCost { fixed: scenario.batch_ms / 1e3, each: scenario.picture_ms / 1e3, most }
+    let max = scenario.most_batch;
+    BatchCost { fixed: scenario.batch_ms / 1e3, each: scenario.picture_ms / 1e3, max }
 }
 
 /// A picture on its way to the accelerator.
