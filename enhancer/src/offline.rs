@@ -16,7 +16,7 @@ pub struct PlannedAnchor {
     pub index: usize,
     /// When the scheduler chose it.
     pub chosen_at: Duration,
-    /// When inference and coding would end, the wait for a device included.
+    /// When inference and encoding would end, the wait for a device included.
     pub ready_at: Duration,
 }
 

@@ -25,7 +25,7 @@ use windlass_types::tiles::{TILE, TileMap};
 use crate::tiles::energy_by_tile;
 use windlass_scheduler::worth::{Change, Old};
 
-/// Frames that pass between two measurements of what coding loses.
+/// Frames that pass between two measurements of what encoding loses.
 const MEASURE_EVERY: u32 = 8;
 
 /// Ticks between two measurements of what enhanced anchors change: half a second.
@@ -56,7 +56,7 @@ struct Marks {
 /// What the codec leaves of the detail that it is given.
 #[derive(Debug, Default)]
 struct Loss {
-    /// Mean error of coded anchors in square grey levels, once measured.
+    /// Mean error of encoded anchors in square grey levels, once measured.
     error: Option<f64>,
     since: u32,
 }
@@ -193,7 +193,7 @@ impl Twin {
         all.picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
-    /// Takes an anchor that has just left; `wanted` is what it was coded from, where the loss by that is to be measured.
+    /// Takes an anchor that has just left; `wanted` is what it was encoded from, where the loss by that is to be measured.
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
         if anchor.header.source == AnchorSource::Captured {
             self.give(anchor);
@@ -253,7 +253,7 @@ impl Twin {
         tiles.without(&vain)
     }
 
-    /// Whether what coding loses is to be measured by this anchor.
+    /// Whether what encoding loses is to be measured by this anchor.
     pub fn measures(&self) -> bool {
         let mut loss = self.loss.lock();
         loss.since = if loss.error.is_none() { 0 } else { (loss.since + 1) % MEASURE_EVERY };

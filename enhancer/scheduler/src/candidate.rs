@@ -47,7 +47,7 @@ pub enum Captured {
     /// Nothing.
     #[default]
     No,
-    /// Stills, coded as anchors, sent on request.
+    /// Stills, encoded as anchors, sent on request.
     Stills,
     /// Pictures of its frames: anchors are made of them without a network.
     Pictures,

@@ -1,9 +1,9 @@
-//! How much time learning may take: a share of one core, of all streams together.
+//! Time budget of learning: a share of one core, for all streams together.
 
 use std::time::{Duration, Instant};
 
-/// Time that may be spent. It grows by a share of the time that passes, up to what a span gives; a sample may begin while
-/// any is left, and what it takes beyond that is waited for.
+/// Time that may be spent. It grows by a share of the time that passes, up to what a span gives. Training may start while any is left;
+/// an overrun is waited for.
 #[derive(Debug)]
 pub(crate) struct TimeBudget {
     share: f64,

@@ -1,4 +1,4 @@
-//! What a running call teaches the network: the rules, without threads, queues and clocks.
+//! Online fine-tuning of networks in a running call: the rules, without threads, queues and clocks.
 //!
 //! Source: NeuroScaler §2 and LiveNAS, by the regression of [`LastLayer`](crate::engine::LastLayer). A [`Trainer`] learns one
 //! network's last layer for one stream and size, and says when its weights may be used. [`Progress`] is where the stream finds

@@ -27,7 +27,7 @@ const FPS: usize = 30;
 /// What measured frames of a clip may lose at most, in dB.
 const NOTHING: f64 = -0.02;
 
-/// The frames of a clip as Chromium would code them.
+/// The frames of a clip as Chromium would encode them.
 fn encode(clip: &str, crop: &str, size: (usize, usize), kbps: u32) -> Option<Vec<Vec<u8>>> {
     let path = PathBuf::from(std::env::var_os("WINDLASS_CLIPS")?).join(clip);
     let (width, height) = size;

@@ -1,8 +1,8 @@
 //! One network of one stream, learning from picture to picture.
 //!
-//! Never worse: weights are used only after new pictures, of which nothing was learned yet, came out better by them than by
-//! the generic ones, in each way in which the network may come to see such a picture; and they are tried on every new picture
-//! before that is learned from. Where one comes out worse, the generic weights are taken again and all begins anew.
+//! Never worse: weights are used only after validations on new pictures, of which nothing was learned yet. Each must come out better by
+//! them than by the generic weights, for every input that the network may get. Every new picture validates the weights before it is
+//! learned from. Where one comes out worse, the generic weights are used again, and training begins anew.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ const VALIDATIONS: u32 = 2;
 /// Decay of a picture's weight per further picture: half after 34.
 const KEEP: f64 = 0.98;
 
-/// What a sample has changed.
+/// Result of a training step.
 #[derive(Debug, Clone)]
 pub(crate) enum Report {
-    /// Nothing that anchors are made by.
+    /// The weights in use stay.
     Same,
-    /// These weights are to be used.
+    /// Use these weights.
     Use(Arc<Model>),
-    /// The generic weights are to be used: what was learned does not fit any more.
+    /// Use the generic weights: the learned ones do not fit any more.
     GivenUp,
 }
 
-/// What a stream's network has learned.
+/// Trains one network of one stream.
 pub(crate) struct Trainer {
     generic: Arc<Model>,
     sums: LastLayer,
-    /// The last weights, to be tried on the next picture.
+    /// The last weights, to be validated on the next picture.
     candidate: Option<Learned>,
     validations: u32,
     used: Option<Arc<Model>>,
@@ -38,7 +38,7 @@ pub(crate) struct Trainer {
 }
 
 impl Trainer {
-    /// Nothing has been learned, though weights may be `used` already that were learned before.
+    /// Without samples; `used`: weights that were learned before and are in use.
     pub fn new(generic: Arc<Model>, used: Option<Arc<Model>>) -> Self {
         let known = used.clone().map(|model| Learned { model, held_back_db: 0.0 });
         Trainer {
@@ -78,7 +78,7 @@ impl Trainer {
         Ok(report)
     }
 
-    /// Tries the last weights on a picture that they were not made of.
+    /// Validates the last weights on a picture that they were not fitted to.
     fn tried(
         &mut self,
         engine: &mut dyn Engine,

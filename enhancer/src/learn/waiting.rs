@@ -1,7 +1,7 @@
-//! Samples that wait until there is time for them.
+//! Samples that wait for the trainer.
 //!
-//! The newest of each stream is kept. Whoever was taught longest ago comes first: where there is too little time for all,
-//! everyone learns more slowly.
+//! The newest sample of each stream is kept. The stream that was trained longest ago comes first: where there is too little time, all
+//! learn more slowly.
 
 /// Bounded samples by stream.
 #[derive(Debug)]
@@ -11,12 +11,12 @@ pub(crate) struct Waiting<K, L> {
 }
 
 impl<K: PartialEq, L> Waiting<K, L> {
-    /// None, and at most so many.
+    /// An empty queue of at most `max` streams.
     pub fn new(max: usize) -> Self {
         Waiting { samples: Vec::new(), max }
     }
 
-    /// Takes a sample; false when another had to give way for it, or it found no room.
+    /// Adds a sample; false where it replaced another, or found no room.
     pub fn put(&mut self, of: K, sample: L) -> bool {
         if let Some((_, known)) = self.samples.iter_mut().find(|(key, _)| *key == of) {
             *known = sample;
@@ -29,14 +29,14 @@ impl<K: PartialEq, L> Waiting<K, L> {
         room
     }
 
-    /// The sample for which `taught` is least.
+    /// The sample with the smallest `trained`.
     pub fn take<T: Ord>(&mut self, trained: impl Fn(&L) -> T) -> Option<L> {
         let min = self.samples.iter().enumerate().min_by_key(|(_, (_, sample))| trained(sample));
         let (n, _) = min?;
         Some(self.samples.remove(n).1)
     }
 
-    /// Lets go of all but those for which `wanted` holds.
+    /// Keeps the samples for which `wanted` holds.
     pub fn retain(&mut self, wanted: impl Fn(&L) -> bool) {
         self.samples.retain(|(_, sample)| wanted(sample));
     }

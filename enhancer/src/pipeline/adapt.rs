@@ -13,15 +13,15 @@ use crate::control::{Controller, ControllerConfig, Knobs, Measurements, Meter};
 /// Minimum time between two decisions, however often the publisher reports.
 const INTERVAL: Duration = Duration::from_millis(900);
 
-/// One publisher's controller and what it looks at.
+/// One publisher's controller and its measurements.
 pub(super) struct Adaptation {
     layer: Layer,
     controller: Controller,
     meter: Meter,
     last: Duration,
-    /// What it was decided last.
+    /// The last decision.
     said: Knobs,
-    /// The publisher has not been told of it yet.
+    /// The decision was not sent to the publisher yet.
     first: bool,
     operator: Operator,
 }
@@ -36,7 +36,7 @@ pub(super) struct Operator {
 }
 
 impl Adaptation {
-    /// Begins with a publisher that can send `uplink`.
+    /// A controller for a publisher with this uplink.
     pub fn new(now: Duration, uplink: &PublisherUplink, operator: Operator) -> Adaptation {
         let (controller, said) = begin(uplink, operator);
         let (layer, meter) = (uplink.layer, Meter::new());
@@ -64,7 +64,7 @@ impl Adaptation {
         }
     }
 
-    /// What the publisher is to be told, if anything is new. `gain_db`: by how much enhanced anchors raise their frames.
+    /// New knobs for the publisher, if any. `gain_db`: by how much enhanced anchors raise their frames.
     pub fn observe(
         &mut self,
         now: Duration,
@@ -73,7 +73,7 @@ impl Adaptation {
     ) -> Option<PublisherKnobs> {
         if uplink.layer != self.layer {
             if uplink.layer == self.said.layer {
-                // As it was told.
+                // The publisher follows the last knobs.
                 self.layer = uplink.layer;
             } else {
                 // Subscribers hold another layer now.

@@ -1,7 +1,7 @@
-//! What a stream's subscribers have of its anchors, and the state of their coding.
+//! What a stream's subscribers have of its anchors, and the state of their encoding.
 //!
 //! Shared by the stream's decoder, the scheduler and the workers; another epoch begins with another. A *whole* anchor
-//! gives all tiles and rests on no other: the first one, and one for all who have said that they have nothing
+//! gives all tiles and depends on no other anchor: the first one, and one for all subscribers that asked for one
 //! ([`WholeThrottle`]).
 
 use std::time::{Duration, Instant};
@@ -103,12 +103,12 @@ struct Sent {
     whole: WholeThrottle,
 }
 
-/// Why there is no code of a detail.
+/// Why a detail was not encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EncodeError {
     #[error("the anchor cannot be encoded")]
     Failed,
-    /// There is no time to code it.
+    /// There is no time to encode it.
     #[error("the anchor would be late")]
     Late,
 }
@@ -149,7 +149,7 @@ pub(super) fn encode_still(
 pub(super) struct Choice {
     /// The tiles to make.
     pub tiles: TileMap,
-    /// Whether all of them, for those who have none.
+    /// Whether it is a whole anchor.
     pub whole: bool,
 }
 
@@ -174,7 +174,7 @@ impl Anchors {
         self.budget.lock().take(bytes);
     }
 
-    /// Somebody has nothing.
+    /// A subscriber has no anchors.
     pub fn want_whole(&self) {
         self.sent.lock().whole.request();
     }
@@ -258,7 +258,7 @@ impl Anchors {
         self.asked.lock().subjects = weights;
     }
 
-    /// Takes back that an anchor was made.
+    /// Undoes [`Anchors::choose`]: the anchor was not made.
     pub fn forget(&self, choice: &Choice) {
         let mut sent = self.sent.lock();
         sent.ledger.forget(&choice.tiles);

@@ -1,6 +1,6 @@
 //! Chosen frames whose publisher's own picture is on its way: they wait for it.
 //!
-//! A browser codes the layer at HR size after the low one, and here it takes longer to decode. It may come late ([`CAPTURED_WITHIN`]): carried
+//! A browser encodes the layer at HR size after the low one, and here it takes longer to decode. It may come late ([`CAPTURED_WITHIN`]): carried
 //! by flow it is worth several times what super-resolution gives in time, which would keep the CPU from it besides. Pictures
 //! that have ceased to come are not waited for.
 

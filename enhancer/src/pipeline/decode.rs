@@ -114,7 +114,7 @@ pub(super) struct StreamDecoder {
     pub stop: Arc<AtomicBool>,
     /// Losses that are still to come in the queue.
     pub gaps: Arc<AtomicUsize>,
-    /// Somebody has none of the anchors so far.
+    /// A subscriber has none of the anchors so far.
     pub whole_wanted: Arc<AtomicBool>,
     pub captures: Arc<Captures>,
     pub progress: Arc<Progress>,
@@ -151,7 +151,7 @@ struct State {
     wanted_scale: Arc<AtomicUsize>,
     /// Nothing has been handed on since the scale changed in the middle of a span.
     fresh: bool,
-    /// What the SFU has last been told of the scale, and of which span.
+    /// The scale last sent to the SFU, and its span.
     told: Option<(Epoch, usize)>,
     /// What the publisher is asked to send, once it has said what it can.
     adaptation: Option<Adaptation>,
@@ -160,7 +160,7 @@ struct State {
 }
 
 impl State {
-    /// Nobody has anything of the pictures that follow, which are enlarged by `scale`.
+    /// The pictures that follow have no anchors yet; they are enlarged by `scale`.
     fn begin_anew(&mut self, scale: usize) {
         self.anchors = Arc::default();
         if scale != self.twin.scale()
@@ -233,7 +233,7 @@ impl StreamDecoder {
         if state.epoch != Some(frame.epoch) {
             state.epoch = Some(frame.epoch);
             state.waiting = true;
-            // Another span: nobody has anything of it.
+            // Another span begins without anchors.
             state.energy = TileEnergy::default();
             state.energies.clear();
             // As before, until the scheduler says otherwise.
@@ -364,7 +364,7 @@ impl StreamDecoder {
             return count(&self.stats.counters.late_decode);
         }
         let tier = decoded.iter().map(|d| tier_of(&d.info)).min().unwrap_or(Tier::Normal);
-        // Whatever has changed since: nobody has an anchor of this size.
+        // No subscriber has an anchor of this size.
         let tier = if state.fresh { Tier::Key } else { tier };
         let sent = self.frames.try_send(Decoded {
             stream: self.stream,
@@ -424,7 +424,7 @@ impl StreamDecoder {
     }
 }
 
-/// When what came then should be decoded: the other half is for choosing, inference and coding. Were it all for decoding, a
+/// When what came then should be decoded: the other half is for choosing, inference and encoding. Were it all for decoding, a
 /// busy processor would decode in time what is too late to become an anchor.
 pub(super) fn decode_by(timing: Timing, arrival: Instant) -> Instant {
     arrival + (timing.deadline() / 2).min(Duration::from_secs(3_600))

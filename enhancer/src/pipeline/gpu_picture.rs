@@ -1,7 +1,7 @@
-//! Anchors whose picture stays on the GPU from inference until it is coded.
+//! Anchors whose picture stays on the GPU from inference until it is encoded.
 //!
 //! Up go the low picture and what subscribers see without (8 bits a sample), down a few numbers for each tile and the code:
-//! no super-resolved picture crosses the bus. One of eight comes down beside its code, to measure what coding loses.
+//! no super-resolved picture crosses the bus. One of eight comes down beside its encoded form, to measure what encoding loses.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ impl GpuPicture {
 #[error("the GPU cannot keep pictures now")]
 pub(super) struct Unfit;
 
-/// Whether pictures stay on the GPU: not for a while after it could not code one.
+/// Whether pictures stay on the GPU: not for a while after it could not encode one.
 #[derive(Debug, Default)]
 pub(super) struct Stay {
     rests: Option<Instant>,

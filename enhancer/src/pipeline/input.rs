@@ -31,9 +31,9 @@ use windlass_scheduler::memory;
 struct Feed<P> {
     packets: Sender<P>,
     stop: Arc<AtomicBool>,
-    /// A frame was lost on the way in; the decoder must hear of it before anything else.
+    /// A frame was lost on the way in: the gap must be queued before anything else.
     broken: bool,
-    /// Losses that the decoder has not come to yet.
+    /// Gaps in the queue.
     gaps: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
 }
@@ -54,15 +54,15 @@ struct Registry {
     streams: HashMap<StreamId, Stream>,
     /// Streams without a decoder yet whose publisher can be asked for regions.
     with_regions: HashSet<StreamId>,
-    /// Whom there is time, memory and place for.
+    /// Which streams are enhanced.
     admission: Admission,
     /// Streams whose pictures are too large.
     too_large: HashSet<StreamId>,
-    /// What the SFU has been told of those that are refused.
+    /// Refusals that were sent to the SFU.
     refused: HashMap<StreamId, Refusal>,
-    /// Time that anchors took to code when it was last looked at.
+    /// Encoding time of all anchors at the last check.
     coded: Duration,
-    /// Threads told to stop that may still be in their last frame.
+    /// Threads that were stopped and may still decode their last frame.
     retired: Vec<JoinHandle<()>>,
     frames: Sender<Decoded>,
     output: Sender<EnhancerOutput>,
@@ -74,12 +74,12 @@ pub(super) type Decays = Mutex<HashMap<(StreamId, u64), (f64, f64)>>;
 /// Maximum reports that wait at once; they wait for one interval.
 const MAX_DECAYS: usize = 4096;
 
-/// How enhancement stands.
+/// Load and refusals.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Standing {
     /// Streams that are refused.
     pub refused: usize,
-    /// What all others take of the CPU's slots.
+    /// Load of all others on the CPU's slots, as a share.
     pub load: f64,
     /// Bytes that they take, as they are counted.
     pub memory: u64,
@@ -100,7 +100,7 @@ pub(super) struct Intake {
     decoders: DecoderFactory,
     sizes: Sizes,
     pub enabled: Arc<AtomicBool>,
-    /// What was said last of how pictures get worse; only of streams that there are.
+    /// Viewers' last decay reports, of known streams.
     pub decays: Arc<Decays>,
     registry: Mutex<Option<Registry>>,
 }
@@ -189,7 +189,7 @@ impl Intake {
         self.registry.lock().as_ref().map_or(0, |r| r.streams.len())
     }
 
-    /// How enhancement stands.
+    /// Load and refusals now.
     pub fn standing(&self) -> Standing {
         let registry = self.registry.lock();
         registry.as_ref().map_or(Standing::default(), |r| Standing {
@@ -370,7 +370,7 @@ impl Intake {
         registry.admission.frame(now, (id, owner), memory)
     }
 
-    /// Now and then: stops the decoders of streams that there is no room for.
+    /// Stops the decoders of streams that are refused now, where a check is due.
     fn look(&self, registry: &mut Registry, now: Duration) {
         if !registry.admission.is_due(now) {
             return;
@@ -387,7 +387,7 @@ impl Intake {
         }
     }
 
-    /// Tells the SFU whether a stream gets anchors, if it does not know; with a later frame, where there is no room.
+    /// Sends the SFU whether a stream is refused, where that has changed. Where its queue is full, a later frame sends it.
     fn tell(&self, registry: &mut Registry, stream: StreamId, reason: Option<Refusal>) {
         if registry.refused.get(&stream).copied() == reason {
             return;
@@ -539,7 +539,7 @@ enum Sent {
     Gone,
 }
 
-/// What a decoder's queue can say of a loss.
+/// A queue's item for a gap.
 trait Lossy {
     const GAP: Self;
 }
@@ -565,7 +565,7 @@ impl<P: Lossy> Feed<P> {
         }
     }
 
-    /// Tells the decoder of a loss as soon as its queue has room.
+    /// Queues the gap for the decoder as soon as there is room.
     fn mend(&mut self) {
         if self.broken && self.packets.try_send(P::GAP).is_ok() {
             self.broken = false;

@@ -1,7 +1,7 @@
 //! The chosen frames that wait for a worker: [`AcceleratorQueue`] behind a lock.
 //!
-//! Workers wait for jobs; nobody waits to hand one in. Pictures of the publisher's own, for which no network runs, are
-//! a kind of their own: they are only coded, and sooner done.
+//! Workers wait for jobs; handing one in never waits. Pictures of the publisher's own, for which no network runs, are
+//! a kind of their own: they are only encoded, and sooner done.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,12 +61,12 @@ impl Jobs {
         (JobsIn(jobs.clone()), jobs)
     }
 
-    /// How many wait.
+    /// Number of waiting jobs.
     pub fn len(&self) -> usize {
         self.inner.lock().queue.len()
     }
 
-    /// What a job is to the queue.
+    /// A job's shape in the queue.
     fn shape(&self, job: &Job) -> Shape {
         let network = if job.captured.is_some() { self.captured } else { job.chosen.network };
         Shape { network, size: (job.chosen.width, job.chosen.height) }
@@ -103,7 +103,7 @@ impl JobsIn {
     pub fn push(&self, job: Job) -> Option<Job> {
         let Jobs { inner, ready, origin, .. } = &*self.0;
         let shape = self.0.shape(&job);
-        // Whoever may be later has not begun to wait.
+        // A job with a later deadline starts to wait later.
         let arrived = job.frame.arrival.saturating_duration_since(*origin);
         let since = arrived + job.within().saturating_sub(self.0.deadline);
         let mut inner = inner.lock();

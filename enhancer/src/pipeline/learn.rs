@@ -1,6 +1,6 @@
 //! The learner: captured pictures in, weights of their streams' networks out.
 //!
-//! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they code captured anchors
+//! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they encode captured anchors
 //! of and never wait for it; what it has no time or room for is dropped and counted. A panic costs what the stream's network has learned.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +45,7 @@ const MAX_SAMPLES: usize = 960 * 540;
 /// Interval of checks for streams that have ended.
 const SWEEP: Duration = Duration::from_secs(2);
 
-/// A picture of which the HR luma is known.
+/// A training sample: a picture with known HR luma.
 pub(super) struct Sample {
     progress: Weak<Progress>,
     of: Of,
@@ -55,7 +55,7 @@ pub(super) struct Sample {
     high: Arc<FrameBuffer>,
 }
 
-/// Where workers hand in samples.
+/// The workers' end of the sample queue.
 #[derive(Clone)]
 pub(super) struct SampleQueue {
     pub samples: Sender<Sample>,
@@ -125,7 +125,7 @@ pub(super) struct Learner {
     pub stats: Arc<Stats>,
 }
 
-/// One network of a stream, at one size.
+/// The trainer of one stream's network at one size.
 struct Place {
     progress: Weak<Progress>,
     of: Of,
@@ -134,7 +134,7 @@ struct Place {
     samples: u32,
 }
 
-/// What lives from sample to sample.
+/// The learner's state.
 struct State {
     engines: Vec<Option<Box<dyn Engine>>>,
     places: Vec<Place>,
@@ -202,7 +202,7 @@ impl Learner {
         }
     }
 
-    /// One sample, whatever becomes of it.
+    /// Trains with one sample.
     fn turn(&self, state: &mut State, sample: &Sample) {
         let Some(progress) = sample.progress.upgrade() else { return };
         progress.train(Instant::now());
@@ -210,7 +210,7 @@ impl Learner {
         match trained {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::debug!(%error, "lesson refused");
+                tracing::debug!(%error, "training sample refused");
                 count(&self.stats.counters.infer_errors);
             }
             Err(_) => {

@@ -10,7 +10,7 @@
 //!                                      [queue] ─▶ learn (one thread)
 //! ```
 //!
-//! Decoding and coding take a [slot](Slots) of the CPU first, so that no more of them run at once than it has cores.
+//! Decoding and encoding take a [slot](Slots) of the CPU first, so that no more of them run at once than it has cores.
 //!
 //! No queue is ever waited on when it is full: the frame is dropped and counted in
 //! [`PipelineCounters`](crate::PipelineCounters). No thread's panic reaches another.
@@ -95,7 +95,7 @@ const GUESS: Duration = Duration::from_nanos(300);
 /// deadline is not chosen.
 const JOBS_PER_WORKER: usize = 32;
 /// Workers per shared accelerator, unless the operator asks for more: so many pictures fill its launches
-/// while others are coded.
+/// while others are encoded.
 const WORKERS_BY_ACCELERATOR: usize = 16;
 /// Nice value of the learner's thread above that of the other threads.
 const LEARN_LATER: u8 = 8;
@@ -121,7 +121,7 @@ pub struct EnhancerConfig {
     pub anchor_fraction: f64,
     /// What the policy `quality-sla` promises: dB that a stream loses at most in the mean for want of an accelerator of its own.
     pub promise_db: f64,
-    /// Quality of the coded anchors, 1 to 100.
+    /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
     /// When a tile of a chosen frame is worth sending.
     pub tiles: TileConfig,
@@ -137,7 +137,7 @@ pub struct EnhancerConfig {
     pub decode_queue: usize,
     /// Outputs that may wait for the SFU.
     pub output_queue: usize,
-    /// Frames decoded and anchors coded at once; 0 for as many as the machine has cores.
+    /// Frames decoded and anchors encoded at once; 0 for as many as the machine has cores.
     pub cpu_tasks: usize,
     /// Whether networks learn from captured pictures, for enhanced anchors of the same stream.
     pub learn: bool,
@@ -535,7 +535,7 @@ fn calibrate(networks: &[Network], quality: u8) -> Result<Measured, StartError> 
     Ok(Measured { backend, costs, accelerators })
 }
 
-/// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
+/// Inference and encoding time per LR pixel on this machine: a first guess for the scheduler.
 fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
     let (low, scale) = (FrameBuffer::grey(160, 90), engine.scale());
     let seen = Picture::grey(scale * 160, scale * 90).y;
@@ -560,7 +560,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
     best / (160 * 90)
 }
 
-/// Time of an accelerator per LR pixel, of many pictures at once: what coding takes is the CPU's. One that takes long
+/// Time of an accelerator per LR pixel, of many pictures at once: what encoding takes is the CPU's. One that takes long
 /// for a few small ones is not asked for more.
 fn measure_accelerator(engine: &mut dyn Engine) -> Duration {
     const PICTURES: usize = 16;

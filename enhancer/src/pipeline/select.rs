@@ -41,7 +41,7 @@ impl Job {
         }
     }
 
-    /// From the frame's arrival to its anchor coded, at most.
+    /// From the frame's arrival to its anchor encoded, at most.
     pub fn within(&self) -> Duration {
         within(self.chosen.deadline, self.captured.is_some())
     }

@@ -22,9 +22,9 @@ pub enum Stage {
     Decode,
     /// The same of a frame at HR size.
     Capture,
-    /// An anchor is coded, unless it would be late. Its work: the HR samples that are coded.
+    /// An anchor is encoded, unless it would be late. Its work: the HR samples that are encoded.
     Encode,
-    /// An anchor is super-resolved on the CPU and coded, unless it would be late.
+    /// An anchor is super-resolved on the CPU and encoded, unless it would be late.
     Infer,
 }
 
@@ -109,7 +109,7 @@ pub struct Slot<'a> {
     slots: &'a Slots,
     stage: Stage,
     work: u64,
-    /// What its thread needs to wake up counts: nobody else has the slot meanwhile.
+    /// What its thread needs to wake up counts: no other thread has the slot meanwhile.
     given: Instant,
 }
 

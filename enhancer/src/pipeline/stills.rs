@@ -1,4 +1,4 @@
-//! Anchors coded where their network runs: on the GPU while that works, by the CPU in its place.
+//! Anchors encoded where their network runs: on the GPU while that works, by the CPU in its place.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

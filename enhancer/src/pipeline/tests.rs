@@ -572,7 +572,7 @@ fn every_frame_and_every_anchor_takes_a_slot_and_gives_it_back() {
     });
     let slots = enhancer.stats().slots;
     assert_eq!((slots.cap, slots.waiting), (1, 0));
-    // Those of the publisher's own pixels are only coded.
+    // Those of the publisher's own pixels are only encoded.
     let made = [Stage::Infer, Stage::Encode].map(|s| stage(&enhancer, s));
     assert!(made.iter().map(|m| m.wait.count).sum::<u64>() >= 1);
     assert!(made.iter().all(|m| m.refused == 0));

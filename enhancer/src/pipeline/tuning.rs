@@ -17,7 +17,7 @@ pub struct Tuning {
     pub anchor_fraction: f64,
     /// What the policy `quality-sla` promises, in dB.
     pub promise_db: f64,
-    /// Quality of the coded anchors, 1 to 100.
+    /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
     /// When a tile of a chosen frame is worth sending.
     pub tiles: TileConfig,

@@ -1,4 +1,4 @@
-//! What a stream's decoders took of the CPU's slots, counted by them and read by who decides whether there is room.
+//! Slot time of a stream's decoders: they count it, and admission reads it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -41,7 +41,7 @@ pub(super) struct Worker {
     pub networks: Vec<Network>,
     /// The anchors' quality.
     pub live: Live,
-    /// Where samples go, if networks learn.
+    /// Queue of training samples, if networks learn.
     pub samples: Option<SampleQueue>,
 }
 

@@ -29,7 +29,7 @@ const TO_STAY: Bounds = Bounds { latency: 0.4, time: 0.7 };
 pub struct NetworkCost {
     /// Width of its pictures over that of the low layer's.
     pub scale: usize,
-    /// Inference and coding time for each LR pixel, as expected before anything was measured.
+    /// Inference and encoding time for each LR pixel, as expected before anything was measured.
     pub per_pixel: Duration,
 }
 
@@ -72,7 +72,7 @@ impl Demand {
 pub(crate) struct Room {
     /// Seconds of inference that a second offers.
     pub capacity: f64,
-    /// From a frame's arrival to its anchor coded.
+    /// From a frame's arrival to its anchor encoded.
     pub deadline: Duration,
     /// Maximum pixels of an HR picture, beyond the least scale.
     pub max_pixels: u64,

@@ -18,7 +18,7 @@ pub const USUAL_ERROR: f64 = 5.0;
 pub const USUAL_LASTS: f64 = 0.2;
 /// Ratio of the right share of carried detail to that of new detail: what is carried is what both frames agree on.
 const CARRIED: f64 = 1.3;
-/// What the last frame counts for in the mean over the time that an anchor is shown. Most of what is lost is lost by coding and in the first frames.
+/// What the last frame counts for in the mean over the time that an anchor is shown. Most of what is lost is lost by encoding and in the first frames.
 const LAST: f64 = 0.85;
 /// Weight of a new measurement (EWMA).
 const NEW: f64 = 0.25;

@@ -52,7 +52,7 @@ pub struct CudaEngine {
     weights: Arc<Weights>,
     /// Memory that no picture is in.
     free: Vec<Staging>,
-    /// Memory of the picture that was last held, if nobody else has it.
+    /// Memory of the last resident picture, reused once that picture is gone.
     resident: Option<Arc<ResidentMemory>>,
     back: (Sender<Done>, Receiver<Done>),
     /// Maximum pictures of a launch.
@@ -221,7 +221,7 @@ impl CudaEngine {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 let why = CudaError::Silent(self.timeout);
                 self.gpu.fail(&why);
-                // What comes back after all is nobody's.
+                // Late results are dropped.
                 self.back = bounded(STREAMS * MAX_PICTURES);
                 Err(why)
             }

@@ -1,8 +1,8 @@
 //! The GPUs of this process, each shared by all engines: pictures of one network and size that wait at the same time go in one launch.
 //!
-//! An engine hands in pictures and waits; [`LANES`] threads of the GPU take what waits ([`Waiting`]), so that the GPU copies
-//! for one launch while it computes another, and the more is asked of it, the larger its launches become. Cards are found once
-//! in a process. One that fails is not used again, and whoever waits for it is told.
+//! An engine hands in pictures and waits; [`STREAMS`] threads of the GPU take what waits ([`Waiting`]), so that the GPU copies
+//! for one launch while it computes another, and the more is asked of it, the larger its launches become. GPUs are found once
+//! in a process. One that fails is not used again, and its jobs fail.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -62,7 +62,7 @@ pub struct GpuStats {
     pub name: String,
     /// `GPU-…`, or `MIG-…` of a slice; empty where the driver does not say.
     pub uuid: String,
-    /// Why it is not used any more.
+    /// Why it was disabled.
     pub failed: Option<String>,
     /// Engines that use it.
     pub engines: usize,
@@ -109,12 +109,12 @@ struct Line {
 }
 
 impl Gpu {
-    /// Those that have been looked for.
+    /// GPUs that were found so far.
     pub fn known() -> Vec<Arc<Gpu>> {
         GPUS.lock().clone()
     }
 
-    /// All GPUs of this process, those that failed as well.
+    /// All GPUs of this process, failed ones included.
     pub fn all() -> Result<Vec<Arc<Gpu>>, CudaError> {
         let mut gpus = GPUS.lock();
         if gpus.is_empty() {
@@ -135,7 +135,7 @@ impl Gpu {
     }
 
     fn new(device: Arc<Device>) -> Result<Arc<Gpu>, CudaError> {
-        let cpus = numa::processors(&device.bus, Path::new("/sys"));
+        let cpus = numa::cpus(&device.bus, Path::new("/sys"));
         let gpu = Arc::new(Gpu {
             device,
             cpus,
@@ -156,7 +156,7 @@ impl Gpu {
             let name = format!("gpu-{}-{n}", gpu.device.ordinal);
             let thread = std::thread::Builder::new().name(name).spawn(move || {
                 if let Some(cpus) = &gpu.cpus {
-                    numa::stay_on(cpus);
+                    numa::bind_to(cpus);
                 }
                 gpu.serve(&mut stream);
             });
@@ -165,7 +165,7 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// The network on this GPU, in the given variant or the quickest, which is brought there if nobody has it yet.
+    /// The network on this GPU, in the given variant or the quickest; it is loaded if it is not there yet.
     pub fn network(
         &self,
         architecture: Architecture,
@@ -200,7 +200,7 @@ impl Gpu {
         };
         std::thread::scope(|scope| {
             let made = scope.spawn(|| {
-                numa::stay_on(cpus);
+                numa::bind_to(cpus);
                 Staging::new(&self.device, shape)
             });
             made.join().unwrap_or_else(|_| Err(CudaError::Driver("no memory for it".to_owned())))
@@ -221,12 +221,12 @@ impl Gpu {
         Ok(())
     }
 
-    /// Why it is not used any more.
+    /// Why it was disabled.
     pub fn failure(&self) -> Option<CudaError> {
         self.line.lock().failed.clone()
     }
 
-    /// Gives it up: nothing is handed in any more, and who waits is told.
+    /// Disables it: no job is taken any more, and waiting jobs fail.
     pub fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
@@ -242,7 +242,7 @@ impl Gpu {
 
     /// What it has done so far.
     pub fn stats(&self) -> GpuStats {
-        // While a network is compiled, nobody waits for a count.
+        // A count does not wait while a network is compiled.
         let networks = self.networks.try_lock();
         let networks = networks.iter().flat_map(|all| all.iter());
         let networks = networks.filter_map(|(_, network)| network.upgrade());
@@ -266,7 +266,7 @@ impl Gpu {
         }
     }
 
-    /// What a thread of it does for as long as the GPU works.
+    /// Runs a thread of the GPU until the GPU fails.
     fn serve(&self, stream: &mut GpuStream) {
         loop {
             let mut line = self.line.lock();
@@ -350,9 +350,9 @@ impl Gpu {
 impl Job {
     fn end(self, took: Result<Duration, CudaError>) {
         let Job { staging, number, back, keep, .. } = self;
-        // Whoever is told may want that memory again.
+        // The engine may want that memory again.
         drop(keep);
-        // Nobody waits any more: the memory goes.
+        // The engine is gone: its memory is freed.
         let _ = back.try_send(Done { number, staging, took });
     }
 }

@@ -11,7 +11,7 @@
 //! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
 //! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
 //! weights into the order of the tensor cores' registers; [`compile`] makes machine code for the device at hand; [`driver`]
-//! owns what the driver hands out; [`peaks`] measures what the device can do; [`coder`] codes anchors on it.
+//! owns what the driver hands out; [`peaks`] measures what the device can do; [`coder`] encodes anchors on it.
 //!
 //! On Hopper `mma.sync`, which any device has, leaves a good third of the tensor cores' rate. So for networks of 32 to 64
 //! channels there is another [`variant`]: what lies between the first and the last convolution runs in strips by products of

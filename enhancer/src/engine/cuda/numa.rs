@@ -1,5 +1,5 @@
-//! Where a GPU is in the machine: threads that feed it, and the memory that it copies from, belong to the processors of
-//! its own node (NUMA), since the way between nodes is slower than the GPU's bus.
+//! The NUMA node of a GPU: threads that feed it, and the memory that it copies from, belong to its own node, because the way
+//! between nodes is slower than the GPU's bus.
 //!
 //! Linux says it in `/sys`. Elsewhere, and on machines of one node, threads run wherever they like.
 
@@ -14,8 +14,8 @@ pub fn of(bus: &str, sys: &Path) -> Option<usize> {
     read(&sys.join("bus/pci/devices").join(bus).join("numa_node"))?.trim().parse().ok()
 }
 
-/// The processors beside the GPU at `bus`, if it is nearer to some than to others.
-pub fn processors(bus: &str, sys: &Path) -> Option<Vec<usize>> {
+/// The CPUs of the NUMA node of the GPU at `bus`, where the machine has several nodes.
+pub fn cpus(bus: &str, sys: &Path) -> Option<Vec<usize>> {
     let node = of(bus, sys)?;
     let nodes = sys.join("devices/system/node");
     // A machine of one node has nothing to choose.
@@ -46,11 +46,11 @@ fn list(text: &str) -> Option<Vec<usize>> {
     Some(all)
 }
 
-/// Keeps the calling thread on these processors; where that is refused, it stays where it is.
+/// Binds the calling thread to these CPUs; where that is refused, it stays unbound.
 #[cfg(target_os = "linux")]
-pub fn stay_on(processors: &[usize]) {
+pub fn bind_to(cpus: &[usize]) {
     let mut set = rustix::thread::CpuSet::new();
-    for &one in processors.iter().filter(|one| **one < rustix::thread::CpuSet::MAX_CPU) {
+    for &one in cpus.iter().filter(|one| **one < rustix::thread::CpuSet::MAX_CPU) {
         set.set(one);
     }
     if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
@@ -58,9 +58,9 @@ pub fn stay_on(processors: &[usize]) {
     }
 }
 
-/// Other systems keep threads where they like.
+/// Other systems have no binding.
 #[cfg(not(target_os = "linux"))]
-pub fn stay_on(_processors: &[usize]) {}
+pub fn bind_to(_cpus: &[usize]) {}
 
 #[cfg(test)]
 mod tests {
@@ -83,23 +83,23 @@ mod tests {
     const SECOND: &str = "devices/system/node/node1/cpulist";
 
     #[test]
-    fn a_card_of_the_second_node_has_that_nodes_processors() {
+    fn a_card_of_the_second_node_has_that_nodes_cpus() {
         let two = [(CARD, "1\n"), (ALL, "0-1\n"), (SECOND, "2-3,6,8-9\n")];
         let root = machine("two-nodes", &two);
-        assert_eq!(processors("0000:3b:00.0", &root), Some(vec![2, 3, 6, 8, 9]));
+        assert_eq!(cpus("0000:3b:00.0", &root), Some(vec![2, 3, 6, 8, 9]));
         assert_eq!((of("0000:3b:00.0", &root), of("0000:86:00.0", &root)), (Some(1), None));
-        assert_eq!(processors("0000:86:00.0", &root), None, "there is no such card");
-        assert_eq!(processors("", &root), None);
-        assert_eq!(processors("../../pci", &root), None);
+        assert_eq!(cpus("0000:86:00.0", &root), None, "there is no such card");
+        assert_eq!(cpus("", &root), None);
+        assert_eq!(cpus("../../pci", &root), None);
         fs::remove_dir_all(root).expect("it was there");
     }
 
     #[test]
     fn where_there_is_nothing_to_choose_nothing_is_chosen() {
         let one = machine("one-node", &[(CARD, "0\n"), (ALL, "0\n"), (SECOND, "0-7\n")]);
-        assert_eq!(processors("0000:3b:00.0", &one), None);
+        assert_eq!(cpus("0000:3b:00.0", &one), None);
         let silent = machine("silent", &[(CARD, "-1\n"), (ALL, "0-1\n")]);
-        assert_eq!(processors("0000:3b:00.0", &silent), None);
+        assert_eq!(cpus("0000:3b:00.0", &silent), None);
         for root in [one, silent] {
             fs::remove_dir_all(root).expect("it was there");
         }

@@ -1,4 +1,4 @@
-//! A picture that was super-resolved and stays on its GPU, so that it crosses the bus only once it is coded.
+//! A picture that was super-resolved and stays on its GPU, so that it crosses the bus only once it is encoded.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use windlass_types::tiles::TileMap;
 use super::CudaError;
 use super::driver::{Device, DeviceBuffer};
 
-/// Memory for such pictures, of one at a time.
+/// Memory of one resident picture.
 #[derive(Debug)]
 pub struct ResidentMemory {
     /// HR, in 1/64 grey level, of 16 bits each.
@@ -31,11 +31,11 @@ impl ResidentMemory {
     }
 }
 
-/// See the module. Its memory is used again once this and all copies of it are gone.
+/// A picture on its GPU. Its memory is used again once this and all clones of it are gone.
 #[derive(Debug, Clone)]
 pub struct ResidentPicture {
     pub(super) memory: Arc<ResidentMemory>,
-    /// The GPU's place among those that the driver shows.
+    /// The GPU's ordinal.
     pub(super) gpu: usize,
     pub(super) width: usize,
     pub(super) height: usize,
@@ -48,7 +48,7 @@ impl ResidentPicture {
         (self.scale * self.width, self.scale * self.height)
     }
 
-    /// Those of the image that is coded of some of its tiles.
+    /// Width and height of the image that is encoded of some of its tiles.
     pub fn image_size(&self, tiles: &TileMap) -> (usize, usize) {
         if tiles.is_full() { self.size() } else { tiles.mosaic(self.scale) }
     }

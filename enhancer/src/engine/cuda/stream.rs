@@ -1,4 +1,4 @@
-//! One launch at a time: a stream of the GPU with memory of its own. A GPU has some, so that one copies while another computes.
+//! A CUDA stream with memory of its own: one launch at a time. A GPU has several streams, so that one copies while another computes.
 //!
 //! Memory is that of the largest launch of the largest pictures so far, and stays. What a launch of some size consists of is captured once and then submitted
 //! as a whole; only the copies, which are of other host memory each time, are not.

@@ -1,4 +1,4 @@
-//! Work on a GPU that may never end: kernels that are on trial may hang, and whoever waits for a call must not.
+//! Work on a GPU with a timeout: kernels on trial may hang, and their caller must not.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::CudaError;
 /// Timeout of a network's trial, compiling included.
 pub const TRIAL: Duration = Duration::from_secs(120);
 
-/// Does it on a thread of its own, and waits for so long. What has not ended by then is left to itself.
+/// Runs work on a thread of its own and waits for it with a timeout; work that hangs keeps its thread.
 pub fn within<T: Send + 'static>(
     timeout: Duration,
     work: impl FnOnce() -> Result<T, CudaError> + Send + 'static,
@@ -17,7 +17,7 @@ pub fn within<T: Send + 'static>(
     let (back, answer) = bounded(1);
     let thread = std::thread::Builder::new().name("gpu-trial".to_owned());
     let spawned = thread.spawn(move || {
-        // Nobody waits any more.
+        // The caller has timed out.
         let _ = back.try_send(work());
     });
     spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;

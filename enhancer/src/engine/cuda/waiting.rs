@@ -1,4 +1,4 @@
-//! What waits for a GPU, pictures to infer or detail to code: first come, first served, and whatever is of the same kind goes along in one launch.
+//! What waits for a GPU, pictures to infer or detail to encode: first come, first served, and whatever is of the same kind goes along in one launch.
 //!
 //! Which picture comes when is decided before, by the accelerators' queue (`scheduler/queue`). A launch takes no more
 //! pictures than come back within [`LONGEST`], so that none misses its deadline for the others' sake.

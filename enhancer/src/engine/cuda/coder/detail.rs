@@ -1,6 +1,6 @@
-//! What a picture adds that was super-resolved on the GPU: by tile, and as the image that is coded. See `detail.cu`.
+//! What a picture adds that was super-resolved on the GPU: by tile, and as the image that is encoded. See `detail.cu`.
 //!
-//! Over the bus go what subscribers see (8 bits for each HR sample), a few numbers for each tile, and coded bytes.
+//! Over the bus go what subscribers see (8 bits for each HR sample), a few numbers for each tile, and encoded bytes.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl CudaCoder {
         Ok(tiles.collect())
     }
 
-    /// [`transform`](Self::transform)s of held pictures what is to be coded of their tiles: all of each, or the mosaic, less
+    /// [`transform`](Self::transform)s of held pictures what is to be encoded of their tiles: all of each, or the mosaic, less
     /// what subscribers expect themselves ([`windlass_hybrid::anchor::prior`]). All images are of one format; how much
     /// detail each has.
     pub fn transform_tiles(

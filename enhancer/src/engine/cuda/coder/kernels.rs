@@ -50,7 +50,7 @@ pub struct Level {
     pub middle: i32,
 }
 
-/// What is coded; the same in `blocks.cu`.
+/// What is encoded; the same in `blocks.cu`.
 #[repr(C)]
 pub struct Coding {
     pub planes: u64,
@@ -86,7 +86,7 @@ pub struct Measure {
     pub sums: u64,
 }
 
-/// What is brought together for coding; the same in `detail.cu`.
+/// What is brought together for encoding; the same in `detail.cu`.
 #[repr(C)]
 pub struct Gather {
     pub picture: Picture,

@@ -1,8 +1,8 @@
-//! Pictures of detail coded on an NVIDIA GPU: the codestreams of [`windlass_htj2k::Encoder`], byte for byte.
+//! Pictures of detail encoded on an NVIDIA GPU: the codestreams of [`windlass_htj2k::Encoder`], byte for byte.
 //!
 //! In: pictures of 16-bit samples, all of one format, from the host's memory or already on the GPU. Out: HTJ2K
 //! codestreams at any steps. [`CudaCoder::transform`] leaves the coefficients on the GPU; [`CudaCoder::encode`] quantises
-//! and codes them as often as a rate control needs. Over the bus go samples, lengths of blocks and coded bytes; the host
+//! and encodes them as often as a rate control needs. Over the bus go samples, lengths of blocks and encoded bytes; the host
 //! writes headers and packets ([`Layout::assemble`]), which is less than a byte for each block.
 //!
 //! `transform.cu` has the transform, `blocks.cu` the block coder, and says what of it is serial and why; [`kernels`] has what
@@ -45,7 +45,7 @@ const QUANTISER_BYTES: usize = 8;
 const LENGTH_BYTES: usize = 8;
 const PLACE_BYTES: usize = 8;
 
-/// Why pictures were not coded.
+/// Why pictures were not encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CoderError {
     /// No pictures, another number of samples than their format says, no level, or a picture that was not transformed.

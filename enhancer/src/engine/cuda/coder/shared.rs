@@ -1,8 +1,8 @@
-//! The coder of the process: anchors that wait at the same time and are of one size are coded together.
+//! The coder of the process: anchors that wait at the same time and are of one size are encoded together.
 //!
-//! Workers hand in a detail and wait; [`LANES`] threads of each GPU take what waits, so that one prepares and assembles while
+//! Workers hand in a detail and wait; [`STREAMS`] threads of each GPU take what waits, so that one prepares and assembles while
 //! the other's pictures are on the GPU. A thread whose GPU fails ends, and the others go on; where one does not answer, all
-//! of them are given up. Whoever waits is told, and lets the CPU code.
+//! of them are given up. Whoever waits is told, and lets the CPU encode.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const MAX_SAMPLES: usize = 1 << 24;
 /// Time without an answer after which a GPU counts as hung.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Why a detail was not coded.
+/// Why a detail was not encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AnchorError {
     /// It cannot be, on the CPU neither.
@@ -136,7 +136,7 @@ impl SharedCoder {
     }
 
     /// The same of what some tiles of a picture add that stays on its GPU, less what subscribers expect themselves; with
-    /// the image that was coded, where it is wanted.
+    /// the image that was encoded, where it is wanted.
     pub fn code_resident(
         &self,
         resident: &ResidentPicture,
@@ -195,7 +195,7 @@ impl SharedCoder {
         }
     }
 
-    /// Pictures that were coded, and the batches that they went in.
+    /// Pictures that were encoded, and the batches that they went in.
     pub fn coded(&self) -> (u64, u64) {
         (self.pictures.load(Ordering::Relaxed), self.batches.load(Ordering::Relaxed))
     }
@@ -266,7 +266,7 @@ impl SharedCoder {
     }
 }
 
-/// How many images of a size are coded together at most.
+/// How many images of a size are encoded together at most.
 fn together((width, height): (usize, usize)) -> usize {
     (MAX_SAMPLES / (width * height).max(1)).min(MAX_TOGETHER)
 }
