@@ -18,7 +18,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
-use windlass_types::{EnhancerOutput, StreamId, TapInput};
+use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use crate::choice::{Name, WorkerState, Workers};
 use crate::clock::Arrivals;
@@ -343,8 +343,12 @@ impl Task {
     /// Remembers what the next worker must know, too.
     fn keep(&mut self, input: &TapInput) {
         match input {
-            TapInput::Regions { .. } => self.regions = Some(input.clone()),
-            TapInput::Uplink { .. } => self.uplink = Some(input.clone()),
+            TapInput::Request { request: EnhancerRequest::Regions(_), .. } => {
+                self.regions = Some(input.clone());
+            }
+            TapInput::Request { request: EnhancerRequest::Uplink(_), .. } => {
+                self.uplink = Some(input.clone());
+            }
             _ => {}
         }
     }

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use windlass_types::{
-    Anchor, AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Layer, Owner,
-    PublisherKnobs, Refusal, StageTimes, StreamId, TapFrame, TapInput,
+    Anchor, AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, EnhancerRequest, Epoch,
+    Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, StageTimes, StreamId, TapFrame,
+    TapInput,
 };
 
 use crate::clock::Arrivals;
@@ -49,24 +50,28 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
             data: frame.data.clone(),
         }),
         TapInput::CapturedGap { .. } => What::CapturedGap(proto::Nothing {}),
-        TapInput::Given { anchor } => What::Given(proto::Given {
-            age_us: age(anchor.arrival),
-            anchor: Some(anchor_message(anchor)),
-        }),
-        TapInput::Regions { possible, .. } => What::Regions(*possible),
-        TapInput::Uplink { layer, kbps, size, fps, .. } => What::Uplink(proto::Uplink {
-            layer: layer.rid().to_owned(),
-            kbps: *kbps,
-            width: size.0,
-            height: size.1,
-            fps: *fps,
-        }),
-        TapInput::Decay { viewer, decay: (by_frame, frames), .. } => {
-            What::Decay(proto::Decay { by_frame: *by_frame, frames: *frames, viewer: *viewer })
-        }
+        TapInput::Request { request, .. } => match request {
+            EnhancerRequest::WholeAnchor => What::WholeAnchor(proto::Nothing {}),
+            EnhancerRequest::Regions(possible) => What::Regions(*possible),
+            EnhancerRequest::Uplink(PublisherUplink { layer, kbps, size, fps }) => {
+                What::Uplink(proto::Uplink {
+                    layer: layer.rid().to_owned(),
+                    kbps: *kbps,
+                    width: size.0,
+                    height: size.1,
+                    fps: *fps,
+                })
+            }
+            EnhancerRequest::Decay { viewer, decay: (by_frame, frames) } => {
+                What::Decay(proto::Decay { by_frame: *by_frame, frames: *frames, viewer: *viewer })
+            }
+            EnhancerRequest::Given(anchor) => What::Given(proto::Given {
+                age_us: age(anchor.arrival),
+                anchor: Some(anchor_message(anchor)),
+            }),
+        },
         TapInput::CaptureStop { .. } => What::CaptureStop(proto::Nothing {}),
         TapInput::Gap { .. } => What::Gap(proto::Nothing {}),
-        TapInput::WholeAnchor { .. } => What::WholeAnchor(proto::Nothing {}),
         TapInput::Stop { .. } => return None,
     };
     Some(proto::ToWorker { what: Some(what) })
@@ -104,24 +109,24 @@ pub fn tap_input(
         What::Given(given) => {
             let anchor = given.anchor.ok_or(WireError::Field("anchor"))?;
             let arrival = arrival_of(span(given.age_us), Duration::MAX);
-            TapInput::Given { anchor: anchor_of(anchor, stream, arrival)? }
+            EnhancerRequest::Given(anchor_of(anchor, stream, arrival)?).of(stream)
         }
-        What::Regions(possible) => TapInput::Regions { stream, possible },
-        What::Uplink(uplink) => TapInput::Uplink {
-            stream,
+        What::Regions(possible) => EnhancerRequest::Regions(possible).of(stream),
+        What::Uplink(uplink) => EnhancerRequest::Uplink(PublisherUplink {
             layer: layer(&uplink.layer)?,
             kbps: sane(uplink.kbps, "kbps")?,
             size: (uplink.width, uplink.height),
             fps: sane(uplink.fps, "fps")?,
-        },
-        What::Decay(decay) => TapInput::Decay {
-            stream,
+        })
+        .of(stream),
+        What::Decay(decay) => EnhancerRequest::Decay {
             viewer: decay.viewer,
             decay: (sane(decay.by_frame, "by_frame")?, sane(decay.frames, "frames")?),
-        },
+        }
+        .of(stream),
         What::CaptureStop(_) => TapInput::CaptureStop { stream },
         What::Gap(_) => TapInput::Gap { stream },
-        What::WholeAnchor(_) => TapInput::WholeAnchor { stream },
+        What::WholeAnchor(_) => EnhancerRequest::WholeAnchor.of(stream),
     }))
 }
 
@@ -328,17 +333,18 @@ mod tests {
         };
         let captured =
             CapturedFrame { stream, low_timestamp: Some(5), arrival: now, key: false, data };
+        let uplink = PublisherUplink { layer: Layer::H, kbps: 450.5, size: (1280, 720), fps: 30.0 };
         vec![
             TapInput::Frame(frame),
             TapInput::Captured(captured),
             TapInput::CapturedGap { stream },
-            TapInput::Given { anchor: anchor(now) },
-            TapInput::Regions { stream, possible: true },
-            TapInput::Uplink { stream, layer: Layer::H, kbps: 450.5, size: (1280, 720), fps: 30.0 },
-            TapInput::Decay { stream, viewer: 6, decay: (0.25, 9.0) },
+            EnhancerRequest::Given(anchor(now)).of(stream),
+            EnhancerRequest::Regions(true).of(stream),
+            EnhancerRequest::Uplink(uplink).of(stream),
+            EnhancerRequest::Decay { viewer: 6, decay: (0.25, 9.0) }.of(stream),
             TapInput::CaptureStop { stream },
             TapInput::Gap { stream },
-            TapInput::WholeAnchor { stream },
+            EnhancerRequest::WholeAnchor.of(stream),
         ]
     }
 

@@ -1,7 +1,7 @@
-//! What enhanced anchors are worth, as the server estimates it and as it is: the figures behind `schedule/worth/estimate.rs`.
+//! What enhanced anchors are worth, as the server estimates it and as it is: the figures behind `scheduler/worth/estimate.rs`.
 //!
 //! `cargo run --release -p windlass-enhancer --example anchor_worth -- size=640x360 kbps=150 < HR.i420 > FIGURES.csv` codes the box-scaled
-//! frames as a browser does, makes an anchor of every so manyeth and plays them through two decoders: of a viewer with the anchors, and of one without.
+//! frames as a browser does, makes an anchor of every few and plays them through two decoders: of a viewer with the anchors, and of one without.
 //! A line for each anchor but the first: mean squares in grey levels, then dB of luma against the source.
 //!
 //! - `seen`, `made`, `new`: error of what viewers see without anchors on the anchor's frame, of what the network makes of it, and the difference of the two;
@@ -21,12 +21,12 @@ use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::{
     CpuEngine, Engine, Model, Residual, embedded_model, infer_tiles, infer_tiles_fused,
 };
-use windlass_enhancer::schedule::worth::{Belief, Truth};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::box_down;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_scheduler::worth::{Belief, Change, Truth};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
@@ -39,6 +39,8 @@ type Failure = Box<dyn Error>;
 
 /// RTP ticks of a frame; the rate of the clip does not matter to the decoder.
 const TICKS: u32 = 3000;
+
+const HEADER: &str = "frame,bytes,seen,made,new,square,product,own_db,coded_db,last_db,mean_db,estimate_db,measured_db";
 
 fn main() -> Result<(), Failure> {
     let given: HashMap<String, String> = std::env::args()
@@ -79,10 +81,7 @@ fn main() -> Result<(), Failure> {
     let (mut believes, mut knows) = (Belief::default(), Belief::default());
     // Of the frames since the last anchor.
     let mut gains: Vec<f64> = Vec::new();
-    writeln!(
-        output,
-        "frame,bytes,seen,made,new,square,product,own_db,coded_db,last_db,mean_db,estimate_db,measured_db"
-    )?;
+    writeln!(output, "{HEADER}")?;
     for n in 0usize.. {
         if input.read_exact(&mut bytes).is_err() {
             break;
@@ -115,7 +114,7 @@ fn main() -> Result<(), Failure> {
         };
         let (wanted, _) = inferred?;
         let known = detail_of(Samples::from(&start), low, scale)?;
-        let change = twin.change(at, low, (&wanted, &known), &tiles).ok_or("sizes differ")?;
+        let change = twin.change(at, low, &wanted, &known, &tiles).ok_or("sizes differ")?;
         let made = made_error(&wanted, low, scale, &high.y);
         // What is believed is of the frames before.
         let estimates = (believes.mean_db(&change), knows.mean_db(&change));
@@ -130,25 +129,34 @@ fn main() -> Result<(), Failure> {
         with.refresh();
         let (_, coded) = errors(&plain, &with).ok_or(none)?;
         if n > 0 {
-            let old = change.old.unwrap_or_default();
             let mean = gains.iter().sum::<f64>() / gains.len().max(1) as f64;
-            writeln!(
-                output,
-                "{n},{bytes},{seen:.3},{made:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3},{mean:.3},{:.3},{:.3}",
-                change.new,
-                old.square,
-                old.product,
-                db(seen, made),
-                db(seen, coded),
-                db(seen, carried),
-                estimates.0,
-                estimates.1
-            )?;
+            let errors = Errors { seen, made, coded, carried };
+            let row = errors.row(&change, mean, estimates);
+            writeln!(output, "{n},{bytes},{row}")?;
         }
         gains.clear();
         gains.push(db(seen, coded));
     }
     Ok(output.flush()?)
+}
+
+/// Mean square errors: of what viewers see without an anchor, of what the network makes, of its code, and of what was carried.
+struct Errors {
+    seen: f64,
+    made: f64,
+    coded: f64,
+    carried: f64,
+}
+
+impl Errors {
+    fn row(&self, change: &Change, mean: f64, estimates: (f64, f64)) -> String {
+        let (Errors { seen, made, .. }, old) = (self, change.old.unwrap_or_default());
+        let [own, coded, last] = [*made, self.coded, self.carried].map(|error| db(*seen, error));
+        format!(
+            "{seen:.3},{made:.3},{:.3},{:.3},{:.3},{own:.3},{coded:.3},{last:.3},{mean:.3},{:.3},{:.3}",
+            change.new, old.square, old.product, estimates.0, estimates.1
+        )
+    }
 }
 
 fn anchor(at: u32, (width, height): (usize, usize), payload: Vec<u8>) -> ReassembledAnchor {

@@ -1,4 +1,4 @@
-//! What a stream takes of the memory, by the size of its pictures: what `schedule::memory` counts for it when it is admitted.
+//! What a stream takes of the memory, by the size of its pictures: what `windlass_scheduler::memory` counts for it when it is admitted.
 //!
 //! Streams of each size go through a running enhancer, in real time, until their histories are full; everything that is allocated is counted.
 //!
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use windlass_enhancer::schedule::memory;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
+use windlass_scheduler::memory;
 use windlass_types::{
     AnchorPolicy, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput,
 };
@@ -97,7 +97,7 @@ fn main() {
         let enhancer = Enhancer::start(config).expect("an enhancer");
         let input = enhancer.input();
         let before = LIVE.load(Ordering::Relaxed);
-        let (stream, mut most) = (StreamId(1), 0);
+        let (stream, mut max) = (StreamId(1), 0);
         let begin = Instant::now();
         for (n, data) in low.iter().enumerate() {
             std::thread::sleep(
@@ -126,7 +126,7 @@ fn main() {
                 .try_iter()
                 .filter(|output| matches!(output, EnhancerOutput::Anchor(_)))
                 .count();
-            most = most.max(LIVE.load(Ordering::Relaxed) - before);
+            max = max.max(LIVE.load(Ordering::Relaxed) - before);
         }
         input.push(TapInput::Stop { stream });
         std::thread::sleep(Duration::from_millis(700));
@@ -138,7 +138,7 @@ fn main() {
             "{:>10} {:>8} {:>10.1} {:>10.1} {:>10.1}",
             format!("{width}x{height}"),
             larger,
-            mib(most),
+            mib(max),
             mib(counted as i64),
             mib(left)
         );

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::schedule::{Candidate, Chosen, Scheduler, SchedulerConfig, SchedulerCounters};
+use windlass_scheduler::{Candidate, Chosen, Scheduler, SchedulerConfig, SchedulerCounters};
 
 /// A frame that becomes an anchor, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct PlannedAnchor {
     pub index: usize,
     /// When the scheduler chose it.
     pub chosen_at: Duration,
-    /// When inference and coding would end, the wait for a device included.
+    /// When inference and encoding would end, the wait for a device included.
     pub ready_at: Duration,
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use windlass_types::StreamId;
 
     use super::*;
-    use crate::schedule::Tier;
+    use windlass_scheduler::Tier;
 
     fn clip(frames: u32) -> Vec<Candidate> {
         (0..frames)
@@ -94,7 +94,7 @@ mod tests {
                 arrival: Duration::from_millis(u64::from(n) * 33),
                 per_mille: 1000,
                 scale: 2,
-                most_scale: 2,
+                max_scale: 2,
             })
             .collect()
     }

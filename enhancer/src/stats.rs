@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::schedule::SchedulerCounters;
+use windlass_scheduler::SchedulerCounters;
 
 /// Defines the counters once: as atomics to add to, and as plain numbers to read.
 macro_rules! counters {
@@ -51,7 +51,7 @@ counters! {
     dropped_disabled,
     /// Frames of streams beyond the limit on streams.
     dropped_stream_limit,
-    /// Frames of streams that the processor has no time to decode.
+    /// Frames of streams that the CPU has no time to decode.
     dropped_processor,
     /// Frames of streams that do not fit into the memory.
     dropped_memory,
@@ -94,15 +94,15 @@ counters! {
     tiles_known,
     /// Frames that did not become anchors because all their chosen tiles were such.
     known,
-    /// Anchors that could not be coded, or came out too large to send.
+    /// Anchors that could not be encoded, or came out too large to send.
     encode_errors,
     /// Anchors that were finished too late to be sent.
     late_encode,
-    /// Anchors that the GPU coded.
+    /// Anchors that the GPU encoded.
     gpu_coded,
     /// Those of them whose picture was super-resolved there, too, and never left it uncoded.
     gpu_held,
-    /// Anchors that the processor had to code in the GPU's place.
+    /// Anchors that the CPU had to encode in the GPU's place.
     gpu_not_coded,
     /// Anchors dropped because nobody took them.
     dropped_anchors,
@@ -174,7 +174,7 @@ pub struct StageLatencies {
     pub schedule: LatencySummary,
     /// Chosen to super-resolved, queueing included.
     pub infer: LatencySummary,
-    /// Super-resolved to coded.
+    /// Super-resolved to encoded.
     pub encode: LatencySummary,
     /// Arrival to handed over.
     pub total: LatencySummary,
@@ -187,7 +187,7 @@ pub struct NetworkStats {
     pub name: Arc<str>,
     /// Width of its pictures over that of the low layer's.
     pub scale: usize,
-    /// What it took per LR pixel at the start, coding included.
+    /// What it took per LR pixel at the start, encoding included.
     pub per_pixel: Duration,
     /// Streams whose anchors are made by it.
     pub streams: usize,
@@ -195,7 +195,7 @@ pub struct NetworkStats {
     pub anchors: u64,
 }
 
-/// How one stage fared that runs on the processor.
+/// How one stage fared that runs on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageSlots {
     /// Its name.
@@ -208,7 +208,7 @@ pub struct StageSlots {
     pub demoted: u64,
 }
 
-/// The slots of the processor.
+/// The slots of the CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlotStats {
     /// How many there are.
@@ -247,7 +247,7 @@ pub struct EnhancerStats {
     pub refused: usize,
     /// Bytes that streams take, as they are counted, and that they may take.
     pub memory: (u64, u64),
-    /// What decoding and coding take of the processor's slots, 0 to 1 and more: beyond 0.6 streams are refused.
+    /// What decoding and encoding take of the CPU's slots, 0 to 1 and more: beyond 0.6 streams are refused.
     pub slots_demand: f64,
     /// The networks, by scale, then the cheapest first.
     pub networks: Vec<NetworkStats>,
@@ -267,7 +267,7 @@ pub struct EnhancerStats {
     pub worth_db: Option<f64>,
     /// Latencies by stage.
     pub latency: StageLatencies,
-    /// The processor's slots.
+    /// The CPU's slots.
     pub slots: SlotStats,
     /// What waits now.
     pub queues: QueueLengths,
@@ -275,7 +275,7 @@ pub struct EnhancerStats {
     pub compute: Duration,
     /// Time that they may be at work in one second: threads times cap, in seconds.
     pub compute_capacity: f64,
-    /// Processor time that learning took; by a network on a GPU, time.
+    /// CPU time that learning took; by a network on a GPU, time.
     pub learning: Duration,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use windlass_types::{Layer, StreamId};
 
-use crate::schedule::{Candidate, Scheduler, SchedulerConfig, Tier};
+use windlass_scheduler::{Candidate, Scheduler, SchedulerConfig, Tier};
 
 /// Simulated time before the choice is looked at, and during which anchors are counted.
 const SETTLE: Duration = Duration::from_secs(4);
@@ -48,8 +48,8 @@ pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) ->
                     height: size.1,
                     arrival: arrival.min(now),
                     per_mille: 1000,
-                    scale: scheduler.scale(stream).unwrap_or_else(|| least(config)),
-                    most_scale: Layer::Q.most_scale().into(),
+                    scale: scheduler.scale(stream).unwrap_or_else(|| smallest_scale(config)),
+                    max_scale: Layer::Q.most_scale().into(),
                 });
                 id += 1;
             }
@@ -72,14 +72,14 @@ pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) ->
     }
 }
 
-fn least(config: &SchedulerConfig) -> usize {
+fn smallest_scale(config: &SchedulerConfig) -> usize {
     config.networks.first().map_or(2, |network| network.scale)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::NetworkCost;
+    use windlass_scheduler::NetworkCost;
 
     /// 320×180 takes 2.9, 11.5 and 5.8 ms.
     fn config() -> SchedulerConfig {

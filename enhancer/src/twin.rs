@@ -21,10 +21,10 @@ use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::{DecodedFrame, Plane, Samples};
 
-use crate::schedule::energy_by_tile;
-use crate::schedule::worth::{Change, Old};
+use crate::tiles::energy_by_tile;
+use windlass_scheduler::worth::{Change, Old};
 
-/// Frames that pass between two measurements of what coding loses.
+/// Frames that pass between two measurements of what encoding loses.
 const MEASURE_EVERY: u32 = 8;
 
 /// Ticks between two measurements of what enhanced anchors change: half a second.
@@ -55,7 +55,7 @@ struct Marks {
 /// What the codec leaves of the detail that it is given.
 #[derive(Debug, Default)]
 struct Loss {
-    /// Mean error of coded anchors in square grey levels, once measured.
+    /// Mean error of encoded anchors in square grey levels, once measured.
     error: Option<f64>,
     since: u32,
 }
@@ -148,7 +148,8 @@ impl Twin {
         &self,
         rtp_timestamp: u32,
         low: Samples<'_>,
-        (wanted, known): (&Detail, &Detail),
+        wanted: &Detail,
+        known: &Detail,
         tiles: &TileMap,
     ) -> Option<Change> {
         let size = |detail: &Detail| (detail.width(), detail.height());
@@ -191,7 +192,7 @@ impl Twin {
         all.picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
-    /// Takes an anchor that has just left; `wanted` is what it was coded from, where the loss by that is to be measured.
+    /// Takes an anchor that has just left; `wanted` is what it was encoded from, where the loss by that is to be measured.
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
         if anchor.header.source == AnchorSource::Captured {
             self.give(anchor);
@@ -251,7 +252,7 @@ impl Twin {
         tiles.without(&vain)
     }
 
-    /// Whether what coding loses is to be measured by this anchor.
+    /// Whether what encoding loses is to be measured by this anchor.
     pub fn measures(&self) -> bool {
         let mut loss = self.loss.lock();
         loss.since = if loss.error.is_none() { 0 } else { (loss.since + 1) % MEASURE_EVERY };
@@ -353,7 +354,7 @@ mod tests {
         let (wanted, nothing) = (detail(true), Detail::zero(192, 128));
         let low = Samples::from(&grey.planes()[0]);
         let change = |at: u32, wanted: &Detail| {
-            twin.change(at, low, (wanted, &nothing), &all).expect("they fit each other")
+            twin.change(at, low, wanted, &nothing, &all).expect("they fit each other")
         };
         twin.follow(0, &[shown()]);
         assert!(twin.weighs(0) && !twin.weighs(3000), "twice a second");
@@ -382,7 +383,7 @@ mod tests {
             let nothing = Detail::zero(192, 128);
             let low = Samples::from(&grey.planes()[0]);
             let all = TileMap::full(96, 64);
-            let _ = twin.change(0, low, (&nothing, &nothing), &all);
+            let _ = twin.change(0, low, &nothing, &nothing, &all);
             twin.follow(0, &[shown()]);
             twin.sent(&anchor(wanted), None);
             twin.follow(3000, &[shown()]);

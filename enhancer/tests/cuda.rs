@@ -35,9 +35,9 @@ fn conform(cases: impl IntoIterator<Item = Case>) {
 }
 
 /// Networks of up to so many channels, or of more, with one size.
-fn cases(most: usize, more: bool) -> impl Iterator<Item = Case> {
+fn cases(max: usize, more: bool) -> impl Iterator<Item = Case> {
     let cases = Case::all().into_iter();
-    let cases = cases.filter(move |case| (case.architecture.channels > most) == more);
+    let cases = cases.filter(move |case| (case.architecture.channels > max) == more);
     cases.map(|case| Case { sizes: vec![(13, 5)], ..case })
 }
 
@@ -177,9 +177,9 @@ fn a_call_goes_on_when_the_device_is_lost() {
         std::fs::write(std::env::var_os("EMULATED_LOST").expect("its name"), "").expect("a file");
         engine.infer(luma, &mut after).expect("a residual by the processor");
         assert!(engine.backend().starts_with("cpu"));
-        let most =
+        let max =
             before.data.iter().zip(&after.data).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(most < 0.05, "{most}");
+        assert!(max < 0.05, "{max}");
     });
 }
 
@@ -226,7 +226,7 @@ fn an_old_driver_and_an_old_device_are_refused() {
 fn the_kernels_compile_for_every_architecture() {
     let mut networks: Vec<Architecture> =
         Case::all().iter().map(|case| case.architecture).collect();
-    // The network of the cards, and the largest that runs.
+    // The network of the GPUs, and the largest that runs.
     networks.extend([Architecture::blocks(3, 32, 8), Architecture::blocks(4, 64, 19).with_twin()]);
     if std::env::var_os("WINDLASS_TEST_ALL_KERNELS").is_none() {
         networks.truncate(2);

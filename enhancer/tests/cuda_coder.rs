@@ -1,5 +1,5 @@
 //! The GPU's coder of anchors, on machines without one: its kernels' own source on the CPU, thread by thread (see
-//! `tests/cuda/`), against the processor's coder, byte for byte. It needs a C++ compiler; without one these tests say so
+//! `tests/cuda/`), against the CPU's coder, byte for byte. It needs a C++ compiler; without one these tests say so
 //! and pass.
 
 #![cfg(target_os = "linux")]
@@ -33,9 +33,9 @@ enum Of {
 }
 
 fn picture(format: Format, of: Of, seed: u32) -> Vec<i16> {
-    let (least, most) = format.range();
-    let middle = f64::from(least + most) / 2.0;
-    let half = f64::from(most - least) / 2.0;
+    let (min, max) = format.range();
+    let middle = f64::from(min + max) / 2.0;
+    let half = f64::from(max - min) / 2.0;
     let mut state = seed.wrapping_mul(747_796_405).wrapping_add(1);
     let sample = |i: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -147,10 +147,10 @@ fn batches_are_coded_as_if_alone() {
             .collect();
         coder.transform(&samples, format, LEVELS).expect("pictures");
         assert_eq!(coder.encode(&jobs).as_ref(), Ok(&wanted));
-        // The same again, without anything made anew: from the card's own memory.
-        let held = coder.hold(&pictures.concat()).expect("room");
-        coder.transform_held(&held, format, LEVELS).expect("pictures");
-        drop(held);
+        // The same again, without anything made anew: from the GPU's own memory.
+        let resident = coder.hold(&pictures.concat()).expect("room");
+        coder.transform_held(&resident, format, LEVELS).expect("pictures");
+        drop(resident);
         assert_eq!(coder.encode(&jobs), Ok(wanted));
         // More jobs than go at once.
         let many: Vec<_> = (0..70).map(|n| (n % 5, 2000.0)).collect();
@@ -187,8 +187,8 @@ fn pictures_that_are_none_are_refused() {
         assert_eq!(coder.transform(&[&[0; 15]], format(4, 4), LEVELS), refused);
         assert_eq!(coder.transform(&[&[]], format(0, 4), LEVELS), refused);
         assert_eq!(coder.transform(&[&[0; 16]], format(4, 4), 0), refused);
-        let held = coder.hold(&[0; 33]).expect("room");
-        assert_eq!(coder.transform_held(&held, format(4, 4), LEVELS), refused);
+        let resident = coder.hold(&[0; 33]).expect("room");
+        assert_eq!(coder.transform_held(&resident, format(4, 4), LEVELS), refused);
         coder.transform(&[&[0; 16]], format(4, 4), LEVELS).expect("a picture");
         assert_eq!(coder.encode(&[(1, 1.0)]).map(|_| ()), refused);
         assert_eq!(coder.encode(&[(0, 1.0)]).map(|coded| coded.len()), Ok(1));

@@ -96,10 +96,10 @@ fn one_enhanced_anchor_a_second_is_better_than_none() {
         }
     }
     let mean = gains.iter().sum::<f64>() / gains.len() as f64;
-    let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
-    println!("mean gain {mean:.3} dB, least {least:.3}");
+    let min = gains.iter().copied().fold(f64::INFINITY, f64::min);
+    println!("mean gain {mean:.3} dB, least {min:.3}");
     assert!(mean > MARGIN_DB, "{mean}");
-    assert!(least > -0.1, "{least}");
+    assert!(min > -0.1, "{min}");
 }
 
 /// What enhanced anchors must be worth here.

@@ -1,5 +1,5 @@
 //! Anchors coded on the GPU in the pipeline, on machines without one (see `tests/cuda/`): the same payloads as the
-//! processor's, in its place where the GPU fails. It needs a C++ compiler and, for the pipeline, an `ffmpeg` with libvpx;
+//! CPU's, in its place where the GPU fails. It needs a C++ compiler and, for the pipeline, an `ffmpeg` with libvpx;
 //! without them the tests say so and pass.
 
 #![cfg(target_os = "linux")]
@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use common::coded;
 use emulated::on_emulated_device;
-use windlass_enhancer::engine::cuda::Held;
-use windlass_enhancer::engine::cuda::coder::{AnchorError, CudaCoder, SharedCoder};
+use windlass_enhancer::engine::cuda::ResidentPicture;
+use windlass_enhancer::engine::cuda::coder::{AnchorError, CudaCoder, Encoding, SharedCoder};
 use windlass_enhancer::engine::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Luma, Model,
     Residual, SwapError, embedded_model,
@@ -44,10 +44,14 @@ fn detail(width: usize, height: usize, seed: usize) -> Detail {
     Detail::from_samples(width, height, (0..width * height).map(sample).collect()).expect("a count")
 }
 
-/// What the processor makes of the same.
-fn on_processor(detail: &Detail, quality: u8, most: usize) -> Result<Vec<u8>, AnchorCodecError> {
+fn coding(quality: u8, max_bytes: usize) -> Encoding {
+    Encoding { quality, max_bytes }
+}
+
+/// What the CPU makes of the same.
+fn on_processor(detail: &Detail, quality: u8, max: usize) -> Result<Vec<u8>, AnchorCodecError> {
     let coded = Htj2k::encode(detail, quality)?;
-    if coded.len() <= most { Ok(coded) } else { Htj2k::fill(detail, None, most) }
+    if coded.len() <= max { Ok(coded) } else { Htj2k::fill(detail, None, max) }
 }
 
 #[test]
@@ -59,11 +63,11 @@ fn workers_share_a_coder_that_keeps_quality_and_budget() {
             for worker in 0..6 {
                 let coder = &coder;
                 scope.spawn(move || {
-                    for (n, (quality, most)) in wanted.into_iter().enumerate() {
+                    for (n, (quality, max)) in wanted.into_iter().enumerate() {
                         let side = if worker % 2 == 0 { (96, 70) } else { (66, 40) };
                         let detail = Arc::new(detail(side.0, side.1, 10 * worker + n));
-                        let ours = coder.code(&detail, quality, most);
-                        let theirs = on_processor(&detail, quality, most);
+                        let ours = coder.code(&detail, coding(quality, max));
+                        let theirs = on_processor(&detail, quality, max);
                         assert_eq!(ours, theirs.map_err(AnchorError::Codec), "{worker}, {n}");
                     }
                 });
@@ -71,15 +75,19 @@ fn workers_share_a_coder_that_keeps_quality_and_budget() {
         });
         let (pictures, batches) = coder.coded();
         assert!(pictures == 24 && batches <= pictures, "{pictures} in {batches}");
-        // Too large to be an anchor, on the processor or elsewhere.
+        // Too large to be an anchor, on the CPU or elsewhere.
         let wide = Arc::new(Detail::zero(9_000, 1));
-        assert!(matches!(coder.code(&wide, 50, 1_000), Err(AnchorError::Codec(_))));
-        assert!(coder.code(&Arc::new(detail(8, 8, 1)), 50, 1_000).is_ok());
+        assert!(matches!(coder.code(&wide, coding(50, 1_000)), Err(AnchorError::Codec(_))));
+        assert!(coder.code(&Arc::new(detail(8, 8, 1)), coding(50, 1_000)).is_ok());
     });
 }
 
 /// A low picture of three tiles by three, the last of which are cut off, and a residual in 1/64 grey level.
-fn on_the_card(coder: &mut CudaCoder, scale: usize, seed: usize) -> (Held, Plane, Vec<i16>) {
+fn on_the_card(
+    coder: &mut CudaCoder,
+    scale: usize,
+    seed: usize,
+) -> (ResidentPicture, Plane, Vec<i16>) {
     let mut low = Plane::filled(150, 140, 0);
     for (i, sample) in low.samples_mut().iter_mut().enumerate() {
         let (x, y) = (i % 150, i / 150 + seed);
@@ -98,29 +106,33 @@ fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
         let coder = SharedCoder::of_process().expect("a coder");
         for (scale, bits) in [(2, 0b1_1111_1111), (3, 0b1_0100_1001), (2, 0b10), (4, 0b1_1000_0000)]
         {
-            let (held, low, residual) = on_the_card(&mut own, scale, bits);
+            let (resident, low, residual) = on_the_card(&mut own, scale, bits);
             let mut tiles = TileMap::empty(150, 140);
             (0..9).filter(|n| bits >> n & 1 == 1).for_each(|n| tiles.set(n % 3, n / 3));
             let quarter = |v: i16| (f32::from(v) / 4.0).round().clamp(-4080.0, 4080.0) as i16;
             let samples = residual.into_iter().map(quarter).collect();
-            let (width, height) = held.size();
+            let (width, height) = resident.size();
             let mut rest = Detail::from_samples(width, height, samples).expect("the count");
             Prior::new(Isa::detect(), scale).take_out((&low).into(), &mut rest);
             let image = payload::image(rest, &tiles, scale);
-            for (quality, most) in [(80, usize::MAX), (95, 3_000)] {
-                let coded = coder.code_held(&held, &tiles, (quality, most), most == 3_000);
-                let wanted = on_processor(&image, quality, most).expect("it can be coded");
-                let back = (most == 3_000).then(|| image.clone());
-                assert!(coded == Ok((wanted, back)), "scale {scale}, tiles {bits:b}, {most}");
+            for (quality, max) in [(80, usize::MAX), (95, 3_000)] {
+                let coded =
+                    coder.code_resident(&resident, &tiles, coding(quality, max), max == 3_000);
+                let wanted = on_processor(&image, quality, max).expect("it can be coded");
+                let back = (max == 3_000).then(|| image.clone());
+                assert!(coded == Ok((wanted, back)), "scale {scale}, tiles {bits:b}, {max}");
             }
         }
         // Several of one size together, each with its own.
         let three: Vec<_> = (0..3).map(|seed| on_the_card(&mut own, 2, seed).0).collect();
         let full = TileMap::full(150, 140);
-        let code = |held: &Held| coder.code_held(held, &full, (60, usize::MAX), true);
+        let code = |resident: &ResidentPicture| {
+            coder.code_resident(resident, &full, coding(60, usize::MAX), true)
+        };
         let alone: Vec<_> = three.iter().map(code).collect();
         let together: Vec<_> = std::thread::scope(|scope| {
-            let running: Vec<_> = three.iter().map(|held| scope.spawn(|| code(held))).collect();
+            let running: Vec<_> =
+                three.iter().map(|resident| scope.spawn(|| code(resident))).collect();
             running.into_iter().map(|one| one.join().expect("a code")).collect()
         });
         assert!(alone == together && alone.iter().all(Result::is_ok));
@@ -135,9 +147,9 @@ fn a_full_card_refuses_what_has_no_room_and_codes_the_rest() {
         let coder = SharedCoder::of_process().expect("a coder");
         let (small, large) = (Arc::new(detail(40, 30, 1)), Arc::new(detail(500, 400, 2)));
         let full = Err(AnchorError::Device(CudaError::NoMemory));
-        assert_eq!(coder.code(&large, 80, usize::MAX), full);
+        assert_eq!(coder.code(&large, coding(80, usize::MAX)), full);
         let wanted = on_processor(&small, 80, usize::MAX).map_err(AnchorError::Codec);
-        assert_eq!(coder.code(&small, 80, usize::MAX), wanted);
+        assert_eq!(coder.code(&small, coding(80, usize::MAX)), wanted);
     });
 }
 
@@ -151,10 +163,11 @@ fn the_other_card_codes_once_one_is_lost() {
         let mut first = std::env::var_os("EMULATED_LOST").expect("its name");
         first.push("0");
         std::fs::write(first, "").expect("a file");
-        // Each of the lost card's threads notices it once.
-        let failed = (0..40).filter(|_| coder.code(&detail, 80, usize::MAX) != wanted).count();
+        // Each of the lost GPU's threads notices it once.
+        let failed =
+            (0..40).filter(|_| coder.code(&detail, coding(80, usize::MAX)) != wanted).count();
         assert!(failed <= 2, "{failed} of 40 were not coded");
-        assert_eq!(coder.code(&detail, 80, usize::MAX), wanted);
+        assert_eq!(coder.code(&detail, coding(80, usize::MAX)), wanted);
     });
 }
 
@@ -164,16 +177,16 @@ fn a_card_that_hangs_is_given_up() {
         let coder = SharedCoder::of_process().expect("a coder");
         std::fs::write(std::env::var_os("EMULATED_HANG").expect("its name"), "").expect("a file");
         let detail = Arc::new(detail(40, 30, 1));
-        let silent = coder.code(&detail, 80, usize::MAX);
+        let silent = coder.code(&detail, coding(80, usize::MAX));
         assert!(matches!(silent, Err(AnchorError::Device(CudaError::Silent(_)))), "{silent:?}");
         let asked = Instant::now();
-        assert_eq!(coder.code(&detail, 80, usize::MAX), silent);
+        assert_eq!(coder.code(&detail, coding(80, usize::MAX)), silent);
         assert!(asked.elapsed() < Duration::from_secs(1), "nobody waits for it again");
         assert!(SharedCoder::of_process().is_err());
     });
 }
 
-/// What becomes of a picture on the card.
+/// What becomes of a picture on the GPU.
 #[derive(Clone, Copy, PartialEq)]
 enum Then {
     Leaves,
@@ -182,7 +195,7 @@ enum Then {
     IsWrong,
 }
 
-/// An engine, as if it ran where it is said, and as fast as a real card, so that the emulated device's time is nobody's.
+/// An engine, as if it ran where it is said, and as fast as a real GPU, so that the emulated device's time is nobody's.
 struct Elsewhere<E> {
     inner: E,
     on_processor: bool,
@@ -218,7 +231,7 @@ impl<E: Engine> Engine for Elsewhere<E> {
         self.inner.infer_batch(inputs, out)
     }
 
-    fn hold(&mut self, input: Input<'_>) -> Result<Option<Held>, InferError> {
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<ResidentPicture>, InferError> {
         let then = *self.then.lock().expect("no panic");
         if then == Then::Leaves {
             return Ok(None);
@@ -259,7 +272,7 @@ fn start_with(engine: impl Fn() -> Box<dyn Engine> + Send + Sync + 'static) -> E
 }
 
 /// The GPU's engine with a small network.
-fn on_card(then: Arc<Mutex<Then>>) -> Box<dyn Engine> {
+fn gpu_picture(then: Arc<Mutex<Then>>) -> Box<dyn Engine> {
     let model = Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs");
     let inner = CudaEngine::new(&Arc::new(model)).expect("an engine");
     Box::new(Elsewhere { inner, on_processor: false, then })
@@ -347,7 +360,7 @@ fn anchors_are_the_same_whether_their_pictures_leave_the_card_or_not() {
         let then = Arc::new(Mutex::new(Then::Leaves));
         let enhancer = {
             let then = then.clone();
-            start_with(move || on_card(then.clone()))
+            start_with(move || gpu_picture(then.clone()))
         };
         let counts = || {
             let counters = enhancer.stats().counters;

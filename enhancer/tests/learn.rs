@@ -163,8 +163,8 @@ fn call(
     );
     assert_eq!((after.panics, after.infer_errors, after.decode_errors), (0, 0, 0));
     assert!(enhanced > 0, "{after:?}");
-    let most = 0.1 * (begin.elapsed().as_secs_f64() + 5.0) + 2.0;
-    assert!(stats.learning.as_secs_f64() < most, "learning took {:?}", stats.learning);
+    let max = 0.1 * (begin.elapsed().as_secs_f64() + 5.0) + 2.0;
+    assert!(stats.learning.as_secs_f64() < max, "learning took {:?}", stats.learning);
     Some([before, after])
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use windlass_enhancer::schedule::Subjects;
+use windlass_enhancer::tiles::Subjects;
 use windlass_vp9::Samples;
 
 /// What the tiles of a second into a clip count for, made 320×180; `None`, said, where it cannot be read.

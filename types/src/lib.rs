@@ -197,87 +197,90 @@ pub struct CapturedFrame {
 pub enum TapInput {
     /// A complete frame.
     Frame(TapFrame),
+    /// Frames are missing: nothing can be decoded before the next key frame.
+    Gap {
+        /// The stream with missing frames.
+        stream: StreamId,
+    },
     /// The same camera's picture at HR size, to make captured anchors of.
     Captured(CapturedFrame),
     /// Frames at HR size are missing: none can be decoded before the next key frame.
     CapturedGap {
-        /// Whose frames are missing.
+        /// The stream with missing frames.
         stream: StreamId,
-    },
-    /// Subscribers have been given a still of a frame by its publisher.
-    Given {
-        /// What they were given, at the low frame's RTP timestamp (the publisher's timeline).
-        anchor: Anchor,
-    },
-    /// Whether the publisher can be asked for regions.
-    Regions {
-        /// The stream.
-        stream: StreamId,
-        /// Whether it can.
-        possible: bool,
-    },
-    /// What a publisher can send, by its own browser: from now on its knobs are adapted.
-    Uplink {
-        /// The stream.
-        stream: StreamId,
-        /// The tapped layer.
-        layer: Layer,
-        /// What its uplink carries, in kbit/s.
-        kbps: f64,
-        /// Width and height of its camera's pictures.
-        size: (u32, u32),
-        /// The camera's frames per second.
-        fps: f64,
-    },
-    /// Somebody who watches says by how much its picture gets worse from frame to frame after an anchor (ARISE §4.3).
-    Decay {
-        /// The stream.
-        stream: StreamId,
-        /// Who says so: an opaque number, the same each time.
-        viewer: u64,
-        /// Mean square grey levels of luma by frame, and in how many frames: `(d ÷ L, L)`.
-        decay: (f64, f64),
     },
     /// There are no pictures at HR size any more.
     CaptureStop {
         /// The stream that goes on without.
         stream: StreamId,
     },
-    /// Frames are missing: nothing can be decoded before the next key frame.
-    Gap {
-        /// Whose frames are missing.
-        stream: StreamId,
-    },
-    /// Somebody has none of the anchors so far: the next one is to give all tiles and rest on no other. One for
-    /// all who ask, and not too often.
-    WholeAnchor {
-        /// The stream that it is wanted of.
-        stream: StreamId,
-    },
-    /// Nobody holds an enhanced rung of this stream any more; forget it.
+    /// No subscriber holds an enhanced rung of this stream any more; forget it.
     Stop {
         /// The stream to forget.
         stream: StreamId,
     },
+    /// A request or a report, between the frames.
+    Request {
+        /// The stream.
+        stream: StreamId,
+        /// What is asked for, or reported.
+        request: EnhancerRequest,
+    },
 }
 
 impl TapInput {
-    /// The stream that it is about.
+    /// The stream of this input.
     pub fn stream(&self) -> StreamId {
         match *self {
             TapInput::Frame(TapFrame { stream, .. })
-            | TapInput::Given { anchor: Anchor { stream, .. } }
             | TapInput::Captured(CapturedFrame { stream, .. })
-            | TapInput::CapturedGap { stream }
-            | TapInput::Regions { stream, .. }
-            | TapInput::Uplink { stream, .. }
-            | TapInput::Decay { stream, .. }
-            | TapInput::CaptureStop { stream }
             | TapInput::Gap { stream }
-            | TapInput::WholeAnchor { stream }
-            | TapInput::Stop { stream } => stream,
+            | TapInput::CapturedGap { stream }
+            | TapInput::CaptureStop { stream }
+            | TapInput::Stop { stream }
+            | TapInput::Request { stream, .. } => stream,
         }
     }
+}
+
+/// What the SFU asks of a stream's enhancement, or reports to it. One may get lost: no frame is lost with it.
+#[derive(Debug, Clone)]
+pub enum EnhancerRequest {
+    /// A subscriber has none of the anchors so far: the next anchor is to be whole. One for all subscribers, and throttled.
+    WholeAnchor,
+    /// Whether the publisher can be asked for regions.
+    Regions(bool),
+    /// What the publisher can send: from now on its knobs are adapted.
+    Uplink(PublisherUplink),
+    /// A viewer's report of how its picture gets worse from frame to frame after an anchor (ARISE §4.3).
+    Decay {
+        /// The viewer: an opaque number, the same each time.
+        viewer: u64,
+        /// Mean square grey levels of luma by frame, and in how many frames: `(d ÷ L, L)`.
+        decay: (f64, f64),
+    },
+    /// Subscribers were given this still by the publisher, at the low frame's RTP timestamp (the publisher's timeline).
+    Given(Anchor),
+}
+
+impl EnhancerRequest {
+    /// The request, for a stream.
+    pub fn of(self, stream: StreamId) -> TapInput {
+        TapInput::Request { stream, request: self }
+    }
+}
+
+/// What a publisher can send, by its own browser.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PublisherUplink {
+    /// The tapped layer.
+    pub layer: Layer,
+    /// What its uplink carries, in kbit/s.
+    pub kbps: f64,
+    /// Width and height of its camera's pictures.
+    pub size: (u32, u32),
+    /// The camera's frames per second.
+    pub fps: f64,
 }
 
 /// Where an anchor's detail comes from.

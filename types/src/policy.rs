@@ -1,4 +1,4 @@
-//! How a room's anchors are chosen, by name. What each policy does is the scheduler's (`windlass_enhancer::schedule::policy`).
+//! How a room's anchors are chosen, by name. What each policy does is the scheduler's (`windlass_scheduler::policy`).
 
 use std::fmt;
 use std::str::FromStr;

@@ -68,7 +68,7 @@ impl Row {
             mig_profile: device.profile().map(str::to_owned),
             memory_bytes: device.memory_bytes,
             bus: device.bus.clone(),
-            numa_node: device.node,
+            numa_node: device.numa_node,
             how: usable.then(|| format!("--device {}", device.uuid)),
         }
     }
@@ -103,7 +103,7 @@ fn table(found: &Devices, visible: Option<&str>) -> String {
     for device in &found.all {
         let memory =
             device.memory_bytes.map_or("-".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
-        let node = device.node.map_or("-".to_owned(), |node| node.to_string());
+        let node = device.numa_node.map_or("-".to_owned(), |node| node.to_string());
         let how = match Row::new(device).how {
             Some(how) => how,
             None => format!("its slices (MIG); itself {}", device.uuid),
@@ -206,12 +206,12 @@ mod tests {
             uuid: uuid.to_owned(),
             memory_bytes: Some(10_240 << 20),
             bus: "0000:3b:00.0".to_owned(),
-            node: Some(1),
+            numa_node: Some(1),
         };
         let all = vec![
             device("0", Kind::Cut, "A card", "GPU-a"),
             device("0:0", Kind::Slice, "A card MIG 1g.10gb", "MIG-b"),
-            device("1", Kind::Card, "A card", "GPU-c"),
+            device("1", Kind::Gpu, "A card", "GPU-c"),
         ];
         let found = Devices { driver: "580.1".to_owned(), all };
         let table = table(&found, Some("MIG-b"));

@@ -247,7 +247,7 @@ fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) 
 
 /// The GPUs, or the slice of one, that this process uses; none that was given up.
 fn devices_at_work() -> Vec<String> {
-    let working = cuda::cards().into_iter().filter(|card| card.failed.is_none());
+    let working = cuda::gpus().into_iter().filter(|card| card.failed.is_none());
     working.take(MOST_DEVICES).map(|card| format!("{} ({})", card.name, card.uuid)).collect()
 }
 

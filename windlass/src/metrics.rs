@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use windlass_cluster::remote::RemoteStats;
-use windlass_enhancer::engine::cuda::{self, CardStats};
+use windlass_enhancer::engine::cuda::{self, GpuStats};
 use windlass_enhancer::{
     Enhancer, EnhancerStats, LatencySummary, PipelineCounters, SlotStats, StageLatencies,
     StageSlots,
@@ -209,7 +209,7 @@ pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     metrics.extend(slot_metrics(&stats.slots));
     metrics.extend(stage_metrics(&stats.latency));
     metrics.extend(capacity_metrics(&stats));
-    metrics.extend(card_metrics(&cuda::cards()));
+    metrics.extend(card_metrics(&cuda::gpus()));
     metrics.into_iter().map(helped).collect()
 }
 
@@ -264,8 +264,8 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
 }
 
 /// By GPU, of which there may be none.
-fn card_metrics(cards: &[CardStats]) -> Vec<Metric> {
-    let of: [fn(&CardStats) -> Metric; 8] = [
+fn card_metrics(cards: &[GpuStats]) -> Vec<Metric> {
+    let of: [fn(&GpuStats) -> Metric; 8] = [
         |c| Metric::gauge("enhancer_card_working", f64::from(u8::from(c.failed.is_none()))),
         |c| Metric::gauge("enhancer_card_engines", c.engines as f64),
         |c| Metric::gauge("enhancer_card_weights", c.resident as f64),
@@ -278,7 +278,7 @@ fn card_metrics(cards: &[CardStats]) -> Vec<Metric> {
     // All of a name together.
     let metrics = of.iter().flat_map(|metric| {
         cards.iter().map(move |card| {
-            let CardStats { ordinal, name, uuid, .. } = card;
+            let GpuStats { ordinal, name, uuid, .. } = card;
             let name = label_value(name);
             metric(card).labelled(format!("card=\"{ordinal}\",name=\"{name}\",uuid=\"{uuid}\""))
         })

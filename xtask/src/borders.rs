@@ -10,14 +10,15 @@ use crate::process::{Cmd, step};
 use crate::root;
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("types", &[]),
     ("link", &[]),
     ("htj2k", &[]),
     ("vp9", &[]),
     ("hybrid", &["htj2k", "types", "vp9"]),
     ("wasm", &["hybrid", "types", "vp9"]),
-    ("enhancer", &["htj2k", "hybrid", "types", "vp9"]),
+    ("scheduler", &["types"]),
+    ("enhancer", &["htj2k", "hybrid", "scheduler", "types", "vp9"]),
     ("sfu", &["types"]),
     ("protocol", &["types"]),
     ("signaling", &["protocol", "sfu", "types"]),
@@ -32,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "hybrid",
             "link",
             "protocol",
+            "scheduler",
             "sfu",
             "signaling",
             "types",
@@ -44,13 +46,14 @@ const ARROWS: [(&str, &[&str]); 16] = [
 ];
 
 /// Folders whose code is given time and bytes as arguments, and what it therefore never names.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "types/src",
     "lab/link/src",
     "hybrid/htj2k/src",
     "hybrid/vp9/src",
     "hybrid/src",
-    "enhancer/src/schedule",
+    "enhancer/scheduler/src",
+    "enhancer/src/tiles",
     "sfu/src/core",
     "signaling/protocol/src",
     "client-web/wasm/src",

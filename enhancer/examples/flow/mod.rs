@@ -9,7 +9,7 @@ use windlass_vp9::{DecodeError, Decoder, FrameInfo, MotionVector};
 
 const CELL: usize = 8;
 /// Written frames that a cell may lie behind: as many anchors as the decoder kept.
-const MOST: usize = 4;
+const MAX: usize = 4;
 
 /// A written frame by its number from 1 on, 0 for none, and the way there in 1/8 low sample.
 type Cell = (usize, MotionVector);
@@ -51,7 +51,7 @@ impl Flow {
         self.written += 1;
         for &(source, vector) in &self.cells {
             let ago = self.written - source;
-            let ago = if source == 0 || ago > MOST { 0 } else { ago as i16 };
+            let ago = if source == 0 || ago > MAX { 0 } else { ago as i16 };
             for word in [ago, vector.x, vector.y] {
                 to.write_all(&word.to_le_bytes())?;
             }

@@ -10,9 +10,9 @@
 pub struct Ascent {
     /// Δk: what a knob is moved by to see the gradient.
     pub probe: f64,
-    /// Most that a knob moves in one interval.
+    /// Maximum move of a knob in one interval.
     pub reach: f64,
-    /// Most steps.
+    /// Maximum steps.
     pub steps: u32,
 }
 
@@ -31,15 +31,15 @@ impl Ascent {
         objective: impl Fn(&[f64; N]) -> f64,
     ) -> [f64; N] {
         let inside = |i: usize, value: f64| {
-            let (least, most) = (from[i] - self.reach, from[i] + self.reach);
-            value.clamp(least.max(0.0), most.min(1.0))
+            let (min, max) = (from[i] - self.reach, from[i] + self.reach);
+            value.clamp(min.max(0.0), max.min(1.0))
         };
         let mut at = from;
         let mut best = objective(&at);
         let mut length = self.reach;
         for _ in 0..self.steps {
             let gradient = self.gradient(&at, &objective);
-            let steepest = gradient.iter().fold(0.0, |most: f64, g| most.max(g.abs()));
+            let steepest = gradient.iter().fold(0.0, |max: f64, g| max.max(g.abs()));
             if !(steepest.is_finite() && steepest > 0.0 && best.is_finite()) || length < 1e-3 {
                 break;
             }

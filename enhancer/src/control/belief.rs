@@ -9,12 +9,12 @@ use windlass_types::Layer;
 use super::meter::{LowMeasure, Measurements};
 use super::model::{Model, across};
 
-/// How far a belief moves towards a measurement, and how far while the content is new.
+/// Weight of a measurement in a belief, and its weight while the content is new.
 const PART: f64 = 0.35;
 const PART_NEW: f64 = 0.8;
 /// Intervals for which content counts as new.
 const NEW: u32 = 3;
-/// Intervals after a change of layer that tell of its key frame, not of the content.
+/// Intervals after a change of layer that measure its key frame, not the content.
 const SETTLING: u32 = 2;
 /// Intervals after which a layer's complexity is known well.
 const KNOWN: u32 = 4;
@@ -24,8 +24,8 @@ const USUAL_RATIOS: [f64; 2] = [0.5, 0.55];
 const SEEN_MOTION: [f64; 3] = [0.75, 0.92, 1.0];
 /// Exponent by which the difference of two frames grows with their distance in time.
 const SPREAD: f64 = 1.38;
-/// Most that layers may differ from what the fit expects, in logarithms.
-const MOST_OFFSET: f64 = 0.6;
+/// Maximum difference of a layer from what the fit expects, in logarithms.
+const MAX_OFFSET: f64 = 0.6;
 
 /// What was learned so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,7 +122,7 @@ impl Belief {
         // was known well itself.
         if self.settled == SETTLING && self.foretold && self.age > SETTLING {
             let missed = own - old.complexity[at];
-            self.offsets[at] = (self.offsets[at] + 0.5 * missed).clamp(-MOST_OFFSET, MOST_OFFSET);
+            self.offsets[at] = (self.offsets[at] + 0.5 * missed).clamp(-MAX_OFFSET, MAX_OFFSET);
         }
         let part = match self.age {
             0 => 1.0,

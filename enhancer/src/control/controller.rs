@@ -27,8 +27,8 @@ pub struct ControllerConfig {
     pub scale: usize,
     /// Whether it is a shared screen.
     pub screen: bool,
-    /// Most enhanced anchors by frame; 0 where there is no super-resolution.
-    pub most_anchor_fraction: f64,
+    /// Maximum enhanced anchors by frame; 0 where there is no super-resolution.
+    pub max_anchor_fraction: f64,
     /// Advantage, on VMAF's scale, below which another frame rate is not worth a change.
     pub margin: f64,
     /// The same of another layer, besides its key frame: about what the model errs by.
@@ -51,7 +51,7 @@ impl Default for ControllerConfig {
             camera_fps: 30.0,
             scale: 4,
             screen: false,
-            most_anchor_fraction: 0.1,
+            max_anchor_fraction: 0.1,
             margin: 0.75,
             layer_margin: 1.5,
             rest: 4,
@@ -75,20 +75,20 @@ struct Choice {
     rate: f64,
 }
 
-/// Least share of the uplink that is used.
-const LEAST_USAGE: f64 = 0.3;
+/// Minimum share of the uplink that is used.
+const MIN_USAGE: f64 = 0.3;
 /// Frame rates that a publisher is asked for, as shares of the camera's: two frames of three judder and gained nothing,
 /// one of three lost (`lab/notes/controller.md`).
 const RATES: [f64; 2] = [0.5, 1.0];
-/// Bytes of an enhanced anchor by full-size sample.
-const MOST_ANCHOR_BYTES: f64 = 0.06;
+/// Bytes of an enhanced anchor per full-size sample.
+const MAX_ANCHOR_BYTES: f64 = 0.06;
 /// What a kbit/s more than the uplink carries costs, by share of the uplink.
 const OVER_PRICE: f64 = 300.0;
 /// VMAF that another layer must promise for one interval to be enough; less takes more of them.
 const DECISIVE: f64 = 3.0;
 /// VMAF times seconds that the key frame of a full picture costs, by sample and kbit/s: 26 at 640×360 and 80 kbit/s.
 const KEY_FRAME: f64 = 26.0 * 80.0 / (640.0 * 360.0);
-/// A change of bits smaller than this share is not worth a message.
+/// Minimum relative change of the bit rate that is sent to the publisher.
 const NEWS: f64 = 0.04;
 
 /// Adapts one publisher; see the [module](super).
@@ -113,7 +113,7 @@ impl Controller {
         config.headroom = sane(config.headroom, 1.0).clamp(0.1, 1.0);
         config.bits_price = sane(config.bits_price, 0.0).max(0.0);
         config.anchor_price = sane(config.anchor_price, 0.0).max(0.0);
-        config.most_anchor_fraction = sane(config.most_anchor_fraction, 0.0).clamp(0.0, 1.0);
+        config.max_anchor_fraction = sane(config.max_anchor_fraction, 0.0).clamp(0.0, 1.0);
         if config.layers.is_empty() {
             config.layers.push(Layer::H);
         }
@@ -292,13 +292,13 @@ impl Controller {
 
     /// The knobs of a point.
     fn knobs(&self, choice: Choice, at: &Normal, uplink: f64, area: f64) -> Knobs {
-        let usage = LEAST_USAGE + (1.0 - LEAST_USAGE) * at[USAGE];
+        let usage = MIN_USAGE + (1.0 - MIN_USAGE) * at[USAGE];
         Knobs {
             layer: choice.layer,
             fps: choice.rate * self.config.camera_fps,
             low_kbps: (uplink * self.config.headroom * usage).max(1.0),
-            anchor_fraction: self.config.most_anchor_fraction * at[ANCHORS],
-            anchor_bytes: (MOST_ANCHOR_BYTES * area * at[ANCHOR_BYTES]).max(500.0) as u32,
+            anchor_fraction: self.config.max_anchor_fraction * at[ANCHORS],
+            anchor_bytes: (MAX_ANCHOR_BYTES * area * at[ANCHOR_BYTES]).max(500.0) as u32,
         }
     }
 }

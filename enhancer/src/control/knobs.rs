@@ -12,9 +12,9 @@ pub struct Knobs {
     pub fps: f64,
     /// Its bit rate in kbit/s.
     pub low_kbps: f64,
-    /// Most enhanced anchors by frame of the low layer, 0 to 1.
+    /// Maximum enhanced anchors by frame of the low layer, 0 to 1.
     pub anchor_fraction: f64,
-    /// Most bytes of an enhanced anchor.
+    /// Maximum bytes of an enhanced anchor.
     pub anchor_bytes: u32,
 }
 

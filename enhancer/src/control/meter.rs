@@ -13,9 +13,9 @@ use windlass_vp9::{FrameBuffer, FrameInfo, FrameKind, Plane, Samples, ac_step};
 
 use super::texture::Texture;
 
-/// One row in so many is compared with the frame before.
+/// One row in this many is compared with the frame before.
 const ROWS: usize = 4;
-/// Share of a picture in intra blocks that only another scene has.
+/// Share of intra blocks from which on a picture counts as another scene.
 const CUT: f64 = 0.5;
 /// Side of the blocks whose variance is taken.
 const BLOCK: usize = 8;

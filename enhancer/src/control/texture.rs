@@ -4,9 +4,9 @@
 //! variance `s` tells `log2(1 + s/2)`, where 2 is the eye's own noise. Octaves are what the full size has beyond the
 //! half, the half beyond the quarter, and so on.
 
-/// Octaves of variance that are told apart, from 2⁻² up.
+/// Octaves of variance that are distinguished, from 2⁻² up.
 const BINS: usize = 18;
-const LEAST: f64 = 0.25;
+const MIN: f64 = 0.25;
 /// The eye's own noise in square grey levels (VIF's σ²).
 const EYE: f64 = 2.0;
 
@@ -20,7 +20,7 @@ pub struct Texture {
 impl Texture {
     /// Adds a block with this variance in square grey levels.
     pub fn add(&mut self, variance: f64) {
-        let octave = (variance.max(LEAST) / LEAST).log2();
+        let octave = (variance.max(MIN) / MIN).log2();
         let bin = (octave as usize).min(BINS - 1);
         self.shares[bin] += 1.0;
         self.blocks += 1;
@@ -39,7 +39,7 @@ impl Texture {
     fn sum(&self, of: impl Fn(f64) -> f64) -> f64 {
         let shares = self.shares.iter().enumerate();
         // The middle of each octave; the lowest holds all that is less, which nobody sees.
-        shares.map(|(bin, &n)| f64::from(n) * of(LEAST * 1.5 * f64::from(1u32 << bin))).sum()
+        shares.map(|(bin, &n)| f64::from(n) * of(MIN * 1.5 * f64::from(1u32 << bin))).sum()
     }
 }
 

@@ -15,9 +15,9 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// Most convolutions of a network.
+/// Maximum convolutions of a network.
 pub const MAX_CONVS: usize = 40;
-/// Most channels between convolutions.
+/// Maximum channels between convolutions.
 pub const MAX_CHANNELS: usize = 64;
 /// Channels between convolutions are a multiple of this.
 pub const CHANNEL_STEP: usize = 8;

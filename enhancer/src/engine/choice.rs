@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cuda::Held;
+use super::cuda::ResidentPicture;
 use super::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, Residual,
     SwapError,
@@ -17,12 +17,12 @@ use super::{
 /// What the operator wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineChoice {
-    /// The GPUs where there are any that work, else the processor.
+    /// The GPUs where there are any that work, else the CPU.
     Auto,
-    /// The processor: the default until a real GPU has run the kernels.
+    /// The CPU: the default until a real GPU has run the kernels.
     #[default]
     Cpu,
-    /// The GPUs; without one, a warning and the processor.
+    /// The GPUs; without one, a warning and the CPU.
     Cuda,
 }
 
@@ -47,13 +47,13 @@ impl EngineChoice {
         match on_a_card(&model) {
             Ok(gpu) => {
                 let cpu = CpuEngine::new(model);
-                return Box::new(OnGpu::new(gpu, cpu, Box::new(on_a_card)));
+                return Box::new(GpuStills::new(gpu, cpu, Box::new(on_a_card)));
             }
             Err(why) if self == EngineChoice::Auto => {
                 tracing::debug!(%why, "the network runs on the processor");
             }
             Err(why) => {
-                tracing::warn!(%why, "no GPU to be used: the network runs on the processor");
+                tracing::warn!(%why, "no usable GPU; the network runs on the CPU");
             }
         }
         Box::new(CpuEngine::new(model))
@@ -63,10 +63,10 @@ impl EngineChoice {
 /// An engine on the GPU that has the fewest.
 fn on_a_card(model: &Arc<Model>) -> Result<CudaEngine, CudaError> {
     let mut engine = CudaEngine::new(model)?;
-    engine.limit_patience(PATIENCE);
+    engine.set_timeout(TIMEOUT);
     let device = engine.device();
     tracing::debug!(
-        card = device.ordinal,
+        gpu = device.ordinal,
         name = device.name,
         plan = device.plan,
         "the network runs on a GPU"
@@ -92,47 +92,47 @@ impl FromStr for EngineChoice {
     }
 }
 
-/// A GPU that has not answered for so long hangs: frames that waited for it are long past their deadlines.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// After its memory was full, a GPU is asked again.
+/// Time without an answer after which a GPU counts as hung: frames that waited for it are long past their deadlines.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Time after which a GPU whose memory was full is tried again.
 const REST: Duration = Duration::from_secs(10);
 
 /// Makes an engine on another GPU.
 type Replace<G> = Box<dyn Fn(&Arc<Model>) -> Result<G, CudaError> + Send>;
 
-/// A network on a GPU while that works, then on another, and on the processor where there is none.
-struct OnGpu<G> {
+/// A network on a GPU while that works, then on another, and on the CPU where there is none.
+struct GpuStills<G> {
     gpu: Option<G>,
     replace: Replace<G>,
     /// Until when it is left alone, as its memory was full.
     rests: Option<Instant>,
     /// Whether that has been said.
     told: bool,
-    /// Whether the last picture was the processor's.
+    /// Whether the last picture was the CPU's.
     stood_in: bool,
     /// Without pictures it has no memory but its weights'. Its weights are what the GPU should have.
     cpu: CpuEngine,
 }
 
-impl<G: Engine> OnGpu<G> {
+impl<G: Engine> GpuStills<G> {
     fn new(gpu: G, cpu: CpuEngine, replace: Replace<G>) -> Self {
-        OnGpu { gpu: Some(gpu), replace, rests: None, told: false, stood_in: false, cpu }
+        GpuStills { gpu: Some(gpu), replace, rests: None, told: false, stood_in: false, cpu }
     }
 
     /// Takes another GPU for one that failed.
     fn give_up(&mut self, why: &str) {
         self.gpu = (self.replace)(self.cpu.model()).ok();
         if self.gpu.is_some() {
-            tracing::warn!(why, "a GPU is given up: the network goes on on another");
+            tracing::warn!(why, "GPU failed; the network continues on another GPU");
         } else {
-            tracing::warn!(why, "the GPU is given up: the network goes on on the processor");
+            tracing::warn!(why, "GPU failed; the network continues on the CPU");
         }
     }
 
     /// Leaves alone for a while one whose memory is full.
     fn rest(&mut self, why: &str) {
         if !self.told {
-            tracing::warn!(why, "the processor stands in for the GPU until it has room");
+            tracing::warn!(why, "GPU memory full; the CPU takes over until there is room");
         }
         (self.told, self.rests) = (true, Some(Instant::now() + REST));
     }
@@ -141,7 +141,7 @@ impl<G: Engine> OnGpu<G> {
         self.gpu.is_some() && self.rests.is_none_or(|until| until <= Instant::now())
     }
 
-    /// The pictures by the GPU; `None` where the processor has to.
+    /// The pictures by the GPU; `None` where the CPU has to.
     fn by_gpu(
         &mut self,
         inputs: &[Input<'_>],
@@ -164,7 +164,7 @@ impl<G: Engine> OnGpu<G> {
     }
 }
 
-impl<G: Engine> Engine for OnGpu<G> {
+impl<G: Engine> Engine for GpuStills<G> {
     fn backend(&self) -> &'static str {
         self.gpu.as_ref().map_or(self.cpu.backend(), Engine::backend)
     }
@@ -196,16 +196,16 @@ impl<G: Engine> Engine for OnGpu<G> {
         done.unwrap_or_else(|| self.cpu.infer_batch(inputs, out))
     }
 
-    fn hold(&mut self, input: Input<'_>) -> Result<Option<Held>, InferError> {
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<ResidentPicture>, InferError> {
         let works = self.works();
         let Some(gpu) = self.gpu.as_mut().filter(|_| works) else { return Ok(None) };
         // Where it fails, `infer_batch` will notice, and do something about it.
         if gpu.swap(self.cpu.model()).is_err() {
             return Ok(None);
         }
-        let held = gpu.hold(input)?;
-        self.stood_in &= held.is_none();
-        Ok(held)
+        let resident = gpu.hold(input)?;
+        self.stood_in &= resident.is_none();
+        Ok(resident)
     }
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::engine::{Luma, embedded_model};
 
-    /// A GPU that does what the processor does, until it fails.
+    /// A GPU that does what the CPU does, until it fails.
     struct Failing {
         inner: CpuEngine,
         /// Pictures that it can still do.
@@ -272,7 +272,7 @@ mod tests {
     }
 
     /// GPUs that can do one picture each, so many of them.
-    fn failing(why: &InferError, others: usize) -> OnGpu<Failing> {
+    fn failing(why: &InferError, others: usize) -> GpuStills<Failing> {
         let gpu = |why: &InferError| Failing { inner: cpu(), left: 1, why: why.clone() };
         let (left, first) = (std::cell::Cell::new(others), gpu(why));
         let why = why.clone();
@@ -280,7 +280,7 @@ mod tests {
             left.set(left.get().checked_sub(1).ok_or(CudaError::NoDevice)?);
             Ok(gpu(&why))
         };
-        OnGpu::new(first, cpu(), Box::new(replace))
+        GpuStills::new(first, cpu(), Box::new(replace))
     }
 
     fn lost() -> InferError {

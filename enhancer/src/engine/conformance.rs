@@ -232,16 +232,6 @@ pub fn relative_error(got: &[f32], expected: &[f64]) -> Result<f64, Violation> {
 
 /// The residual as the definition of [`Architecture`] reads, in f64.
 pub fn reference(model: &Model, input: &Input<'_>) -> Vec<f64> {
-    reference_with(model, input, |_, _, _| ())
-}
-
-/// The same, where what each convolution is given, its number, its inputs and its weights, is changed before: what rounding
-/// would cost.
-pub fn reference_with(
-    model: &Model,
-    input: &Input<'_>,
-    change: impl Fn(usize, &mut [Vec<f64>], &mut Conv),
-) -> Vec<f64> {
     let architecture = model.architecture();
     let scale = architecture.scale;
     let (width, height) = (input.low.width(), input.low.height());
@@ -257,11 +247,7 @@ pub fn reference_with(
         }
     }
     let last = architecture.convs - 1;
-    let convs = |n: usize, x: &[Vec<f64>]| {
-        let (mut x, mut conv) = (x.to_vec(), model.convs()[n].clone());
-        change(n, &mut x, &mut conv);
-        convolve(&conv, &x, width)
-    };
+    let convs = |n: usize, x: &[Vec<f64>]| convolve(&model.convs()[n], x, width);
     let relu = |mut x: Vec<Vec<f64>>| {
         x.iter_mut().flatten().for_each(|v| *v = v.max(0.0));
         x

@@ -19,7 +19,7 @@ use windlass_vp9::simd::Isa;
 use super::architecture::Architecture;
 use super::gate::add_gated;
 use super::kernel::{Finish, Kernels, LANES, Pixel, Rows, row_len};
-use super::number::{Number, Single};
+use super::number::{F32, Number};
 use super::packed::{Head, Packed, Tail};
 use super::simd::Simd;
 use super::{Engine, InferError, Input, Luma, Model, Residual, SwapError, check};
@@ -212,7 +212,7 @@ impl<N: Number> Network<N> {
         }
         let groups = if let Tail::Layer(layer) = &packed.tail { layer.outputs } else { 1 };
         self.sums.clear();
-        self.sums.resize(groups * len, Single::ZERO);
+        self.sums.resize(groups * len, F32::ZERO);
     }
 
     /// Fills row `y` of the input with samples, scaled as the network was trained.
@@ -524,12 +524,12 @@ mod tests {
             assert_eq!([got[0].height, got[0].width], [high, wide]);
             let differences = got[0].data.iter().zip(&expected).map(|(g, e)| (g - e).abs());
             let error = differences.fold(0.0, f32::max);
-            let most = match simd.number() {
+            let max = match simd.number() {
                 "f32" => 0.02,
                 "f16" => 0.5,
                 _ => 1.5,
             };
-            assert!(error < most, "{simd:?}, {}: {error} grey levels", path.display());
+            assert!(error < max, "{simd:?}, {}: {error} grey levels", path.display());
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Four samples a pixel have a gate, so that the library's exponential would take as long as the network. Plain code over
 //! slices, which compilers turn into vectors.
 
-/// Gates beyond this are open or shut.
-const MOST: f32 = 80.0;
+/// Gate inputs beyond ±this give 0 or 1.
+const MAX: f32 = 80.0;
 /// Added to a number of small magnitude, this leaves the nearest integer in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
@@ -20,7 +20,7 @@ pub(super) fn add_gated(out: &mut [f32], gates: &[f32], twin: &[u8], base: &[i16
 /// `1 / (1 + e^−x)` to within 3·10⁻⁷.
 #[inline]
 fn sigmoid(x: f32) -> f32 {
-    let power = x.clamp(-MOST, MOST) * -std::f32::consts::LOG2_E;
+    let power = x.clamp(-MAX, MAX) * -std::f32::consts::LOG2_E;
     let rounded = power + ROUND;
     let rest = (power - (rounded - ROUND)) * std::f32::consts::LN_2;
     // e^rest for |rest| ≤ ln 2 / 2, by its series.

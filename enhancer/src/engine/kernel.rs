@@ -23,7 +23,7 @@ use narrow::{Avx512Brain, Avx512Half};
 use vector::{Avx2, Avx512};
 use vector::{Cell, Form, Lanes, Plain, Taps, Values};
 
-use super::number::{Number, Single};
+use super::number::{F32, Number};
 use super::packed::Layer;
 
 /// Channels of a pixel.
@@ -34,12 +34,12 @@ pub(super) const LANES: usize = 16;
 #[repr(C, align(64))]
 pub(super) struct Pixel(pub [f32; LANES]);
 
-/// The greatest block size below.
-const MOST_BLOCK: usize = 20;
+/// The maximum block size below.
+const MAX_BLOCK: usize = 20;
 
 /// Pixels that a row of `width` must hold for any block size in use.
 pub(super) fn row_len(width: usize) -> usize {
-    width + MOST_BLOCK + 2
+    width + MAX_BLOCK + 2
 }
 
 /// Three neighbouring rows, top to bottom.
@@ -59,7 +59,7 @@ pub(super) enum Finish<'a, C> {
 }
 
 /// A layer of a network of luma: rows in, what to do with the sums, the picture's width, a row out.
-type HeadKernel<C> = fn(Rows<'_, f32>, &Layer<Single>, Finish<'_, C>, usize, &mut [C]);
+type HeadKernel<C> = fn(Rows<'_, f32>, &Layer<F32>, Finish<'_, C>, usize, &mut [C]);
 
 /// Any layer of pixels: the same.
 type BodyKernel<N, C> = fn(Rows<'_, C>, &Layer<N>, Finish<'_, C>, usize, &mut [C]);
@@ -86,7 +86,7 @@ pub(super) struct Kernels<N: Number> {
 #[inline(always)]
 fn head<F: Form<BLOCK>, const BLOCK: usize>(
     rows: Rows<'_, f32>,
-    layer: &Layer<Single>,
+    layer: &Layer<F32>,
     finish: Finish<'_, Cell<F, BLOCK>>,
     width: usize,
     out: &mut [Cell<F, BLOCK>],
@@ -187,8 +187,8 @@ fn tail<F: Form<BLOCK>, const BLOCK: usize>(
             sum.widen(pixel);
         }
     }
-    out[0] = Single::ZERO;
-    out[width + 1..].fill(Single::ZERO);
+    out[0] = F32::ZERO;
+    out[width + 1..].fill(F32::ZERO);
 }
 
 /// Finishes the sums of the pixels from `at` on of a row.
@@ -247,7 +247,7 @@ fn peak<F: Form<BLOCK>, const BLOCK: usize>(rounds: usize) -> u64 {
     }
     let sums = F::repeat(sums, &cell, &taps, rounds);
     for sum in sums {
-        let mut pixel = Single::ZERO;
+        let mut pixel = F32::ZERO;
         sum.widen(&mut pixel);
         std::hint::black_box(pixel);
     }
@@ -255,7 +255,7 @@ fn peak<F: Form<BLOCK>, const BLOCK: usize>(rounds: usize) -> u64 {
 }
 
 /// The form that defines the result.
-pub(super) const PLAIN: Kernels<Single> = Kernels {
+pub(super) const PLAIN: Kernels<F32> = Kernels {
     head: head::<Plain<false>, 4>,
     body: body::<Plain<false>, 4>,
     last: last::<Plain<false>, 4>,
@@ -265,7 +265,7 @@ pub(super) const PLAIN: Kernels<Single> = Kernels {
 
 /// aarch64 always has 128-bit vectors and fused multiply-add, so plain code compiles to them.
 #[cfg(target_arch = "aarch64")]
-pub(super) const NEON: Kernels<Single> = Kernels {
+pub(super) const NEON: Kernels<F32> = Kernels {
     head: head::<Plain<true>, 4>,
     body: body::<Plain<true>, 4>,
     last: last::<Plain<true>, 4>,
@@ -278,7 +278,7 @@ pub(super) const NEON: Kernels<Single> = Kernels {
 macro_rules! x86_form {
     ($name:ident, $form:ty, $number:ty, $features:literal, $block:literal) => {
         pub(super) mod $name {
-            use super::super::number::{Number, Single};
+            use super::super::number::{F32, Number};
             use super::{Finish, Layer, Pixel, Rows};
 
             type Cell = <$number as Number>::Cell;
@@ -287,7 +287,7 @@ macro_rules! x86_form {
             #[target_feature(enable = $features)]
             fn head(
                 r: Rows<'_, f32>,
-                l: &Layer<Single>,
+                l: &Layer<F32>,
                 f: Finish<'_, Cell>,
                 width: usize,
                 out: &mut [Cell],
@@ -340,14 +340,14 @@ macro_rules! x86_form {
 }
 
 #[cfg(target_arch = "x86_64")]
-x86_form!(avx2, super::Avx2, super::super::number::Single, "avx2,fma", 6);
+x86_form!(avx2, super::Avx2, super::super::number::F32, "avx2,fma", 6);
 #[cfg(target_arch = "x86_64")]
-x86_form!(avx512, super::Avx512, super::super::number::Single, "avx512f,avx2,fma", 20);
+x86_form!(avx512, super::Avx512, super::super::number::F32, "avx512f,avx2,fma", 20);
 #[cfg(target_arch = "x86_64")]
 x86_form!(
     avx512_brain,
     super::Avx512Brain,
-    super::super::number::Brain,
+    super::super::number::Bf16,
     "avx512f,avx512bw,avx512vl,avx512bf16,avx2,fma",
     20
 );
@@ -355,7 +355,7 @@ x86_form!(
 x86_form!(
     avx512_half,
     super::Avx512Half,
-    super::super::number::Half,
+    super::super::number::F16,
     "avx512f,avx512bw,avx512vl,avx512fp16,avx2,fma",
     20
 );

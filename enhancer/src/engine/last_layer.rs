@@ -25,8 +25,8 @@ const STEP: usize = 2;
 /// tried where nothing was learned from it.
 const HOLD_EVERY: usize = 4;
 const BLOCK: usize = 16;
-/// Least share of the squared error on what was held back that new weights must take away.
-const LEAST_GAIN: f64 = 0.01;
+/// Minimum share of the squared error on held-back samples that new weights must remove.
+const MIN_GAIN: f64 = 0.01;
 /// Strengths of the pull to the generic weights that are tried, as shares of each feature's own energy.
 const RIDGES: [f64; 6] = [0.0003, 0.003, 0.03, 0.1, 0.3, 1.0];
 /// A gate of which the sigmoid is zero.
@@ -306,7 +306,7 @@ impl LastLayer {
         let tried = RIDGES.iter().filter_map(|&ridge| {
             let change = self.learned.solve(ridge)?;
             let left = self.held.left_by(&change);
-            (left.is_finite() && left < before * (1.0 - LEAST_GAIN)).then_some((left, change))
+            (left.is_finite() && left < before * (1.0 - MIN_GAIN)).then_some((left, change))
         });
         let (left, change) = tried.min_by(|a, b| a.0.total_cmp(&b.0))?;
         let held_back_db = 10.0 * (before / left.max(1e-9)).log10();

@@ -55,9 +55,9 @@ pub use network_choice::{NamedModel, NetworkChoice, NetworkError};
 pub use simd::Simd;
 pub use tiles::{infer_tiles, infer_tiles_fused};
 
-/// Greatest width or height of an LR picture.
+/// Maximum width or height of an LR picture.
 pub const MAX_SIDE: usize = 4_096;
-/// Greatest width or height of any plane: of an HR picture at the greatest scale.
+/// Maximum width or height of any plane: of an HR picture at the maximum scale.
 const MAX_HIGH_SIDE: usize = 4 * MAX_SIDE;
 
 /// Why a picture was refused.
@@ -217,7 +217,7 @@ pub trait Engine: Send {
     /// What runs it, for logs and reports (`cpu-avx512`, …).
     fn backend(&self) -> &'static str;
 
-    /// Whether it runs on the processor, beside decoders and coders.
+    /// Whether it runs on the CPU, beside decoders and coders.
     fn on_processor(&self) -> bool {
         true
     }
@@ -244,7 +244,7 @@ pub trait Engine: Send {
     /// Super-resolves a picture and leaves it on the accelerator, for
     /// [`SharedCoder`](cuda::coder::SharedCoder); nothing where it cannot stay there, and
     /// [`infer_batch`](Self::infer_batch) is to be asked.
-    fn hold(&mut self, input: Input<'_>) -> Result<Option<cuda::Held>, InferError> {
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<cuda::ResidentPicture>, InferError> {
         let _ = input;
         Ok(None)
     }

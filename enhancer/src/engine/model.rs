@@ -13,21 +13,21 @@ use safetensors::{Dtype, SafeTensors};
 use thiserror::Error;
 
 use super::architecture::{Architecture, ArchitectureError, Inputs, Kind, MAX_CONVS};
-use super::number::Single;
+use super::number::F32;
 #[cfg(target_arch = "x86_64")]
-use super::number::{Brain, Half};
+use super::number::{Bf16, F16};
 use super::packed::Packed;
 
-/// Weights beyond this are no trained network, and their sums could overflow.
+/// Maximum magnitude of a weight: beyond, the sums could overflow.
 const GREATEST: f32 = 1e6;
 
-/// The network of this build: trained, and compiled into the binary.
+/// The default network, compiled into the binary.
 static EMBEDDED: &[u8] = include_bytes!("../../../models/xs-x2.safetensors");
-/// The same for servers, which know what viewers see.
+/// The default network with a twin input, for servers.
 static FUSED: &[u8] = include_bytes!("../../../models/fused-xs-x2.safetensors");
-/// A larger one of those.
+/// A larger network with a twin input.
 static FUSED_M: &[u8] = include_bytes!("../../../models/fused-m-x2.safetensors");
-/// One of low pictures alone that enlarges by four.
+/// A network of scale 4, of low pictures alone.
 static BY_FOUR: &[u8] = include_bytes!("../../../models/xs-x4.safetensors");
 
 /// Why weights were refused.
@@ -95,11 +95,11 @@ const FORMS: usize = 3;
 /// Weights in the order in which the CPU's kernels read them, of each type of number that an engine asked for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Packs {
-    pub single: OnceLock<Packed<Single>>,
+    pub f32: OnceLock<Packed<F32>>,
     #[cfg(target_arch = "x86_64")]
-    pub half: OnceLock<Packed<Half>>,
+    pub f16: OnceLock<Packed<F16>>,
     #[cfg(target_arch = "x86_64")]
-    pub brain: OnceLock<Packed<Brain>>,
+    pub bf16: OnceLock<Packed<Bf16>>,
     /// Whether the fastest form keeps the model's result.
     faithful: OnceLock<bool>,
 }

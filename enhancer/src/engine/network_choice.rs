@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::{Model, ModelError, by_four_model, fused_m_model, fused_model};
 
-/// Largest file that is read as a network: the largest architecture takes less than a quarter.
+/// Maximum size of a network's file, in bytes; the largest architecture takes less than a quarter.
 const MAX_FILE: u64 = 64 << 20;
 
 /// Which networks the operator wants.

@@ -7,7 +7,7 @@ use super::kernel::{LANES, Pixel};
 use super::model::{Model, Packs};
 use super::packed::Packed;
 
-/// Greatest number in half precision.
+/// Maximum finite number in half precision.
 const LARGEST_HALF: f32 = 65_504.0;
 
 /// A type of number.
@@ -40,9 +40,9 @@ pub(super) trait Number: Copy + Send + Sync + std::fmt::Debug + 'static {
 
 /// Single precision: what the others are measured by.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Single;
+pub(super) struct F32;
 
-impl Number for Single {
+impl Number for F32 {
     const WORD: usize = 1;
     type Cell = Pixel;
     type Taps = Pixel;
@@ -62,7 +62,7 @@ impl Number for Single {
     }
 
     fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
-        packs.single.get_or_init(make)
+        packs.f32.get_or_init(make)
     }
 }
 
@@ -88,10 +88,10 @@ fn set_part(word: &mut u32, part: usize, bits: u16) {
 /// Half precision: 11 bits, up to 65 504. Sums are in half precision, too, those of even and of odd channels apart.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Half;
+pub(super) struct F16;
 
 #[cfg(target_arch = "x86_64")]
-impl Number for Half {
+impl Number for F16 {
     const WORD: usize = 2;
     type Cell = NarrowPixel;
     type Taps = NarrowTaps;
@@ -111,17 +111,17 @@ impl Number for Half {
     }
 
     fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
-        packs.half.get_or_init(make)
+        packs.f16.get_or_init(make)
     }
 }
 
 /// bfloat16: 8 bits, with the range of single precision, in which the sums are.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Brain;
+pub(super) struct Bf16;
 
 #[cfg(target_arch = "x86_64")]
-impl Number for Brain {
+impl Number for Bf16 {
     const WORD: usize = 2;
     type Cell = NarrowPixel;
     type Taps = NarrowTaps;
@@ -141,7 +141,7 @@ impl Number for Brain {
     }
 
     fn packed(packs: &Packs, make: impl FnOnce() -> Packed<Self>) -> &Packed<Self> {
-        packs.brain.get_or_init(make)
+        packs.bf16.get_or_init(make)
     }
 }
 

@@ -7,9 +7,9 @@
 use super::architecture::Architecture;
 use super::kernel::LANES;
 use super::model::Conv;
-use super::number::{Number, Single};
+use super::number::{F32, Number};
 
-/// Most outputs whose three columns of taps fit into one vector.
+/// Maximum outputs whose three columns of taps fit into one vector.
 const PACKED_OUTPUTS: usize = 5;
 
 /// One convolution.
@@ -30,7 +30,7 @@ pub(super) struct Layer<N: Number> {
 #[derive(Debug, Clone)]
 pub(super) enum Head<N: Number> {
     /// Of luma alone, which is in single precision.
-    Luma(Layer<Single>),
+    Luma(Layer<F32>),
     /// As any other.
     Layer(Layer<N>),
 }

@@ -30,7 +30,7 @@ pub enum Simd {
 
 impl Simd {
     /// Every form that the running CPU can execute, the fastest last. The environment variable `WINDLASS_SIMD` hides those after the
-    /// one that it names (`scalar`, `avx2`, …): so tests run as on a processor without them.
+    /// one that it names (`scalar`, `avx2`, …): so tests run as on a CPU without them.
     pub fn available() -> Vec<Simd> {
         static FORMS: OnceLock<Vec<Simd>> = OnceLock::new();
         let forms = FORMS.get_or_init(|| {

@@ -11,7 +11,7 @@ use windlass_vp9::Samples;
 
 use super::{Engine, InferError, Input, Luma, Residual};
 
-/// Share of tiles from which on the whole picture is inferred: the samples around cost as much as is saved.
+/// Share of tiles from which on the whole picture is inferred: margins cost as much as is saved.
 const NEARLY_ALL: f64 = 0.8;
 
 /// The detail of the chosen tiles at full size, 0 elsewhere, and how many low samples went through the

@@ -1,19 +1,19 @@
-//! What a running call teaches the network: the rules, without threads, queues and clocks.
+//! Online fine-tuning of networks in a running call: the rules, without threads, queues and clocks.
 //!
-//! Source: NeuroScaler §2 and LiveNAS, by the regression of [`LastLayer`](crate::engine::LastLayer). A [`Pupil`] learns one
+//! Source: NeuroScaler §2 and LiveNAS, by the regression of [`LastLayer`](crate::engine::LastLayer). A [`Trainer`] learns one
 //! network's last layer for one stream and size, and says when its weights may be used. [`Progress`] is where the stream finds
-//! them. [`Allowance`] and [`Waiting`] keep the time and the memory of all of it within bounds. Its thread is `pipeline::learn`.
+//! them. [`TimeBudget`] and [`Waiting`] keep the time and the memory of all of it within bounds. Its thread is `pipeline::learn`.
 
-mod allowance;
+mod budget;
 mod progress;
-mod pupil;
 #[cfg(test)]
 mod tests;
+mod trainer;
 mod truth;
 mod waiting;
 
-pub(crate) use allowance::Allowance;
+pub(crate) use budget::TimeBudget;
 pub(crate) use progress::{Of, Progress};
-pub(crate) use pupil::{Pupil, Report};
+pub(crate) use trainer::{Report, Trainer};
 pub(crate) use truth::truth_of;
 pub(crate) use waiting::Waiting;

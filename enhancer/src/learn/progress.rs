@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::engine::Model;
-use crate::schedule::worth::Belief;
+use windlass_scheduler::worth::Belief;
 
-/// Between two lessons of a stream: pictures that are closer in time teach little more.
+/// Minimum time between two samples of a stream: closer pictures add little.
 const EVERY: Duration = Duration::from_secs(1);
-/// Weights and beliefs that are kept of a stream: of two networks at two sizes.
+/// Maximum weights and beliefs kept per stream: of two networks at two sizes.
 const KEPT: usize = 4;
 
 /// Which weights of a stream.
@@ -36,13 +36,13 @@ struct State {
     weights: Vec<(Of, Arc<Model>)>,
     beliefs: Vec<(Of, Belief)>,
     raised: Option<f64>,
-    /// Before this, another lesson is of no use.
+    /// Before this, another sample is of no use.
     next: Option<Instant>,
-    taught: Option<Instant>,
+    trained: Option<Instant>,
 }
 
 impl Progress {
-    /// Whether a lesson is wanted at `now`, which is then counted on.
+    /// Whether a sample is wanted at `now`, which is then counted on.
     pub fn due(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         let due = state.next.is_none_or(|next| now >= next);
@@ -52,19 +52,19 @@ impl Progress {
         due
     }
 
-    /// No lesson is wanted before `until`.
+    /// No sample is wanted before `until`.
     pub fn rest(&self, until: Instant) {
         self.state.lock().next = Some(until);
     }
 
-    /// A lesson begins at `now`.
-    pub fn teach(&self, now: Instant) {
-        self.state.lock().taught = Some(now);
+    /// A sample begins at `now`.
+    pub fn train(&self, now: Instant) {
+        self.state.lock().trained = Some(now);
     }
 
-    /// When the last lesson began.
-    pub fn taught(&self) -> Option<Instant> {
-        self.state.lock().taught
+    /// When the last sample began.
+    pub fn trained(&self) -> Option<Instant> {
+        self.state.lock().trained
     }
 
     /// The weights that are used; `None`: the generic ones.

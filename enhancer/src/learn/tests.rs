@@ -1,6 +1,6 @@
 //! What learning gains on clips once the larger layer has ended, against that layer: the figures of `lab/notes/networks.md`.
 //!
-//! Everything as in the server, but without threads and clocks: for the first part of a clip a captured anchor and a lesson
+//! Everything as in the server, but without threads and clocks: for the first part of a clip a captured anchor and a sample
 //! a second, then nothing captured, and each fifth frame is measured, by generic and by learned weights.
 
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ const FPS: usize = 30;
 /// What measured frames of a clip may lose at most, in dB.
 const NOTHING: f64 = -0.02;
 
-/// The frames of a clip as Chromium would code them.
+/// The frames of a clip as Chromium would encode them.
 fn encode(clip: &str, crop: &str, size: (usize, usize), kbps: u32) -> Option<Vec<Vec<u8>>> {
     let path = PathBuf::from(std::env::var_os("WINDLASS_CLIPS")?).join(clip);
     let (width, height) = size;
@@ -100,7 +100,7 @@ fn captured(
 /// Frames after the end of the larger layer, PSNR by generic weights, and what learned ones gain, in dB.
 struct Gains {
     rows: Vec<(usize, f64, f64)>,
-    /// By lesson: `U`, weights were put into use; `X`, given up.
+    /// By sample: `U`, weights were put into use; `X`, given up.
     story: String,
 }
 
@@ -108,8 +108,8 @@ fn call(low: &[Vec<u8>], high: &[Vec<u8>]) -> Gains {
     let frames = low.len().min(high.len());
     let end = frames * 3 / 5;
     let generic = fused_model().unwrap();
-    let (mut engine, mut pupil) =
-        (CpuEngine::new(generic.clone()), Pupil::new(generic.clone(), None));
+    let (mut engine, mut trainer) =
+        (CpuEngine::new(generic.clone()), Trainer::new(generic.clone(), None));
     let (mut low_decoder, mut high_decoder) = (Decoder::new(), Decoder::new());
     let (twin, mut prior) = (Twin::new(2), Prior::new(Isa::detect(), 2));
     let mut used = None;
@@ -128,7 +128,7 @@ fn call(low: &[Vec<u8>], high: &[Vec<u8>]) -> Gains {
             prior.put_back(low.samples(), &mut bare, None);
             let bare = to_plane(&bare);
             let views = [view, Input { low, twin: Some(of_plane(&bare)) }];
-            let (letter, now) = match pupil.lesson(&mut engine, &views, wanted).unwrap() {
+            let (letter, now) = match trainer.train(&mut engine, &views, wanted).unwrap() {
                 Report::Same => ('.', used),
                 Report::Use(weights) => ('U', Some(weights)),
                 Report::GivenUp => ('X', None),
@@ -170,12 +170,12 @@ fn learned_weights_are_never_worse_on_clips_once_the_larger_layer_has_ended() {
                     rows.iter().filter(|row| (from..to).contains(&row.0)).map(of).collect();
                 rows.iter().sum::<f64>() / rows.len().max(1) as f64
             };
-            let least = rows.iter().map(|row| row.2).fold(f64::INFINITY, f64::min);
-            worst = worst.min(least);
+            let min = rows.iter().map(|row| row.2).fold(f64::INFINITY, f64::min);
+            worst = worst.min(min);
             let gain = |from, to| mean(from, to, |row| row.2);
             writeln!(
                 table,
-                "| {clip}, {kbps} | {:.2} | {:+.2} | {:+.2} | {:+.2} | {least:+.2} | `{story}` |",
+                "| {clip}, {kbps} | {:.2} | {:+.2} | {:+.2} | {:+.2} | {min:+.2} | `{story}` |",
                 mean(0, usize::MAX, |row| row.1),
                 gain(0, FPS),
                 gain(FPS, 3 * FPS),

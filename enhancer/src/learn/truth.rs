@@ -7,13 +7,14 @@ use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
 
 use crate::engine::{Engine, InferError, Input, Luma, Model, Residual};
-use crate::schedule::worth::Truth;
+use windlass_scheduler::worth::Truth;
 
 /// Compares what viewers see without enhanced anchors, and what the network makes of the picture by the weights in use, with the publisher's own
 /// picture. `engine` has the generic weights afterwards. `None` where there is nothing to look at, or sizes do not fit.
 pub(crate) fn truth_of(
     engine: &mut dyn Engine,
-    (used, generic): (&Arc<Model>, &Arc<Model>),
+    used: &Arc<Model>,
+    generic: &Arc<Model>,
     view: Option<&Input<'_>>,
     seen: &Plane,
     wanted: Luma<'_>,
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
     use crate::engine::last_layer_tests::{LOW, made, pictures};
     use crate::engine::{Architecture, CpuEngine};
-    use crate::schedule::worth::Belief;
+    use windlass_scheduler::worth::Belief;
 
     #[test]
     fn a_network_that_makes_the_truth_is_right_and_one_that_makes_something_else_is_not() {
@@ -68,8 +69,9 @@ mod tests {
         let seen = Plane::from_samples(high.0, high.1, vec![90; high.0 * high.1]).unwrap();
         let mut db = |wanted: &[u8]| {
             let wanted = Luma::packed(wanted, high.0, high.1).unwrap();
-            let both = (&generic, &generic);
-            let truth = truth_of(&mut engine, both, Some(&view), &seen, wanted).unwrap().unwrap();
+            let view = Some(&view);
+            let truth = truth_of(&mut engine, &generic, &generic, view, &seen, wanted);
+            let truth = truth.unwrap().unwrap();
             let mut belief = Belief::default();
             belief.learn(&truth);
             belief.own_db(truth.change)

@@ -1,49 +1,49 @@
-//! Lessons that wait until there is time for them.
+//! Samples that wait for the trainer.
 //!
-//! The newest of each stream is kept. Whoever was taught longest ago comes first: where there is too little time for all,
-//! everyone learns more slowly.
+//! The newest sample of each stream is kept. The stream that was trained longest ago comes first: where there is too little time, all
+//! learn more slowly.
 
-/// Bounded lessons by stream.
+/// Bounded samples by stream.
 #[derive(Debug)]
 pub(crate) struct Waiting<K, L> {
-    lessons: Vec<(K, L)>,
-    most: usize,
+    samples: Vec<(K, L)>,
+    max: usize,
 }
 
 impl<K: PartialEq, L> Waiting<K, L> {
-    /// None, and at most so many.
-    pub fn new(most: usize) -> Self {
-        Waiting { lessons: Vec::new(), most }
+    /// An empty queue of at most `max` streams.
+    pub fn new(max: usize) -> Self {
+        Waiting { samples: Vec::new(), max }
     }
 
-    /// Takes a lesson; false when another had to give way for it, or it found no room.
-    pub fn put(&mut self, of: K, lesson: L) -> bool {
-        if let Some((_, known)) = self.lessons.iter_mut().find(|(key, _)| *key == of) {
-            *known = lesson;
+    /// Adds a sample; false where it replaced another, or found no room.
+    pub fn put(&mut self, of: K, sample: L) -> bool {
+        if let Some((_, known)) = self.samples.iter_mut().find(|(key, _)| *key == of) {
+            *known = sample;
             return false;
         }
-        let room = self.lessons.len() < self.most;
+        let room = self.samples.len() < self.max;
         if room {
-            self.lessons.push((of, lesson));
+            self.samples.push((of, sample));
         }
         room
     }
 
-    /// The lesson for which `taught` is least.
-    pub fn take<T: Ord>(&mut self, taught: impl Fn(&L) -> T) -> Option<L> {
-        let least = self.lessons.iter().enumerate().min_by_key(|(_, (_, lesson))| taught(lesson));
-        let (n, _) = least?;
-        Some(self.lessons.remove(n).1)
+    /// The sample with the smallest `trained`.
+    pub fn take<T: Ord>(&mut self, trained: impl Fn(&L) -> T) -> Option<L> {
+        let min = self.samples.iter().enumerate().min_by_key(|(_, (_, sample))| trained(sample));
+        let (n, _) = min?;
+        Some(self.samples.remove(n).1)
     }
 
-    /// Lets go of all but those for which `wanted` holds.
+    /// Keeps the samples for which `wanted` holds.
     pub fn retain(&mut self, wanted: impl Fn(&L) -> bool) {
-        self.lessons.retain(|(_, lesson)| wanted(lesson));
+        self.samples.retain(|(_, sample)| wanted(sample));
     }
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.lessons.is_empty()
+        self.samples.is_empty()
     }
 }
 
@@ -58,21 +58,21 @@ mod tests {
         assert!(waiting.put('b', 2));
         assert!(!waiting.put('a', 3), "the older gave way");
         assert!(!waiting.put('c', 4), "no room");
-        assert_eq!(waiting.take(|lesson| -lesson), Some(3));
-        assert_eq!(waiting.take(|lesson| -lesson), Some(2));
-        assert!(waiting.is_empty() && waiting.take(|lesson| *lesson).is_none());
+        assert_eq!(waiting.take(|sample| -sample), Some(3));
+        assert_eq!(waiting.take(|sample| -sample), Some(2));
+        assert!(waiting.is_empty() && waiting.take(|sample| *sample).is_none());
     }
 
     #[test]
     fn everyone_has_a_turn_where_time_suffices_for_every_other() {
-        let (mut waiting, mut taught) = (Waiting::new(8), [0; 3]);
+        let (mut waiting, mut trained) = (Waiting::new(8), [0; 3]);
         for round in 1..=30 {
             for stream in 0..3 {
                 waiting.put(stream, stream);
             }
-            let stream = waiting.take(|&stream| taught[stream]).expect("three wait");
-            taught[stream] = round;
+            let stream = waiting.take(|&stream| trained[stream]).expect("three wait");
+            trained[stream] = round;
         }
-        assert!(taught.iter().all(|&last| last > 27), "{taught:?}");
+        assert!(trained.iter().all(|&last| last > 27), "{trained:?}");
     }
 }

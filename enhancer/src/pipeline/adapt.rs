@@ -4,33 +4,24 @@
 
 use std::time::Duration;
 
-use windlass_types::{Layer, PublisherKnobs};
+use windlass_types::{Layer, PublisherKnobs, PublisherUplink};
 use windlass_vp9::DecodedFrame;
 
 use super::anchors::Limits;
 use crate::control::{Controller, ControllerConfig, Knobs, Measurements, Meter};
 
-/// What a publisher can send.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Uplink {
-    pub layer: Layer,
-    pub kbps: f64,
-    pub size: (u32, u32),
-    pub fps: f64,
-}
-
-/// The least time between two looks, whatever the publisher says.
+/// Minimum time between two decisions, however often the publisher reports.
 const INTERVAL: Duration = Duration::from_millis(900);
 
-/// One publisher's controller and what it looks at.
+/// One publisher's controller and its measurements.
 pub(super) struct Adaptation {
     layer: Layer,
     controller: Controller,
     meter: Meter,
     last: Duration,
-    /// What it was decided last.
+    /// The last decision.
     said: Knobs,
-    /// The publisher has not been told of it yet.
+    /// The decision was not sent to the publisher yet.
     first: bool,
     operator: Operator,
 }
@@ -38,15 +29,15 @@ pub(super) struct Adaptation {
 /// What the operator allows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Operator {
-    /// Most enhanced anchors by frame.
+    /// Maximum enhanced anchors by frame.
     pub anchor_fraction: f64,
     /// Size of HR pictures over that of the low layer, the least that there is where nothing else is said.
     pub scale: usize,
 }
 
 impl Adaptation {
-    /// Begins with a publisher that can send `uplink`.
-    pub fn new(now: Duration, uplink: &Uplink, operator: Operator) -> Adaptation {
+    /// A controller for a publisher with this uplink.
+    pub fn new(now: Duration, uplink: &PublisherUplink, operator: Operator) -> Adaptation {
         let (controller, said) = begin(uplink, operator);
         let (layer, meter) = (uplink.layer, Meter::new());
         Adaptation { layer, controller, meter, last: now, said, first: true, operator }
@@ -73,16 +64,16 @@ impl Adaptation {
         }
     }
 
-    /// What the publisher is to be told, if anything is new. `gain_db`: by how much enhanced anchors raise their frames.
+    /// New knobs for the publisher, if any. `gain_db`: by how much enhanced anchors raise their frames.
     pub fn observe(
         &mut self,
         now: Duration,
-        uplink: &Uplink,
+        uplink: &PublisherUplink,
         gain_db: Option<f64>,
     ) -> Option<PublisherKnobs> {
         if uplink.layer != self.layer {
             if uplink.layer == self.said.layer {
-                // As it was told.
+                // The publisher follows the last knobs.
                 self.layer = uplink.layer;
             } else {
                 // Subscribers hold another layer now.
@@ -106,7 +97,7 @@ impl Adaptation {
 
 /// A controller of a publisher. The layer that subscribers hold is the largest that it may choose: the smaller one costs
 /// fewer bits, and a larger one some of them could not receive.
-fn begin(uplink: &Uplink, operator: Operator) -> (Controller, Knobs) {
+fn begin(uplink: &PublisherUplink, operator: Operator) -> (Controller, Knobs) {
     let layers = match uplink.layer {
         Layer::H => vec![Layer::H, Layer::Q],
         layer => vec![layer],
@@ -115,7 +106,7 @@ fn begin(uplink: &Uplink, operator: Operator) -> (Controller, Knobs) {
         layers,
         camera_fps: uplink.fps,
         scale: operator.scale,
-        most_anchor_fraction: operator.anchor_fraction,
+        max_anchor_fraction: operator.anchor_fraction,
         ..ControllerConfig::default()
     });
     let first = controller.start(uplink.kbps, uplink.size);
@@ -130,7 +121,8 @@ fn knobs(knobs: &Knobs) -> PublisherKnobs {
 mod tests {
     use super::*;
 
-    const UPLINK: Uplink = Uplink { layer: Layer::Q, kbps: 200.0, size: (640, 360), fps: 30.0 };
+    const UPLINK: PublisherUplink =
+        PublisherUplink { layer: Layer::Q, kbps: 200.0, size: (640, 360), fps: 30.0 };
 
     const OPERATOR: Operator = Operator { anchor_fraction: 0.1, scale: 2 };
 
@@ -145,7 +137,7 @@ mod tests {
         assert_eq!(first.layer, Layer::Q);
         assert!(first.kbps <= 200.0);
         assert_eq!(adaptation.observe(at(100), &UPLINK, None), None, "too soon");
-        let short = Uplink { kbps: 60.0, ..UPLINK };
+        let short = PublisherUplink { kbps: 60.0, ..UPLINK };
         let less = adaptation.observe(at(1100), &short, None).expect("the uplink fell");
         assert!(less.kbps <= 60.0);
     }
@@ -154,24 +146,24 @@ mod tests {
     fn another_layer_begins_anew() {
         let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
         adaptation.observe(at(0), &UPLINK, None);
-        let other = Uplink { layer: Layer::H, ..UPLINK };
+        let other = PublisherUplink { layer: Layer::H, ..UPLINK };
         let first = adaptation.observe(at(100), &other, None).expect("it begins");
         assert_eq!(first.layer, Layer::H);
     }
 
     #[test]
     fn a_layer_that_it_asked_for_goes_on_and_one_that_subscribers_chose_begins_anew() {
-        let high = Uplink { layer: Layer::H, kbps: 300.0, ..UPLINK };
+        let high = PublisherUplink { layer: Layer::H, kbps: 300.0, ..UPLINK };
         let mut adaptation = Adaptation::new(at(0), &high, OPERATOR);
         adaptation.observe(at(0), &high, None);
         adaptation.said.layer = Layer::Q;
-        let low = Uplink { layer: Layer::Q, ..high };
+        let low = PublisherUplink { layer: Layer::Q, ..high };
         assert_eq!(adaptation.observe(at(100), &low, None), None, "as it was told");
         adaptation.said.layer = Layer::H;
         assert!(adaptation.observe(at(200), &high, None).is_none());
         let others = adaptation.observe(at(300), &low, None).expect("it begins anew");
         assert_eq!(others.layer, Layer::Q);
-        let short = Uplink { kbps: 2000.0, ..low };
+        let short = PublisherUplink { kbps: 2000.0, ..low };
         for second in 1..30 {
             let said = adaptation.observe(at(300 + 1000 * second), &short, None);
             assert!(said.is_none_or(|said| said.layer == Layer::Q), "they cannot take more");
@@ -180,11 +172,11 @@ mod tests {
 
     #[test]
     fn with_another_scale_it_goes_on_and_may_still_choose_the_layer_that_it_left() {
-        let high = Uplink { layer: Layer::H, kbps: 300.0, ..UPLINK };
+        let high = PublisherUplink { layer: Layer::H, kbps: 300.0, ..UPLINK };
         let mut adaptation = Adaptation::new(at(0), &high, OPERATOR);
         adaptation.observe(at(0), &high, None);
         adaptation.said.layer = Layer::Q;
-        let low = Uplink { layer: Layer::Q, ..high };
+        let low = PublisherUplink { layer: Layer::Q, ..high };
         assert_eq!(adaptation.observe(at(100), &low, None), None, "as it was told");
         let before = adaptation.limits();
         adaptation.rescale(4);

@@ -1,7 +1,7 @@
-//! What a stream's subscribers have of its anchors, and the state of their coding.
+//! What a stream's subscribers have of its anchors, and the state of their encoding.
 //!
 //! Shared by the stream's decoder, the scheduler and the workers; another epoch begins with another. A *whole* anchor
-//! gives all tiles and rests on no other: the first one, and one for all who have said that they have nothing
+//! gives all tiles and depends on no other anchor: the first one, and one for all subscribers that asked for one
 //! ([`WholeThrottle`]).
 
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
 
 use super::whole_throttle::WholeThrottle;
-use crate::schedule::{
+use crate::engine::cuda::coder::Encoding;
+use crate::tiles::{
     RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, stakes,
 };
 
@@ -25,15 +26,15 @@ pub(super) struct Anchors {
     sent: Mutex<Sent>,
     asked: Mutex<Asked>,
     limits: Mutex<Limits>,
-    allowance: Mutex<Allowance>,
+    budget: Mutex<ByteBudget>,
 }
 
 /// What a controller lets anchors take, within what the operator allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Most anchors of a thousand frames.
+    /// Maximum anchors of a thousand frames.
     pub per_mille: u16,
-    /// Most bytes of each.
+    /// Maximum bytes of each.
     pub bytes: usize,
 }
 
@@ -48,26 +49,26 @@ impl Default for Limits {
 /// On faces stills of 2 to 8 kB are worth their bits, one in one to four seconds (`lab/notes/what-a-viewer-sees.md`). The first one,
 /// and that of a screen which shows another page after a while, may take more.
 #[derive(Debug)]
-struct Allowance {
+struct ByteBudget {
     bytes: f64,
     at: Option<Instant>,
 }
 
-/// Bytes that every anchor may have.
+/// Bytes that every captured anchor may have.
 const EACH: f64 = 8_000.0;
-/// Bytes that are saved in a second, less what anchors take, and the most of them.
+/// Bytes saved per second, and the maximum saved.
 const SAVED_PER_S: f64 = 8_000.0;
 const MAX_SAVED: f64 = 48_000.0;
 
-impl Default for Allowance {
+impl Default for ByteBudget {
     fn default() -> Self {
-        Allowance { bytes: MAX_SAVED, at: None }
+        ByteBudget { bytes: MAX_SAVED, at: None }
     }
 }
 
-impl Allowance {
-    /// Most bytes of an anchor at `now`.
-    fn most(&mut self, now: Instant) -> usize {
+impl ByteBudget {
+    /// Maximum bytes of an anchor at `now`.
+    fn max(&mut self, now: Instant) -> usize {
         let since = self.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         self.at = Some(self.at.map_or(now, |at| at.max(now)));
         self.bytes = (self.bytes + since.as_secs_f64() * SAVED_PER_S).min(MAX_SAVED);
@@ -93,7 +94,7 @@ struct Asked {
     looked: Option<Duration>,
 }
 
-/// How often it is looked at what is lost of what the publisher gave.
+/// Interval of checks for captured detail that is lost.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
@@ -102,46 +103,45 @@ struct Sent {
     whole: WholeThrottle,
 }
 
-/// Why there is no code of a detail.
+/// Why a detail was not encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CodeError {
-    #[error("the anchor cannot be coded")]
+pub(super) enum EncodeError {
+    #[error("the anchor cannot be encoded")]
     Failed,
-    /// There is no time to code it.
+    /// There is no time to encode it.
     #[error("the anchor would be late")]
     Late,
 }
 
-/// What codes an image of detail at a quality of 1 to 100, in so many bytes at most.
+/// What encodes an image of detail.
 pub(super) trait Stills {
-    fn code(&mut self, image: Detail, quality: u8, most: usize) -> Result<Vec<u8>, CodeError>;
+    fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError>;
 }
 
-/// The processor.
-pub(super) struct OnProcessor;
+/// The CPU.
+pub(super) struct CpuStills;
 
-impl Stills for OnProcessor {
-    fn code(&mut self, image: Detail, quality: u8, most: usize) -> Result<Vec<u8>, CodeError> {
-        code_still(&image, None, quality, most)
+impl Stills for CpuStills {
+    fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError> {
+        encode_still(&image, None, coding)
     }
 }
 
-/// Codes an image, and its colour where there is one, on the processor.
-pub(super) fn code_still(
+/// Encodes an image, and its colour where there is one, on the CPU.
+pub(super) fn encode_still(
     image: &Detail,
     colour: Option<&Detail>,
-    quality: u8,
-    most: usize,
-) -> Result<Vec<u8>, CodeError> {
+    Encoding { quality, max_bytes }: Encoding,
+) -> Result<Vec<u8>, EncodeError> {
     let coded = match colour {
         Some(colour) => Htj2k::encode_in_colour(image, colour, quality),
         None => Htj2k::encode(image, quality),
     };
     match coded {
-        Ok(coded) if coded.len() > most => Htj2k::fill(image, colour, most),
+        Ok(coded) if coded.len() > max_bytes => Htj2k::fill(image, colour, max_bytes),
         coded => coded,
     }
-    .map_err(|_| CodeError::Failed)
+    .map_err(|_| EncodeError::Failed)
 }
 
 /// What an anchor is to be.
@@ -149,7 +149,7 @@ pub(super) fn code_still(
 pub(super) struct Choice {
     /// The tiles to make.
     pub tiles: TileMap,
-    /// Whether all of them, for those who have none.
+    /// Whether it is a whole anchor.
     pub whole: bool,
 }
 
@@ -164,17 +164,17 @@ impl Anchors {
         *self.limits.lock()
     }
 
-    /// Most bytes of an anchor of the publisher's own pixels that is coded at `now`.
-    pub fn most_bytes(&self, now: Instant) -> usize {
-        self.allowance.lock().most(now).min(self.limits().bytes)
+    /// Maximum bytes of an anchor of the publisher's own pixels that is encoded at `now`.
+    pub fn max_bytes(&self, now: Instant) -> usize {
+        self.budget.lock().max(now).min(self.limits().bytes)
     }
 
     /// An anchor of so many bytes has left.
     pub fn took(&self, bytes: usize) {
-        self.allowance.lock().take(bytes);
+        self.budget.lock().take(bytes);
     }
 
-    /// Somebody has nothing.
+    /// A subscriber has no anchors.
     pub fn want_whole(&self) {
         self.sent.lock().whole.request();
     }
@@ -258,7 +258,7 @@ impl Anchors {
         self.asked.lock().subjects = weights;
     }
 
-    /// Takes back that an anchor was made.
+    /// Undoes [`Anchors::choose`]: the anchor was not made.
     pub fn forget(&self, choice: &Choice) {
         let mut sent = self.sent.lock();
         sent.ledger.forget(&choice.tiles);
@@ -268,32 +268,27 @@ impl Anchors {
     }
 }
 
-/// Codes the detail of some tiles, with its [colour](windlass_hybrid::anchor::colour) where there is one, pictures without colour by `stills`, at a
-/// quality and in so many bytes at most, and hands the payload, and whether it is tiled, to `send`; what `send` says: whether it left.
-pub(super) fn code(
-    (quality, most): (u8, usize),
-    (detail, colour): (Detail, Option<Detail>),
+/// What an anchor is encoded of.
+pub(super) struct Content {
+    pub detail: Detail,
+    /// Its [colour](windlass_hybrid::anchor::colour), where there is one.
+    pub colour: Option<Detail>,
+}
+
+/// The payload of some tiles, and whether it is tiled. Content without colour is encoded by `stills`.
+pub(super) fn encode(
+    coding: Encoding,
+    content: Content,
     tiles: &TileMap,
     scale: usize,
     stills: &mut dyn Stills,
-    send: impl FnOnce(Vec<u8>, bool) -> bool,
-) -> Result<bool, CodeError> {
-    let image = payload::image(detail, tiles, scale);
-    let coded = match colour {
-        Some(colour) => code_still(&image, Some(&colour), quality, most)?,
-        None => stills.code(image, quality, most)?,
+) -> Result<(Vec<u8>, bool), EncodeError> {
+    let image = payload::image(content.detail, tiles, scale);
+    let coded = match &content.colour {
+        colour @ Some(_) => encode_still(&image, colour.as_ref(), coding)?,
+        None => stills.encode(image, coding)?,
     };
-    Ok(send_still(tiles, coded, send))
-}
-
-/// Hands the code of the image of these tiles to `send`.
-pub(super) fn send_still(
-    tiles: &TileMap,
-    coded: Vec<u8>,
-    send: impl FnOnce(Vec<u8>, bool) -> bool,
-) -> bool {
-    let (payload, tiled) = payload::pack(tiles, coded);
-    send(payload, tiled)
+    Ok(payload::pack(tiles, coded))
 }
 
 /// An anchor as subscribers have it once it has arrived, but for their own timeline and epoch.
@@ -314,7 +309,7 @@ mod tests {
     use windlass_vp9::FrameInfo;
 
     use super::*;
-    use crate::schedule::energy_by_tile;
+    use crate::tiles::energy_by_tile;
 
     const SIZE: (usize, usize) = (96, 64);
 
@@ -327,6 +322,10 @@ mod tests {
         let samples = (0..192 * 128)
             .map(|i| ((f64::from(i % 192) * 0.7).sin() * f64::from(i / 192).cos() * 130.0) as i16);
         Detail::from_samples(192, 128, samples.collect()).expect("the count is right")
+    }
+
+    fn content() -> Content {
+        Content { detail: detail(), colour: None }
     }
 
     /// The account of a stream of 96 × 64.
@@ -406,46 +405,40 @@ mod tests {
     #[test]
     fn every_anchor_has_some_bytes_and_what_was_saved() {
         let (anchors, start) = (Anchors::default(), Instant::now());
-        assert_eq!(anchors.most_bytes(start), 48_000, "the first may take more");
+        assert_eq!(anchors.max_bytes(start), 48_000, "the first may take more");
         anchors.took(36_000);
-        assert_eq!(anchors.most_bytes(start), 12_000);
+        assert_eq!(anchors.max_bytes(start), 12_000);
         anchors.took(12_000);
-        assert_eq!(anchors.most_bytes(start), 8_000);
+        assert_eq!(anchors.max_bytes(start), 8_000);
         anchors.took(8_000);
-        assert_eq!(anchors.most_bytes(start + at(2)), 16_000);
-        assert_eq!(anchors.most_bytes(start + at(60)), 48_000);
+        assert_eq!(anchors.max_bytes(start + at(2)), 16_000);
+        assert_eq!(anchors.max_bytes(start + at(60)), 48_000);
         anchors.limit(Limits { bytes: 3_000, ..Limits::default() });
-        assert_eq!(anchors.most_bytes(start + at(60)), 3_000, "a controller says less");
+        assert_eq!(anchors.max_bytes(start + at(60)), 3_000, "a controller says less");
     }
 
     #[test]
     fn no_anchor_takes_more_bytes_than_it_may() {
         let tiles = TileMap::full(96, 64);
-        let bytes = |most| {
-            let mut bytes = 0;
-            let send = |payload: Vec<u8>, _| {
-                bytes = payload.len();
-                true
-            };
-            let sent = code((95, most), (detail(), None), &tiles, 2, &mut OnProcessor, send);
-            assert_eq!(sent, Ok(true));
-            bytes
+        let bytes = |max_bytes| {
+            let coding = Encoding { quality: 95, max_bytes };
+            let (payload, _) =
+                encode(coding, content(), &tiles, 2, &mut CpuStills).expect("a code");
+            payload.len()
         };
         let free = bytes(usize::MAX);
-        let most = free / 3;
-        let limited = bytes(most);
-        assert!((most * 9 / 10..=most).contains(&limited), "{limited} of {most}, {free} before");
+        let max = free / 3;
+        let limited = bytes(max);
+        assert!((max * 9 / 10..=max).contains(&limited), "{limited} of {max}, {free} before");
     }
 
     #[test]
     fn some_tiles_are_coded_with_their_map() {
         let mut tiles = TileMap::empty(96, 64);
         tiles.set(1, 0);
-        let send = |payload: Vec<u8>, tiled| {
-            assert!(tiled && payload.starts_with(&tiles.to_bytes()));
-            false
-        };
-        let sent = code((75, usize::MAX), (detail(), None), &tiles, 2, &mut OnProcessor, send);
-        assert_eq!(sent, Ok(false), "it did not leave");
+        let coding = Encoding { quality: 75, max_bytes: usize::MAX };
+        let coded = encode(coding, content(), &tiles, 2, &mut CpuStills);
+        let (payload, tiled) = coded.expect("a code");
+        assert!(tiled && payload.starts_with(&tiles.to_bytes()));
     }
 }

@@ -22,12 +22,12 @@ use super::slots::{Slot, Slots, Stage};
 use super::work::Work;
 use crate::stats::{Stats, count};
 
-/// Pictures kept of a stream: those of two intervals at 60 per second.
+/// Maximum pictures kept per stream: two intervals at 60 frames per second.
 const KEPT: usize = 8;
-/// As many as there are in a second at 30 per second, where frames are held so long before they are chosen.
+/// The same where frames are held before they are chosen: one second at 30 frames per second.
 const KEPT_LONG: usize = 32;
 
-/// Pictures that have not come for so long have ceased, whatever the reason.
+/// Time without a picture after which captured pictures count as stopped.
 const RECENT: Duration = Duration::from_millis(500);
 
 /// What a stream's publisher gives of its own pixels.
@@ -46,9 +46,9 @@ pub(super) struct Captures {
 impl Captures {
     /// Keeps a picture; the oldest goes for it.
     pub fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>, now: Instant) {
-        let most = if self.held.load(Ordering::Relaxed) { KEPT_LONG } else { KEPT };
+        let max = if self.held.load(Ordering::Relaxed) { KEPT_LONG } else { KEPT };
         let mut pictures = self.pictures.lock();
-        while pictures.len() >= most {
+        while pictures.len() >= max {
             pictures.pop_front();
         }
         pictures.push_back((low_timestamp, picture));

@@ -1,7 +1,7 @@
 //! Chosen frames whose publisher's own picture is on its way: they wait for it.
 //!
-//! A browser codes the layer at HR size after the low one, and here it takes longer to decode. It may come late ([`CAPTURED_WITHIN`]): carried
-//! by flow it is worth several times what super-resolution gives in time, which would keep the processor from it besides. Pictures
+//! A browser encodes the layer at HR size after the low one, and here it takes longer to decode. It may come late ([`CAPTURED_WITHIN`]): carried
+//! by flow it is worth several times what super-resolution gives in time, which would keep the CPU from it besides. Pictures
 //! that have ceased to come are not waited for.
 
 use std::collections::HashSet;
@@ -11,10 +11,10 @@ use windlass_types::{CAPTURED_WITHIN, StreamId};
 
 use super::select::Job;
 
-/// Jobs that wait at once, at most: what is beyond goes without its picture.
-const MOST: usize = 256;
+/// Maximum jobs that wait for their picture; others go without it.
+const MAX_WAITING: usize = 256;
 
-/// How long a frame waits: what is left is for coding and for the way.
+/// How long a frame waits for its picture; the rest of the time is for encoding and transport.
 const LONGEST: Duration = CAPTURED_WITHIN.saturating_sub(Duration::from_millis(300));
 
 /// See the module.
@@ -33,7 +33,7 @@ impl Coming {
     /// The jobs that wait no longer at `now`, in their order, and those of a stream in decoding order; the next look is an `interval` later.
     pub fn release(&mut self, now: Instant, interval: Duration) -> Vec<Job> {
         let mut behind: HashSet<StreamId> = HashSet::new();
-        let most = self.jobs.len().saturating_sub(MOST);
+        let max = self.jobs.len().saturating_sub(MAX_WAITING);
         let mut seen = 0;
         let released = self.jobs.extract_if(.., |job| {
             seen += 1;
@@ -42,7 +42,7 @@ impl Coming {
             let waits = job.captured.is_none()
                 && age + interval <= LONGEST
                 && job.frame.captures.comes(job.frame.rtp_timestamp, now);
-            if seen > most && (waits || behind.contains(&job.frame.stream)) {
+            if seen > max && (waits || behind.contains(&job.frame.stream)) {
                 behind.insert(job.frame.stream);
                 return false;
             }

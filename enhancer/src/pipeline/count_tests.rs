@@ -1,10 +1,10 @@
-//! Whom the processor has time for, and that what is dropped is counted, once.
+//! Whom the CPU has time for, and that what is dropped is counted, once.
 
 use windlass_types::Refusal;
 
 use super::*;
 
-/// What the SFU has been told of streams that are refused.
+/// Refusals sent to the SFU.
 fn refusals(enhancer: &Enhancer) -> Vec<(u32, Option<Refusal>)> {
     let outputs = enhancer.output.try_iter();
     let refusals = outputs.filter_map(|output| match output {

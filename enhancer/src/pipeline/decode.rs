@@ -3,7 +3,7 @@
 //! After a gap, an error or a change of epoch without a key frame, frames are skipped until the
 //! next key frame, and key frames are asked for. A panic of the decoder counts as an error.
 //! Every frame is decoded, however late: those after it depend on it, unless there is a gap after it. What is too late to become an
-//! anchor ends here. Where the processor is busy, frames that can still become one are decoded first ([`Slots`]).
+//! anchor ends here. Where the CPU is busy, frames that can still become one are decoded first ([`Slots`]).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,32 +14,35 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use windlass_hybrid::AnchorOutcome;
 use windlass_types::tiles::TileMap;
-use windlass_types::{Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame};
+use windlass_types::{
+    Anchor, AnchorPolicy, EnhancerOutput, Epoch, Owner, PublisherUplink, StreamId, TapFrame,
+};
 use windlass_vp9::{
     DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind, Reference, Samples, SizeLimit,
 };
 
 use super::Timing;
-use super::adapt::{Adaptation, Operator, Uplink};
+use super::adapt::{Adaptation, Operator};
 use super::anchors::{Anchors, arrived};
 use super::capture::Captures;
 use super::slots::{Slot, Slots, Stage};
 use super::work::Work;
 use crate::learn::Progress;
-use crate::schedule::{Subjects, Tier, TileEnergy};
 use crate::stats::{Stats, count};
+use crate::tiles::{Subjects, TileEnergy};
 use crate::twin::Twin;
+use windlass_scheduler::Tier;
 
-/// While a stream waits for a key frame, one is asked for this often (the SFU throttles further).
+/// Interval of key frame requests while a stream waits for one (the SFU throttles further).
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(500);
 
-/// Publishers who can be asked for regions are looked at this often: what people look at stays where it is for a while.
+/// Interval of the search for faces and text, where the publisher can be asked for regions.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A stream's pictures are taken to have so many pixels before the first is decoded: 320 × 180.
+/// Assumed pixels of a stream's pictures before the first is decoded: 320 × 180.
 pub(super) const FIRST_PIXELS: u64 = 57_600;
 
-/// Frames whose residual is remembered: those whose captured detail may still be under way.
+/// Frames whose residual is remembered: their captured detail may still be under way.
 const REMEMBERED: usize = 64;
 
 /// Decodes one chunk. Behind a function, so that tests can do without VP9.
@@ -70,7 +73,7 @@ pub(super) enum Packet {
     /// Subscribers have been given a still of its publisher's.
     Given(Anchor),
     /// What the publisher can send.
-    Uplink(Uplink),
+    Uplink(PublisherUplink),
 }
 
 /// A decoded frame on its way to the scheduler.
@@ -110,7 +113,7 @@ pub(super) struct StreamDecoder {
     pub stop: Arc<AtomicBool>,
     /// Losses that are still to come in the queue.
     pub gaps: Arc<AtomicUsize>,
-    /// Somebody has none of the anchors so far.
+    /// A subscriber has none of the anchors so far.
     pub whole_wanted: Arc<AtomicBool>,
     pub captures: Arc<Captures>,
     pub progress: Arc<Progress>,
@@ -147,7 +150,7 @@ struct State {
     wanted_scale: Arc<AtomicUsize>,
     /// Nothing has been handed on since the scale changed in the middle of a span.
     fresh: bool,
-    /// What the SFU has last been told of the scale, and of which span.
+    /// The scale last sent to the SFU, and its span.
     told: Option<(Epoch, usize)>,
     /// What the publisher is asked to send, once it has said what it can.
     adaptation: Option<Adaptation>,
@@ -156,7 +159,7 @@ struct State {
 }
 
 impl State {
-    /// Nobody has anything of the pictures that follow, which are enlarged by `scale`.
+    /// The pictures that follow have no anchors yet; they are enlarged by `scale`.
     fn begin_anew(&mut self, scale: usize) {
         self.anchors = Arc::default();
         if scale != self.twin.scale()
@@ -229,7 +232,7 @@ impl StreamDecoder {
         if state.epoch != Some(frame.epoch) {
             state.epoch = Some(frame.epoch);
             state.waiting = true;
-            // Another span: nobody has anything of it.
+            // Another span begins without anchors.
             state.energy = TileEnergy::default();
             state.energies.clear();
             // As before, until the scheduler says otherwise.
@@ -288,8 +291,8 @@ impl StreamDecoder {
         if !self.several_scales {
             return;
         }
-        let (base, most) = (self.operator.scale, usize::from(frame.most_scale));
-        let scale = Some(state.wanted_scale.load(Ordering::Relaxed)).filter(|&s| s <= most);
+        let (base, max) = (self.operator.scale, usize::from(frame.most_scale));
+        let scale = Some(state.wanted_scale.load(Ordering::Relaxed)).filter(|&s| s <= max);
         let scale = scale.unwrap_or(base);
         if scale != state.twin.scale() {
             count(&self.stats.counters.rescales);
@@ -309,7 +312,7 @@ impl StreamDecoder {
     }
 
     /// Takes note of what the publisher can send, and tells it what to.
-    fn adapt(&self, state: &mut State, uplink: &Uplink) {
+    fn adapt(&self, state: &mut State, uplink: &PublisherUplink) {
         let now = Instant::now().saturating_duration_since(self.origin);
         let gain = state.twin.gain_db();
         let operator = Operator { scale: state.twin.scale(), ..self.operator };
@@ -360,7 +363,7 @@ impl StreamDecoder {
             return count(&self.stats.counters.late_decode);
         }
         let tier = decoded.iter().map(|d| tier_of(&d.info)).min().unwrap_or(Tier::Normal);
-        // Whatever has changed since: nobody has an anchor of this size.
+        // No subscriber has an anchor of this size.
         let tier = if state.fresh { Tier::Key } else { tier };
         let sent = self.frames.try_send(Decoded {
             stream: self.stream,
@@ -420,7 +423,7 @@ impl StreamDecoder {
     }
 }
 
-/// When what came then should be decoded: the other half is for choosing, inference and coding. Were it all for decoding, a
+/// When what came then should be decoded: the other half is for choosing, inference and encoding. Were it all for decoding, a
 /// busy processor would decode in time what is too late to become an anchor.
 pub(super) fn decode_by(timing: Timing, arrival: Instant) -> Instant {
     arrival + (timing.deadline() / 2).min(Duration::from_secs(3_600))

@@ -12,26 +12,28 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_types::key_frame::key_frame_size;
-use windlass_types::{EnhancerOutput, Owner, Refusal, StreamId, TapFrame, TapInput};
+use windlass_types::{
+    CapturedFrame, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId, TapFrame, TapInput,
+};
 
-use super::adapt::{Operator, Uplink};
+use super::adapt::Operator;
 use super::capture::{CaptureDecoder, CapturePacket, Captures};
 use super::decode::{Decoded, DecoderFactory, Packet, Sizes, StreamDecoder};
 use super::slots::{Slots, Stage};
 use super::tuning::Live;
 use super::work::Work;
 use super::{EnhancerConfig, Timing, priority};
-use crate::schedule::admission::{Admission, Bounds};
-use crate::schedule::memory;
 use crate::stats::{Stats, count};
+use windlass_scheduler::admission::{Admission, Bounds};
+use windlass_scheduler::memory;
 
 /// A decoding thread, seen from outside; `P` is what its queue holds.
 struct Feed<P> {
     packets: Sender<P>,
     stop: Arc<AtomicBool>,
-    /// A frame was lost on the way in; the decoder must hear of it before anything else.
+    /// A frame was lost on the way in: the gap must be queued before anything else.
     broken: bool,
-    /// Losses that the decoder has not come to yet.
+    /// Gaps in the queue.
     gaps: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
 }
@@ -52,15 +54,15 @@ struct Registry {
     streams: HashMap<StreamId, Stream>,
     /// Streams without a decoder yet whose publisher can be asked for regions.
     with_regions: HashSet<StreamId>,
-    /// Whom there is time, memory and place for.
+    /// Which streams are enhanced.
     admission: Admission,
     /// Streams whose pictures are too large.
     too_large: HashSet<StreamId>,
-    /// What the SFU has been told of those that are refused.
+    /// Refusals that were sent to the SFU.
     refused: HashMap<StreamId, Refusal>,
-    /// Time that anchors took to code when it was last looked at.
+    /// Encoding time of all anchors at the last check.
     coded: Duration,
-    /// Threads told to stop that may still be in their last frame.
+    /// Threads that were stopped and may still decode their last frame.
     retired: Vec<JoinHandle<()>>,
     frames: Sender<Decoded>,
     output: Sender<EnhancerOutput>,
@@ -69,15 +71,15 @@ struct Registry {
 /// Reports on their way to the scheduler: of each stream's viewers the last.
 pub(super) type Decays = Mutex<HashMap<(StreamId, u64), (f64, f64)>>;
 
-/// Most reports that wait at once; they do so for one interval.
-const MOST_DECAYS: usize = 4096;
+/// Maximum reports that wait at once; they wait for one interval.
+const MAX_DECAYS: usize = 4096;
 
-/// How enhancement stands.
+/// Load and refusals.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Standing {
     /// Streams that are refused.
     pub refused: usize,
-    /// What all others take of the processor's slots.
+    /// Load of all others on the CPU's slots, as a share.
     pub load: f64,
     /// Bytes that they take, as they are counted.
     pub memory: u64,
@@ -98,7 +100,7 @@ pub(super) struct Intake {
     decoders: DecoderFactory,
     sizes: Sizes,
     pub enabled: Arc<AtomicBool>,
-    /// What was said last of how pictures get worse; only of streams that there are.
+    /// Viewers' last decay reports, of known streams.
     pub decays: Arc<Decays>,
     registry: Mutex<Option<Registry>>,
 }
@@ -120,19 +122,27 @@ impl EnhancerInput {
     }
 }
 
+/// What the input is built of.
+pub(super) struct IntakeParts {
+    pub config: Arc<EnhancerConfig>,
+    pub live: Live,
+    pub scales: (usize, usize),
+    pub devices: usize,
+    pub origin: Instant,
+    pub stats: Arc<Stats>,
+    pub slots: Arc<Slots>,
+    pub decoders: DecoderFactory,
+    pub enabled: Arc<AtomicBool>,
+    pub frames: Sender<Decoded>,
+    pub output: Sender<EnhancerOutput>,
+}
+
 impl Intake {
-    pub fn new(
-        config: Arc<EnhancerConfig>,
-        (enabled, stats, slots, live): (Arc<AtomicBool>, Arc<Stats>, Arc<Slots>, Live),
-        (decoders, scales, devices): (DecoderFactory, (usize, usize), usize),
-        (frames, output): (Sender<Decoded>, Sender<EnhancerOutput>),
-        origin: Instant,
-    ) -> Self {
-        let streams = HashMap::new();
-        let with_regions = HashSet::new();
+    pub fn new(parts: IntakeParts) -> Self {
+        let IntakeParts { config, live, stats, slots, enabled, .. } = parts;
         let registry = Registry {
-            streams,
-            with_regions,
+            streams: HashMap::new(),
+            with_regions: HashSet::new(),
             admission: Admission::new(Bounds {
                 slots: config.slots().cap,
                 memory: config.memory,
@@ -142,20 +152,20 @@ impl Intake {
             refused: HashMap::new(),
             coded: Duration::ZERO,
             retired: Vec::new(),
-            frames,
-            output,
+            frames: parts.frames,
+            output: parts.output,
         };
         Intake {
             timing: config.timing(),
             sizes: Sizes::new(config.max_pixels),
-            scales,
-            devices,
-            origin,
+            scales: parts.scales,
+            devices: parts.devices,
+            origin: parts.origin,
             config,
             live,
             stats,
             slots,
-            decoders,
+            decoders: parts.decoders,
             enabled,
             decays: Arc::default(),
             registry: Mutex::new(Some(registry)),
@@ -179,7 +189,7 @@ impl Intake {
         self.registry.lock().as_ref().map_or(0, |r| r.streams.len())
     }
 
-    /// How enhancement stands.
+    /// Load and refusals now.
     pub fn standing(&self) -> Standing {
         let registry = self.registry.lock();
         registry.as_ref().map_or(Standing::default(), |r| Standing {
@@ -213,19 +223,14 @@ impl Intake {
         let mut guard = self.registry.lock();
         let Some(registry) = &mut *guard else { return };
         match input {
-            TapInput::Stop { stream } => {
-                registry.retire(stream);
-                registry.with_regions.remove(&stream);
-                registry.admission.forget(stream);
-                registry.refused.remove(&stream);
-                registry.too_large.remove(&stream);
-            }
+            TapInput::Frame(frame) => self.frame(registry, frame),
             TapInput::Gap { stream } => {
                 count(&counters.gaps);
                 if let Some(stream) = registry.streams.get_mut(&stream) {
                     stream.low.break_off();
                 }
             }
+            TapInput::Captured(frame) => self.captured(registry, frame),
             TapInput::CapturedGap { stream } => {
                 count(&counters.captured_gaps);
                 let stream = registry.streams.get_mut(&stream);
@@ -233,94 +238,108 @@ impl Intake {
                     high.break_off();
                 }
             }
-            TapInput::Given { anchor } => {
-                count(&counters.given);
-                // Where its queue has no room, the same is made again at worst.
-                if let Some(stream) = registry.streams.get_mut(&anchor.stream) {
-                    let _ = stream.low.packets.try_send(Packet::Given(anchor));
-                }
-            }
-            TapInput::Uplink { stream, layer, kbps, size, fps } => {
-                if let Some(stream) = registry.streams.get_mut(&stream) {
-                    let uplink = Packet::Uplink(Uplink { layer, kbps, size, fps });
-                    let _ = stream.low.packets.try_send(uplink);
-                }
-            }
-            TapInput::Decay { stream, viewer, decay } => {
-                let mut decays = self.decays.lock();
-                if registry.streams.contains_key(&stream) && decays.len() < MOST_DECAYS {
-                    decays.insert((stream, viewer), decay);
-                }
-            }
-            TapInput::Regions { stream, possible } => {
-                if let Some(stream) = registry.streams.get(&stream) {
-                    stream.captures.regions.store(possible, Ordering::Relaxed);
-                } else if possible {
-                    registry.with_regions.insert(stream);
-                } else {
-                    registry.with_regions.remove(&stream);
-                }
-            }
             TapInput::CaptureStop { stream } => registry.end_capture(stream),
-            TapInput::Captured(frame) => {
-                count(&counters.captured_in);
-                // Without a low layer's decoder there is nothing to make anchors for.
-                if !self.enabled.load(Ordering::Relaxed) {
-                    return count(&counters.dropped_disabled);
+            TapInput::Stop { stream } => registry.forget(stream),
+            TapInput::Request { stream, request } => self.request(registry, stream, request),
+        }
+    }
+
+    /// Takes a frame of a low layer.
+    fn frame(&self, registry: &mut Registry, frame: TapFrame) {
+        let counters = &self.stats.counters;
+        count(&counters.frames_in);
+        if !self.enabled.load(Ordering::Relaxed) {
+            return count(&counters.dropped_disabled);
+        }
+        let id = frame.stream;
+        let now = self.origin.elapsed();
+        self.look(registry, now);
+        if let Some(why) = self.refuses(registry, now, &frame) {
+            count(match why {
+                Refusal::Size => &counters.dropped_size,
+                Refusal::Memory => &counters.dropped_memory,
+                Refusal::Full => &counters.dropped_stream_limit,
+                Refusal::Processor | Refusal::Promise | Refusal::Slow => {
+                    &counters.dropped_processor
                 }
-                let id = frame.stream;
-                if !self.open_capture(registry, id) {
-                    return count(&counters.dropped_stream_limit);
-                }
-                let stream = registry.streams.get_mut(&id);
-                let Some(high) = stream.and_then(|s| s.high.as_mut()) else { return };
-                match high.send(CapturePacket::Frame(frame)) {
-                    Sent::Taken => {}
-                    Sent::Full => count(&counters.dropped_capture_queue),
-                    Sent::Gone => registry.end_capture(id),
-                }
+            });
+            return self.tell(registry, id, Some(why));
+        }
+        if !registry.streams.contains_key(&id) && !self.open_stream(registry, id) {
+            registry.admission.forget(id);
+            return count(&counters.dropped_stream_limit);
+        }
+        self.tell(registry, id, None);
+        let Some(stream) = registry.streams.get_mut(&id) else { return };
+        match stream.low.send(Packet::Frame(frame)) {
+            Sent::Taken => {}
+            Sent::Full => count(&counters.dropped_decode_queue),
+            // Its thread is gone, which nothing but a fault explains: begin anew with the next frame.
+            Sent::Gone => {
+                count(&counters.dropped_stopped);
+                registry.retire(id);
             }
-            TapInput::WholeAnchor { stream } => {
+        }
+    }
+
+    /// Takes a frame at HR size.
+    fn captured(&self, registry: &mut Registry, frame: CapturedFrame) {
+        let counters = &self.stats.counters;
+        count(&counters.captured_in);
+        if !self.enabled.load(Ordering::Relaxed) {
+            return count(&counters.dropped_disabled);
+        }
+        let id = frame.stream;
+        if !self.open_capture(registry, id) {
+            return count(&counters.dropped_stream_limit);
+        }
+        // Without a low layer's decoder there is nothing to make anchors for.
+        let stream = registry.streams.get_mut(&id);
+        let Some(high) = stream.and_then(|s| s.high.as_mut()) else { return };
+        match high.send(CapturePacket::Frame(frame)) {
+            Sent::Taken => {}
+            Sent::Full => count(&counters.dropped_capture_queue),
+            Sent::Gone => registry.end_capture(id),
+        }
+    }
+
+    /// Takes a request or a report. However many come, no frame has to give way.
+    fn request(&self, registry: &mut Registry, id: StreamId, request: EnhancerRequest) {
+        let counters = &self.stats.counters;
+        let stream = registry.streams.get(&id);
+        match request {
+            EnhancerRequest::WholeAnchor => {
                 count(&counters.whole_anchor_requests);
-                // A stream without a decoder begins with a whole anchor anyway. However many ask, no frame has to give way.
-                if let Some(stream) = registry.streams.get(&stream) {
+                // A stream without a decoder begins with a whole anchor anyway.
+                if let Some(stream) = stream {
                     stream.whole_wanted.store(true, Ordering::Relaxed);
                 }
             }
-            TapInput::Frame(frame) => {
-                count(&counters.frames_in);
-                if !self.enabled.load(Ordering::Relaxed) {
-                    return count(&counters.dropped_disabled);
+            EnhancerRequest::Regions(possible) => {
+                if let Some(stream) = stream {
+                    stream.captures.regions.store(possible, Ordering::Relaxed);
+                } else if possible {
+                    registry.with_regions.insert(id);
+                } else {
+                    registry.with_regions.remove(&id);
                 }
-                let id = frame.stream;
-                let now = self.origin.elapsed();
-                self.look(registry, now);
-                if let Some(why) = self.refuses(registry, now, &frame) {
-                    count(match why {
-                        Refusal::Size => &counters.dropped_size,
-                        Refusal::Memory => &counters.dropped_memory,
-                        Refusal::Full => &counters.dropped_stream_limit,
-                        Refusal::Processor | Refusal::Promise | Refusal::Slow => {
-                            &counters.dropped_processor
-                        }
-                    });
-                    return self.tell(registry, id, Some(why));
+            }
+            EnhancerRequest::Uplink(uplink) => {
+                if let Some(stream) = stream {
+                    let _ = stream.low.packets.try_send(Packet::Uplink(uplink));
                 }
-                if !registry.streams.contains_key(&id) && !self.open_stream(registry, id) {
-                    registry.admission.forget(id);
-                    return count(&counters.dropped_stream_limit);
+            }
+            EnhancerRequest::Decay { viewer, decay } => {
+                let mut decays = self.decays.lock();
+                if stream.is_some() && decays.len() < MAX_DECAYS {
+                    decays.insert((id, viewer), decay);
                 }
-                self.tell(registry, id, None);
-                let Some(stream) = registry.streams.get_mut(&id) else { return };
-                match stream.low.send(Packet::Frame(frame)) {
-                    Sent::Taken => {}
-                    Sent::Full => count(&counters.dropped_decode_queue),
-                    // Its thread is gone, which nothing but a fault explains: begin anew with the
-                    // next frame.
-                    Sent::Gone => {
-                        count(&counters.dropped_stopped);
-                        registry.retire(id);
-                    }
+            }
+            EnhancerRequest::Given(anchor) => {
+                count(&counters.given);
+                // Where its queue has no room, the same is made again at worst.
+                if let Some(stream) = stream {
+                    let _ = stream.low.packets.try_send(Packet::Given(anchor));
                 }
             }
         }
@@ -343,7 +362,7 @@ impl Intake {
         if registry.too_large.contains(&id) {
             return Some(Refusal::Size);
         }
-        registry.admission.set_most(self.live.get().max_streams);
+        registry.admission.set_max_streams(self.live.get().max_streams);
         // An SFU of an older version names no owners.
         let owner = Some(frame.owner).filter(|&owner| owner != Owner { room: 0, publisher: 0 });
         let owner = owner.unwrap_or(Owner::alone(id));
@@ -351,7 +370,7 @@ impl Intake {
         registry.admission.frame(now, (id, owner), memory)
     }
 
-    /// Now and then: stops the decoders of streams that there is no room for.
+    /// Stops the decoders of streams that are refused now, where a check is due.
     fn look(&self, registry: &mut Registry, now: Duration) {
         if !registry.admission.is_due(now) {
             return;
@@ -368,7 +387,7 @@ impl Intake {
         }
     }
 
-    /// Tells the SFU whether a stream gets anchors, if it does not know; with a later frame, where there is no room.
+    /// Sends the SFU whether a stream is refused, where that has changed. Where its queue is full, a later frame sends it.
     fn tell(&self, registry: &mut Registry, stream: StreamId, reason: Option<Refusal>) {
         if registry.refused.get(&stream).copied() == reason {
             return;
@@ -384,8 +403,8 @@ impl Intake {
 
     /// Starts a decoding thread; false when too many are still ending or the system has no more.
     fn open_stream(&self, registry: &mut Registry, id: StreamId) -> bool {
-        let most = self.live.get().max_streams.max(registry.streams.len() + 1);
-        if registry.streams.len() + self.reap(registry) >= most {
+        let max = self.live.get().max_streams.max(registry.streams.len() + 1);
+        if registry.streams.len() + self.reap(registry) >= max {
             return false;
         }
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
@@ -482,11 +501,20 @@ impl Intake {
             priority::lower(nice);
             run();
         });
-        spawned.inspect_err(|error| tracing::warn!(%error, "no thread for another stream")).ok()
+        spawned.inspect_err(|error| tracing::warn!(%error, "cannot start a decoding thread; the stream is not enhanced")).ok()
     }
 }
 
 impl Registry {
+    /// Stops a stream's decoders, and forgets all that is known of it.
+    fn forget(&mut self, id: StreamId) {
+        self.retire(id);
+        self.with_regions.remove(&id);
+        self.admission.forget(id);
+        self.refused.remove(&id);
+        self.too_large.remove(&id);
+    }
+
     /// Stops a stream's decoders; with its next frame there may be others.
     fn retire(&mut self, id: StreamId) {
         self.end_capture(id);
@@ -511,7 +539,7 @@ enum Sent {
     Gone,
 }
 
-/// What a decoder's queue can say of a loss.
+/// A queue's item for a gap.
 trait Lossy {
     const GAP: Self;
 }
@@ -537,7 +565,7 @@ impl<P: Lossy> Feed<P> {
         }
     }
 
-    /// Tells the decoder of a loss as soon as its queue has room.
+    /// Queues the gap for the decoder as soon as there is room.
     fn mend(&mut self) {
         if self.broken && self.packets.try_send(P::GAP).is_ok() {
             self.broken = false;

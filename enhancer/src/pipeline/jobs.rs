@@ -1,7 +1,7 @@
 //! The chosen frames that wait for a worker: [`AcceleratorQueue`] behind a lock.
 //!
-//! Workers wait for jobs; nobody waits to hand one in. Pictures of the publisher's own, for which no network runs, are
-//! a kind of their own: they are only coded, and sooner done.
+//! Workers wait for jobs; handing one in never waits. Pictures of the publisher's own, for which no network runs, are
+//! a kind of their own: they are only encoded, and sooner done.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::select::Job;
-use crate::schedule::NetworkCost;
-use crate::schedule::jct::JctModel;
-use crate::schedule::queue::{AcceleratorQueue, Order, Shape};
+use windlass_scheduler::NetworkCost;
+use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
 
 /// See the module.
 pub(super) struct Jobs {
@@ -38,7 +38,7 @@ impl Jobs {
     /// At most `most` jobs, of a deadline of `deadline` or more from their frames' arrival, for workers that have these networks.
     pub fn new(
         networks: &[NetworkCost],
-        most: usize,
+        max: usize,
         deadline: Duration,
         origin: Instant,
     ) -> (JobsIn, Arc<Jobs>) {
@@ -46,7 +46,7 @@ impl Jobs {
         let coding = NetworkCost { scale: 2, per_pixel: coding };
         let costs: Vec<NetworkCost> = networks.iter().copied().chain([coding]).collect();
         let inner = Inner {
-            queue: AcceleratorQueue::new(Order::default(), most),
+            queue: AcceleratorQueue::new(Order::default(), max),
             jct: JctModel::new(&costs),
             closed: false,
             out: Vec::new(),
@@ -61,12 +61,12 @@ impl Jobs {
         (JobsIn(jobs.clone()), jobs)
     }
 
-    /// How many wait.
+    /// Number of waiting jobs.
     pub fn len(&self) -> usize {
         self.inner.lock().queue.len()
     }
 
-    /// What a job is to the queue.
+    /// A job's shape in the queue.
     fn shape(&self, job: &Job) -> Shape {
         let network = if job.captured.is_some() { self.captured } else { job.chosen.network };
         Shape { network, size: (job.chosen.width, job.chosen.height) }
@@ -103,7 +103,7 @@ impl JobsIn {
     pub fn push(&self, job: Job) -> Option<Job> {
         let Jobs { inner, ready, origin, .. } = &*self.0;
         let shape = self.0.shape(&job);
-        // Whoever may be later has not begun to wait.
+        // A job with a later deadline starts to wait later.
         let arrived = job.frame.arrival.saturating_duration_since(*origin);
         let since = arrived + job.within().saturating_sub(self.0.deadline);
         let mut inner = inner.lock();

@@ -1,6 +1,6 @@
 //! The learner: captured pictures in, weights of their streams' networks out.
 //!
-//! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they code captured anchors
+//! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they encode captured anchors
 //! of and never wait for it; what it has no time or room for is dropped and counted. A panic costs what the stream's network has learned.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,35 +18,35 @@ use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 use super::Network;
 use super::select::Job;
-use super::worker::MOST_SCALE;
+use super::worker::MAX_SCALE;
 use crate::engine::{Engine, InferError, Input, Luma, Model};
-use crate::learn::{Allowance, Of, Progress, Pupil, Report, Waiting, truth_of};
+use crate::learn::{Of, Progress, Report, TimeBudget, Trainer, Waiting, truth_of};
 use crate::stats::{Stats, count};
 
-/// Share of one core that learning may take, of all streams together.
+/// Share of one core that learning may take, for all streams together.
 const SHARE: f64 = 0.1;
-/// Over which time.
+/// Averaging window of [`SHARE`].
 const SPAN: Duration = Duration::from_secs(5);
-/// Lessons between workers and learner. Each holds three pictures.
+/// Samples queued between workers and learner. Each holds three pictures.
 pub(super) const QUEUE: usize = 4;
-/// Lessons that wait for their turn.
-const MOST_WAITING: usize = 8;
-/// Networks of streams that learn at a time: the sums of each take 0.4 MB, of the largest network built in 1.4 MB.
-const MOST_PUPILS: usize = 32;
-/// After so long without a lesson, a network's sums make room for another's; its weights stay in use.
+/// Maximum samples that wait for their turn.
+const MAX_WAITING: usize = 8;
+/// Maximum networks of streams that learn at a time: the sums of each take 0.4 MB, of the largest network built in 1.4 MB.
+const MAX_TRAINERS: usize = 32;
+/// Time without a sample after which a network's sums may be evicted; its weights stay in use.
 const IDLE: Duration = Duration::from_secs(60);
-/// After weights were given up, the stream's next lesson.
+/// Pause of a stream's learning after its weights were given up.
 const REST: Duration = Duration::from_secs(10);
-/// Lessons by which it is also measured what the network is worth: the first, and then every so manyeth. It takes one more inference.
+/// Samples that also measure what the network is worth, which takes one more inference: the first ones, and then one in so many.
 const FIRST_MEASURED: u32 = 2;
 const MEASURE_EVERY: u32 = 4;
-/// Low samples of the largest pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of f32.
-const MOST_SAMPLES: usize = 960 * 540;
-/// How often the learner looks whether streams have ended.
+/// Maximum low pixels of pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of f32.
+const MAX_SAMPLES: usize = 960 * 540;
+/// Interval of checks for streams that have ended.
 const SWEEP: Duration = Duration::from_secs(2);
 
-/// A picture of which the HR luma is known.
-pub(super) struct Lesson {
+/// A training sample: a picture with known HR luma.
+pub(super) struct Sample {
     progress: Weak<Progress>,
     of: Of,
     low: Arc<FrameBuffer>,
@@ -55,24 +55,24 @@ pub(super) struct Lesson {
     high: Arc<FrameBuffer>,
 }
 
-/// Where workers hand in lessons.
+/// The workers' end of the sample queue.
 #[derive(Clone)]
-pub(super) struct Desk {
-    pub lessons: Sender<Lesson>,
+pub(super) struct SampleQueue {
+    pub samples: Sender<Sample>,
     pub stats: Arc<Stats>,
 }
 
-impl Desk {
+impl SampleQueue {
     /// Hands in the job's captured picture, which is of HR size, if its stream's network is to learn from it. To be called
     /// before its twin is given the anchor.
-    pub fn hand_in(&self, job: &Job, network: &Network) {
+    pub fn submit(&self, job: &Job, network: &Network) {
         let (Some(high), Some(model)) = (&job.captured, &network.model) else { return };
         let frame = &job.frame;
         if !frame.progress.due(Instant::now()) {
             return;
         }
         let of = of(job);
-        if of.size.0 * of.size.1 > MOST_SAMPLES || self.lessons.is_full() {
+        if of.size.0 * of.size.1 > MAX_SAMPLES || self.samples.is_full() {
             return count(&self.stats.counters.dropped_lessons);
         }
         let (low, high) = (frame.picture.clone(), high.clone());
@@ -87,8 +87,8 @@ impl Desk {
         } else {
             None
         };
-        let lesson = Lesson { progress: Arc::downgrade(&frame.progress), of, low, seen, high };
-        if self.lessons.try_send(lesson).is_err() {
+        let sample = Sample { progress: Arc::downgrade(&frame.progress), of, low, seen, high };
+        if self.samples.try_send(sample).is_err() {
             count(&self.stats.counters.dropped_lessons);
         }
     }
@@ -119,31 +119,31 @@ pub(super) fn equip(
 
 /// The thread.
 pub(super) struct Learner {
-    pub lessons: Receiver<Lesson>,
+    pub samples: Receiver<Sample>,
     pub networks: Vec<Network>,
     pub enabled: Arc<AtomicBool>,
     pub stats: Arc<Stats>,
 }
 
-/// One network of a stream, at one size.
+/// The trainer of one stream's network at one size.
 struct Place {
     progress: Weak<Progress>,
     of: Of,
-    pupil: Pupil,
-    taught: Instant,
-    lessons: u32,
+    trainer: Trainer,
+    trained: Instant,
+    samples: u32,
 }
 
-/// What lives from lesson to lesson.
+/// The learner's state.
 struct State {
     engines: Vec<Option<Box<dyn Engine>>>,
     places: Vec<Place>,
     /// By scale.
-    priors: [Option<Prior>; MOST_SCALE + 1],
+    priors: [Option<Prior>; MAX_SCALE + 1],
 }
 
 impl State {
-    /// Whether a network runs on this thread: then it costs the thread's processor time, however long it has to wait behind
+    /// Whether a network runs on this thread: then it costs the thread's CPU time, however long it has to wait behind
     /// others. Of a device nothing is known but how long it took.
     fn on_processor(&self, network: usize) -> bool {
         let engine = self.engines.get(network).and_then(Option::as_ref);
@@ -162,17 +162,17 @@ impl Learner {
     pub fn run(self) {
         let engines = self.networks.iter().map(|_| None).collect();
         let mut state = State { engines, places: Vec::new(), priors: Default::default() };
-        let mut allowance = Allowance::new(SHARE, SPAN, Instant::now());
-        let mut waiting = Waiting::new(MOST_WAITING);
+        let mut budget = TimeBudget::new(SHARE, SPAN, Instant::now());
+        let mut waiting = Waiting::new(MAX_WAITING);
         loop {
             let now = Instant::now();
             let mut until = now + SWEEP;
             if !waiting.is_empty() {
-                until = until.min(allowance.ready_at(now));
+                until = until.min(budget.ready_at(now));
             }
-            match self.lessons.recv_deadline(until) {
-                Ok(lesson) => {
-                    if !waiting.put(lesson.progress.as_ptr(), lesson) {
+            match self.samples.recv_deadline(until) {
+                Ok(sample) => {
+                    if !waiting.put(sample.progress.as_ptr(), sample) {
                         count(&self.stats.counters.dropped_lessons);
                     }
                     continue;
@@ -182,80 +182,80 @@ impl Learner {
             }
             state.places.retain(|place| place.progress.strong_count() > 0);
             let enabled = self.enabled.load(Ordering::Relaxed);
-            waiting.retain(|lesson: &Lesson| enabled && lesson.progress.strong_count() > 0);
+            waiting.retain(|sample: &Sample| enabled && sample.progress.strong_count() > 0);
             let started = Instant::now();
-            if allowance.ready_at(started) > started {
+            if budget.ready_at(started) > started {
                 continue;
             }
-            let taught = |lesson: &Lesson| lesson.progress.upgrade().and_then(|p| p.taught());
-            let Some(lesson) = waiting.take(taught) else { continue };
+            let trained = |sample: &Sample| sample.progress.upgrade().and_then(|p| p.trained());
+            let Some(sample) = waiting.take(trained) else { continue };
             let processor = processor_time();
-            self.turn(&mut state, &lesson);
+            self.turn(&mut state, &sample);
             let now = Instant::now();
-            let took = if state.on_processor(lesson.of.network) {
+            let took = if state.on_processor(sample.of.network) {
                 processor_time().saturating_sub(processor)
             } else {
                 now.saturating_duration_since(started)
             };
-            allowance.spend(now, took);
+            budget.spend(now, took);
             *self.stats.learning.lock() += took;
         }
     }
 
-    /// One lesson, whatever becomes of it.
-    fn turn(&self, state: &mut State, lesson: &Lesson) {
-        let Some(progress) = lesson.progress.upgrade() else { return };
-        progress.teach(Instant::now());
-        let taught = catch_unwind(AssertUnwindSafe(|| self.teach(state, lesson, &progress)));
-        match taught {
+    /// Trains with one sample.
+    fn turn(&self, state: &mut State, sample: &Sample) {
+        let Some(progress) = sample.progress.upgrade() else { return };
+        progress.train(Instant::now());
+        let trained = catch_unwind(AssertUnwindSafe(|| self.train(state, sample, &progress)));
+        match trained {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::debug!(%error, "lesson refused");
+                tracing::debug!(%error, "training sample refused");
                 count(&self.stats.counters.infer_errors);
             }
             Err(_) => {
                 count(&self.stats.counters.panics);
-                state.engines[lesson.of.network] = None;
+                state.engines[sample.of.network] = None;
                 state.priors = Default::default();
-                state.places.retain(|place| !place.is(lesson));
-                progress.put(lesson.of, None);
+                state.places.retain(|place| !place.is(sample));
+                progress.put(sample.of, None);
                 progress.rest(Instant::now() + REST);
             }
         }
     }
 
-    fn teach(
+    fn train(
         &self,
         state: &mut State,
-        lesson: &Lesson,
+        sample: &Sample,
         progress: &Arc<Progress>,
     ) -> Result<(), InferError> {
         let counters = &self.stats.counters;
-        let network = &self.networks[lesson.of.network];
+        let network = &self.networks[sample.of.network];
         let Some(model) = &network.model else { return Ok(()) };
         let now = Instant::now();
-        let Some(place) = place(&mut state.places, lesson, progress, model, now) else {
+        let Some(place) = place(&mut state.places, sample, progress, model, now) else {
             count(&counters.dropped_lessons);
             return Ok(());
         };
-        place.taught = now;
-        let measures = place.lessons < FIRST_MEASURED || place.lessons % MEASURE_EVERY == 0;
-        place.lessons = place.lessons.wrapping_add(1);
+        place.trained = now;
+        let measures = place.samples < FIRST_MEASURED || place.samples % MEASURE_EVERY == 0;
+        place.samples = place.samples.wrapping_add(1);
         let engine =
-            state.engines[lesson.of.network].get_or_insert_with(|| (network.engines)()).as_mut();
-        let low = &lesson.low.planes()[0];
+            state.engines[sample.of.network].get_or_insert_with(|| (network.engines)()).as_mut();
+        let low = &sample.low.planes()[0];
         let low = Luma::new(low.samples(), low.width(), low.height(), low.stride())?;
-        let high = &lesson.high.planes()[0];
+        let high = &sample.high.planes()[0];
         let high = Luma::new(high.samples(), high.width(), high.height(), high.stride())?;
-        let plain = (measures || lesson.seen.is_some()).then(|| {
+        let plain = (measures || sample.seen.is_some()).then(|| {
             let scale = model.architecture().scale;
-            let prior = &mut state.priors[scale.min(MOST_SCALE)];
+            let prior = &mut state.priors[scale.min(MAX_SCALE)];
             let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
             without_anchors(low.samples(), scale, prior)
         });
         let mut views = Vec::with_capacity(2);
         // Where the larger layer has ended, the twin soon shows nothing of it any more.
-        for twin in lesson.seen.iter().chain(plain.iter().filter(|_| lesson.seen.is_some())) {
+        for twin in sample.seen.iter().chain(plain.iter().filter(|_| sample.seen.is_some())) {
             let (width, height) = (twin.width(), twin.height());
             let twin = Luma::new(twin.samples(), width, height, twin.stride())?;
             views.push(Input { low, twin: Some(twin) });
@@ -265,24 +265,24 @@ impl Learner {
         }
         // Before it is learned from: enhanced anchors are of pictures that nothing was learned from.
         if let Some(plain) = plain.as_ref().filter(|_| measures) {
-            let used = progress.weights(lesson.of);
+            let used = progress.weights(sample.of);
             let used = used.as_ref().unwrap_or(model);
-            let truth = truth_of(engine, (used, model), views.last(), plain, high)?;
+            let truth = truth_of(engine, used, model, views.last(), plain, high)?;
             if let Some(truth) = truth {
-                progress.belief(lesson.of, |belief| belief.learn(&truth));
+                progress.belief(sample.of, |belief| belief.learn(&truth));
             }
         }
-        let report = place.pupil.lesson(engine, &views, high)?;
+        let report = place.trainer.train(engine, &views, high)?;
         count(&counters.lessons);
         match report {
             Report::Same => {}
             Report::Use(weights) => {
                 count(&counters.learned);
-                progress.put(lesson.of, Some(weights));
+                progress.put(sample.of, Some(weights));
             }
             Report::GivenUp => {
                 count(&counters.learned_given_up);
-                progress.put(lesson.of, None);
+                progress.put(sample.of, None);
                 progress.rest(Instant::now() + REST);
             }
         }
@@ -291,35 +291,35 @@ impl Learner {
 }
 
 impl Place {
-    fn is(&self, lesson: &Lesson) -> bool {
-        self.progress.ptr_eq(&lesson.progress) && self.of == lesson.of
+    fn is(&self, sample: &Sample) -> bool {
+        self.progress.ptr_eq(&sample.progress) && self.of == sample.of
     }
 }
 
-/// Where the lesson's network learns; `None` where too many do.
+/// Where the sample's network learns; `None` where too many do.
 fn place<'a>(
     places: &'a mut Vec<Place>,
-    lesson: &Lesson,
+    sample: &Sample,
     progress: &Arc<Progress>,
     generic: &Arc<Model>,
     now: Instant,
 ) -> Option<&'a mut Place> {
-    let known = places.iter().position(|place| place.is(lesson));
+    let known = places.iter().position(|place| place.is(sample));
     let n = if let Some(n) = known {
         n
     } else {
-        if places.len() >= MOST_PUPILS {
-            let oldest = places.iter().enumerate().min_by_key(|(_, place)| place.taught);
-            let (n, _) = oldest.filter(|(_, oldest)| now >= oldest.taught + IDLE)?;
+        if places.len() >= MAX_TRAINERS {
+            let oldest = places.iter().enumerate().min_by_key(|(_, place)| place.trained);
+            let (n, _) = oldest.filter(|(_, oldest)| now >= oldest.trained + IDLE)?;
             places.swap_remove(n);
         }
-        let pupil = Pupil::new(generic.clone(), progress.weights(lesson.of));
+        let trainer = Trainer::new(generic.clone(), progress.weights(sample.of));
         places.push(Place {
-            progress: lesson.progress.clone(),
-            of: lesson.of,
-            pupil,
-            taught: now,
-            lessons: 0,
+            progress: sample.progress.clone(),
+            of: sample.of,
+            trainer,
+            trained: now,
+            samples: 0,
         });
         places.len() - 1
     };
@@ -344,32 +344,36 @@ mod tests {
         Arc::new(Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs"))
     }
 
-    fn lesson(progress: &Arc<Progress>, width: usize) -> Lesson {
+    fn sample(progress: &Arc<Progress>, width: usize) -> Sample {
         let of = Of { network: 0, size: (width, 90) };
         let (low, high) =
             (Arc::new(FrameBuffer::grey(width, 90)), Arc::new(FrameBuffer::grey(2 * width, 180)));
-        Lesson { progress: Arc::downgrade(progress), of, low, seen: None, high }
+        Sample { progress: Arc::downgrade(progress), of, low, seen: None, high }
     }
 
     #[test]
     fn only_so_many_networks_learn_at_a_time_and_idle_ones_make_room() {
         let (generic, start) = (model(), Instant::now());
-        let streams: Vec<_> = (0..=MOST_PUPILS).map(|_| Arc::<Progress>::default()).collect();
+        let streams: Vec<_> = (0..=MAX_TRAINERS).map(|_| Arc::<Progress>::default()).collect();
         let mut places = Vec::new();
         let mut sit = |stream: usize, now: Instant| {
-            let lesson = lesson(&streams[stream], 160);
-            let place = place(&mut places, &lesson, &streams[stream], &generic, now);
-            let seated = place.map(|place| place.taught = now).is_some();
+            let sample = sample(&streams[stream], 160);
+            let place = place(&mut places, &sample, &streams[stream], &generic, now);
+            let seated = place.map(|place| place.trained = now).is_some();
             (seated, places.len())
         };
-        for stream in 0..MOST_PUPILS {
+        for stream in 0..MAX_TRAINERS {
             let later = start + Duration::from_millis(stream as u64);
             assert_eq!(sit(stream, later), (true, stream + 1));
         }
-        assert_eq!(sit(MOST_PUPILS, start + IDLE / 2), (false, MOST_PUPILS));
-        assert_eq!(sit(1, start + IDLE / 2), (true, MOST_PUPILS), "it has a place already");
-        assert_eq!(sit(MOST_PUPILS, start + IDLE), (true, MOST_PUPILS), "the first has been idle");
-        assert_eq!(sit(0, start + IDLE), (false, MOST_PUPILS));
+        assert_eq!(sit(MAX_TRAINERS, start + IDLE / 2), (false, MAX_TRAINERS));
+        assert_eq!(sit(1, start + IDLE / 2), (true, MAX_TRAINERS), "it has a place already");
+        assert_eq!(
+            sit(MAX_TRAINERS, start + IDLE),
+            (true, MAX_TRAINERS),
+            "the first has been idle"
+        );
+        assert_eq!(sit(0, start + IDLE), (false, MAX_TRAINERS));
     }
 
     #[test]
@@ -377,7 +381,7 @@ mod tests {
         let (generic, now) = (model(), Instant::now());
         let (progress, mut places) = (Arc::<Progress>::default(), Vec::new());
         for (width, count) in [(160, 1), (320, 2), (160, 2)] {
-            place(&mut places, &lesson(&progress, width), &progress, &generic, now).unwrap();
+            place(&mut places, &sample(&progress, width), &progress, &generic, now).unwrap();
             assert_eq!(places.len(), count);
         }
         drop(progress);

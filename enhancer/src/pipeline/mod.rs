@@ -10,7 +10,7 @@
 //!                                      [queue] ─▶ learn (one thread)
 //! ```
 //!
-//! Decoding and coding take a [slot](Slots) of the processor first, so that no more of them run at once than it has cores.
+//! Decoding and encoding take a [slot](Slots) of the CPU first, so that no more of them run at once than it has cores.
 //!
 //! No queue is ever waited on when it is full: the frame is dropped and counted in
 //! [`PipelineCounters`](crate::PipelineCounters). No thread's panic reaches another.
@@ -22,10 +22,11 @@ mod anchors;
 mod capture;
 mod coming;
 mod decode;
+mod enhance;
+mod gpu_picture;
 mod input;
 mod jobs;
 mod learn;
-mod on_card;
 mod priority;
 mod select;
 mod slots;
@@ -48,19 +49,21 @@ use windlass_types::tiles::TileMap;
 use windlass_types::{EnhancerOutput, MAX_LR_PIXELS};
 use windlass_vp9::{Decoder, FrameBuffer, Picture};
 
+use crate::engine::cuda::coder::Encoding;
 use crate::engine::{
     Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
 };
-use crate::schedule::promise::promise_of_db;
-use crate::schedule::slots::SlotConfig;
-use crate::schedule::{NetworkCost, RegionConfig, SchedulerConfig, Terms, TileConfig};
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
-use anchors::{OnProcessor, code};
+use crate::tiles::{RegionConfig, TileConfig};
+use anchors::{Content, CpuStills, encode};
 use decode::DecoderFactory;
-use input::{Intake, join};
+use input::{Intake, IntakeParts, join};
 use jobs::Jobs;
 use learn::Learner;
 use select::Selector;
+use windlass_scheduler::promise::promise_of_db;
+use windlass_scheduler::slots::SlotConfig;
+use windlass_scheduler::{NetworkCost, SchedulerConfig, Terms};
 use worker::Worker;
 
 pub use decode::tier_of;
@@ -75,7 +78,7 @@ pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
 /// A network that anchors can be made by.
 #[derive(Clone)]
 pub struct Network {
-    /// Its name, as of its card in `models/` or of its file.
+    /// Its name, as of its GPU in `models/` or of its file.
     pub name: Arc<str>,
     /// Makes what runs it.
     pub engines: EngineFactory,
@@ -83,17 +86,17 @@ pub struct Network {
     pub model: Option<Arc<Model>>,
 }
 
-/// Decoded frames that may wait for the scheduler's thread, which only sorts them in.
+/// Maximum decoded frames that wait for the scheduler's thread.
 const SCHEDULE_QUEUE: usize = 256;
-/// Cost of an LR pixel by a network that refuses to be measured.
+/// Assumed cost per LR pixel of a network that cannot be measured.
 const GUESS: Duration = Duration::from_nanos(300);
-/// Chosen frames that may wait for each worker. Time bounds them before: what cannot meet its
+/// Maximum chosen frames that wait, per worker. Time bounds them before: what cannot meet its
 /// deadline is not chosen.
 const JOBS_PER_WORKER: usize = 32;
-/// Workers for each accelerator that they share, if the operator has not asked for more: so many pictures fill its launches
-/// while others are coded.
+/// Workers per shared accelerator, unless the operator asks for more: so many pictures fill its launches
+/// while others are encoded.
 const WORKERS_BY_ACCELERATOR: usize = 16;
-/// By how much the learner's nice value is above that of the other threads.
+/// Nice value of the learner's thread above that of the other threads.
 const LEARN_LATER: u8 = 8;
 
 /// What the operator allows the enhancer.
@@ -113,27 +116,27 @@ pub struct EnhancerConfig {
     pub compute_cap: f64,
     /// T_intv: time between two selections of anchors.
     pub interval: Duration,
-    /// Most anchors per frame of a stream, 0 to 1.
+    /// Maximum anchors per frame of a stream, 0 to 1.
     pub anchor_fraction: f64,
     /// What the policy `quality-sla` promises: dB that a stream loses at most in the mean for want of an accelerator of its own.
     pub promise_db: f64,
-    /// Quality of the coded anchors, 1 to 100.
+    /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
     /// When a tile of a chosen frame is worth sending.
     pub tiles: TileConfig,
     /// What publishers that give regions are asked for.
     pub regions: RegionConfig,
-    /// Most streams decoded at once, each on its own thread.
+    /// Maximum streams decoded at once, each on its own thread.
     pub max_streams: usize,
-    /// Bytes that all streams together may take, as they are counted ([`crate::schedule::memory`]).
+    /// Bytes that all streams together may take, as they are counted ([`windlass_scheduler::memory`]).
     pub memory: u64,
-    /// Most pixels of a low picture.
+    /// Maximum pixels of a low picture.
     pub max_pixels: u32,
     /// Frames that may wait for a stream's decoder.
     pub decode_queue: usize,
     /// Outputs that may wait for the SFU.
     pub output_queue: usize,
-    /// Frames decoded and anchors coded at once; 0 for as many as the machine has cores.
+    /// Frames decoded and anchors encoded at once; 0 for as many as the machine has cores.
     pub cpu_tasks: usize,
     /// Whether networks learn from captured pictures, for enhanced anchors of the same stream.
     pub learn: bool,
@@ -184,7 +187,7 @@ impl EnhancerConfig {
         SlotConfig {
             cap: if self.cpu_tasks == 0 { cores } else { self.cpu_tasks },
             // A thread waits for one at a time.
-            most: self.threads,
+            max_waiting: self.threads,
             ..SlotConfig::default()
         }
     }
@@ -330,16 +333,22 @@ impl Enhancer {
         let origin = Instant::now();
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
         let (output_in, output) = bounded(config.output_queue);
-        let most = JOBS_PER_WORKER * config.threads;
-        let (jobs_in, jobs) = Jobs::new(&costs, most, config.timing().deadline(), origin);
+        let max = JOBS_PER_WORKER * config.threads;
+        let (jobs_in, jobs) = Jobs::new(&costs, max, config.timing().deadline(), origin);
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
-        let intake = Arc::new(Intake::new(
-            config.clone(),
-            (enabled.clone(), stats.clone(), slots.clone(), live.clone()),
-            (decoders, scales, devices),
-            (frames_in, output_in.clone()),
+        let intake = Arc::new(Intake::new(IntakeParts {
+            config: config.clone(),
+            live: live.clone(),
+            scales,
+            devices,
             origin,
-        ));
+            stats: stats.clone(),
+            slots: slots.clone(),
+            decoders,
+            enabled: enabled.clone(),
+            frames: frames_in,
+            output: output_in.clone(),
+        }));
         let decays = intake.decays.clone();
         let mut enhancer = Enhancer {
             config: config.clone(),
@@ -371,9 +380,9 @@ impl Enhancer {
             stats: stats.clone(),
         };
         enhancer.spawn("select".to_owned(), config.nice, move || selector.run())?;
-        let (lessons_in, lessons) = bounded(learn::QUEUE);
-        let desk = learn::Desk { lessons: lessons_in, stats: stats.clone() };
-        let desk = config.learn.then_some(desk);
+        let (samples_in, samples) = bounded(learn::QUEUE);
+        let sample_queue = learn::SampleQueue { samples: samples_in, stats: stats.clone() };
+        let sample_queue = config.learn.then_some(sample_queue);
         for n in 0..config.threads {
             let worker = Worker {
                 jobs: jobs.clone(),
@@ -385,13 +394,13 @@ impl Enhancer {
                 stats: stats.clone(),
                 slots: slots.clone(),
                 networks: networks.to_vec(),
-                desk: desk.clone(),
+                samples: sample_queue.clone(),
             };
             enhancer.spawn(format!("infer-{n}"), config.nice, move || worker.run())?;
         }
         if config.learn {
             let (networks, enabled, stats) = (networks.to_vec(), enabled.clone(), stats.clone());
-            let learner = Learner { lessons, networks, enabled, stats };
+            let learner = Learner { samples, networks, enabled, stats };
             let nice = config.nice.saturating_add(LEARN_LATER);
             enhancer.spawn("learn".to_owned(), nice, move || learner.run())?;
         }
@@ -525,7 +534,7 @@ fn calibrate(networks: &[Network], quality: u8) -> Result<Measured, StartError> 
     Ok(Measured { backend, costs, accelerators })
 }
 
-/// Inference and coding time per LR pixel on this machine: a first guess for the scheduler.
+/// Inference and encoding time per LR pixel on this machine: a first guess for the scheduler.
 fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
     let (low, scale) = (FrameBuffer::grey(160, 90), engine.scale());
     let seen = Picture::grey(scale * 160, scale * 90).y;
@@ -534,10 +543,11 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let started = Instant::now();
-        let detail = worker::infer(&low, &seen, &tiles, engine, &mut residual);
+        let detail = enhance::super_resolve(&low, &seen, &tiles, engine, &mut residual);
         let coded = detail.ok().and_then(|detail| {
-            let how = (quality, usize::MAX);
-            code(how, (detail, None), &tiles, scale, &mut OnProcessor, |_, _| true).ok()
+            let coding = Encoding { quality, max_bytes: usize::MAX };
+            let content = Content { detail, colour: None };
+            encode(coding, content, &tiles, scale, &mut CpuStills).ok()
         });
         if coded.is_some() {
             best = best.min(started.elapsed());
@@ -549,7 +559,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
     best / (160 * 90)
 }
 
-/// Time of an accelerator per LR pixel, of many pictures at once: what coding takes is the processor's. One that takes long
+/// Time of an accelerator per LR pixel, of many pictures at once: what encoding takes is the CPU's. One that takes long
 /// for a few small ones is not asked for more.
 fn measure_accelerator(engine: &mut dyn Engine) -> Duration {
     const PICTURES: usize = 16;
@@ -565,19 +575,19 @@ fn measure_accelerator(engine: &mut dyn Engine) -> Duration {
         })();
         let Ok(input) = input else { break };
         let mut out = vec![Residual::default(); PICTURES];
-        let mut least = Duration::MAX;
+        let mut min = Duration::MAX;
         for _ in 0..3 {
             let started = Instant::now();
             if engine.infer_batch(&[input; PICTURES], &mut out).is_err() {
                 return best;
             }
-            least = least.min(engine.take_time().unwrap_or_else(|| started.elapsed()));
-            if least > LONG {
+            min = min.min(engine.take_time().unwrap_or_else(|| started.elapsed()));
+            if min > LONG {
                 break;
             }
         }
-        best = least / (PICTURES * width * height) as u32;
-        if least > LONG {
+        best = min / (PICTURES * width * height) as u32;
+        if min > LONG {
             break;
         }
     }

@@ -17,8 +17,9 @@ use super::decode::Decoded;
 use super::input::Decays;
 use super::jobs::JobsIn;
 use super::tuning::Live;
-use crate::schedule::{Candidate, Captured, Chosen, RegionConfig, Scheduler, SchedulerConfig};
 use crate::stats::{Stats, count};
+use crate::tiles::RegionConfig;
+use windlass_scheduler::{Candidate, Captured, Chosen, Scheduler, SchedulerConfig};
 
 /// A chosen frame on its way to a worker.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl Job {
         }
     }
 
-    /// From the frame's arrival to its anchor coded, at most.
+    /// From the frame's arrival to its anchor encoded, at most.
     pub fn within(&self) -> Duration {
         within(self.chosen.deadline, self.captured.is_some())
     }
@@ -307,7 +308,7 @@ fn accept(state: &mut State, frame: Decoded) {
         arrival,
         per_mille: frame.anchors.limits().per_mille,
         scale: frame.twin.scale(),
-        most_scale: frame.most_scale,
+        max_scale: frame.most_scale,
     });
     if let Some(scale) = state.scheduler.scale(frame.stream) {
         frame.wanted_scale.store(scale, Ordering::Relaxed);

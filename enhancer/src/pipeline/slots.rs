@@ -1,4 +1,4 @@
-//! Slots for the stages that run on the processor: [`SlotQueue`] behind a lock.
+//! Slots for the stages that run on the CPU: [`SlotQueue`] behind a lock.
 //!
 //! Decoders and coders take a slot before they begin and give it back when they are done, in a panic too. Who finds one free and nobody
 //! waiting pays for a lock and no more. What a stage takes is learned from what it took, by what it works on: ZARN has no estimates; the line is that of the accelerators, PrefillOnly §5.3.3.
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::schedule::NetworkCost;
-use crate::schedule::jct::JctModel;
-use crate::schedule::slots::{Offer, SlotConfig, SlotQueue, Task};
 use crate::stats::{Histogram, SlotStats, StageSlots, count};
+use windlass_scheduler::NetworkCost;
+use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::slots::{Offer, SlotConfig, SlotQueue, Task};
 
-/// What runs on the processor.
+/// What runs on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// A frame of a low layer is decoded: in any case, as later ones depend on it. Its work: the picture's pixels.
     Decode,
     /// The same of a frame at HR size.
     Capture,
-    /// An anchor is coded, unless it would be late. Its work: the HR samples that are coded.
+    /// An anchor is encoded, unless it would be late. Its work: the HR samples that are encoded.
     Encode,
-    /// An anchor is super-resolved on the processor and coded, unless it would be late.
+    /// An anchor is super-resolved on the CPU and encoded, unless it would be late.
     Infer,
 }
 
@@ -109,7 +109,7 @@ pub struct Slot<'a> {
     slots: &'a Slots,
     stage: Stage,
     work: u64,
-    /// What its thread needs to wake up counts: nobody else has the slot meanwhile.
+    /// What its thread needs to wake up counts: no other thread has the slot meanwhile.
     given: Instant,
 }
 
@@ -131,7 +131,7 @@ impl Slots {
     /// alike, the lesser `key` goes first.
     pub fn take(&self, stage: Stage, work: u64, deadline: Instant, key: u64) -> Option<Slot<'_>> {
         let expected = self.inner.lock().times.predict(stage as usize, work, true);
-        let taken = self.take_for(stage, (work, expected), deadline, key);
+        let taken = self.take_for(stage, work, expected, deadline, key);
         if taken.is_none() && Instant::now() < deadline {
             self.inner.lock().times.doubt(stage as usize);
         }
@@ -142,7 +142,8 @@ impl Slots {
     pub fn take_for(
         &self,
         stage: Stage,
-        (work, expected): (u64, Duration),
+        work: u64,
+        expected: Duration,
         deadline: Instant,
         key: u64,
     ) -> Option<Slot<'_>> {
@@ -267,7 +268,7 @@ mod tests {
     use std::thread::{scope, sleep};
 
     use super::*;
-    use crate::schedule::slots::TaskOrder;
+    use windlass_scheduler::slots::TaskOrder;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -289,15 +290,14 @@ mod tests {
     #[test]
     fn no_more_threads_run_than_there_are_slots() {
         for order in [TaskOrder::Fifo, TaskOrder::Edf] {
-            let (slots, running, most) =
-                (slots(3, order), AtomicUsize::new(0), AtomicUsize::new(0));
+            let (slots, running, max) = (slots(3, order), AtomicUsize::new(0), AtomicUsize::new(0));
             scope(|scope| {
                 for thread in 0..12 {
-                    let (slots, running, most) = (&slots, &running, &most);
+                    let (slots, running, max) = (&slots, &running, &max);
                     scope.spawn(move || {
                         for _ in 0..20 {
                             let slot = slots.take(Stage::Decode, 1, soon(), thread);
-                            most.fetch_max(
+                            max.fetch_max(
                                 running.fetch_add(1, Ordering::SeqCst) + 1,
                                 Ordering::SeqCst,
                             );
@@ -308,7 +308,7 @@ mod tests {
                     });
                 }
             });
-            assert_eq!(most.into_inner(), 3);
+            assert_eq!(max.into_inner(), 3);
             let stats = slots.stats();
             assert_eq!((stats.running, stats.waiting), (0, 0));
             assert_eq!(stats.stages[0].wait.count, 12 * 20);

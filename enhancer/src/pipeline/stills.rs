@@ -1,13 +1,13 @@
-//! Anchors coded where their network runs: on the GPU while that works, by the processor in its place.
+//! Anchors encoded where their network runs: on the GPU while that works, by the CPU in its place.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_hybrid::Detail;
 
-use super::anchors::{CodeError, Stills, code_still};
+use super::anchors::{EncodeError, Stills, encode_still};
 use super::slots::{Slots, Stage};
-use crate::engine::cuda::coder::{AnchorError, SharedCoder};
+use crate::engine::cuda::coder::{AnchorError, Encoding, SharedCoder};
 use crate::stats::{Counters, count};
 
 /// The GPU's coder.
@@ -15,39 +15,41 @@ pub(super) fn on_gpu() -> Option<Arc<SharedCoder>> {
     let coder = SharedCoder::of_process();
     coder
         .inspect_err(
-            |why| tracing::warn!(%why, "the processor codes the anchors of the GPU's networks"),
+            |why| tracing::warn!(%why, "anchor encoding not available on the GPU; the CPU encodes its networks' anchors"),
         )
         .ok()
 }
 
 /// Codes one anchor on the GPU.
-pub(super) struct OnGpu<'a> {
+pub(super) struct GpuStills<'a> {
     pub coder: &'a SharedCoder,
     pub slots: &'a Slots,
-    /// HR samples, when it should be done, and its place among those that are alike: for the processor's slot.
-    pub work: (u64, Instant, u64),
+    /// For the CPU's slot: HR samples, when it should be done, and its place among tasks that are otherwise alike.
+    pub samples: u64,
+    pub deadline: Instant,
+    pub key: u64,
     pub counters: &'a Counters,
     /// How long it waited for such a slot.
     pub waited: Duration,
 }
 
-impl Stills for OnGpu<'_> {
-    fn code(&mut self, image: Detail, quality: u8, most: usize) -> Result<Vec<u8>, CodeError> {
+impl Stills for GpuStills<'_> {
+    fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError> {
         let image = Arc::new(image);
-        match self.coder.code(&image, quality, most) {
+        match self.coder.code(&image, coding) {
             Ok(coded) => {
                 count(&self.counters.gpu_coded);
                 Ok(coded)
             }
-            Err(AnchorError::Codec(_)) => Err(CodeError::Failed),
+            Err(AnchorError::Codec(_)) => Err(EncodeError::Failed),
             Err(AnchorError::Device(why)) => {
-                tracing::debug!(%why, "the processor codes an anchor in the GPU's place");
+                tracing::debug!(%why, "anchor encoded on the CPU: the GPU failed");
                 count(&self.counters.gpu_not_coded);
-                let ((samples, deadline, key), asked) = (self.work, Instant::now());
-                let slot = self.slots.take(Stage::Encode, samples, deadline, key);
+                let asked = Instant::now();
+                let slot = self.slots.take(Stage::Encode, self.samples, self.deadline, self.key);
                 self.waited += asked.elapsed();
-                let _slot = slot.ok_or(CodeError::Late)?;
-                code_still(&image, None, quality, most)
+                let _slot = slot.ok_or(EncodeError::Late)?;
+                encode_still(&image, None, coding)
             }
         }
     }

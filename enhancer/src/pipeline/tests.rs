@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU32;
 use bytes::Bytes;
 use windlass_hybrid::anchor::codec;
 use windlass_types::{
-    Anchor, AnchorSource, CapturedFrame, Epoch, Owner, StreamId, TapFrame, TapInput,
+    Anchor, AnchorSource, CapturedFrame, EnhancerRequest, Epoch, Owner, StreamId, TapFrame,
+    TapInput,
 };
 use windlass_vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
 
@@ -221,7 +222,7 @@ fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
     enhancer.input().push(frame(1, 0, KEY));
     assert!(anchor(&enhancer).is_some_and(|first| !first.tiled));
     for _ in 0..1001 {
-        enhancer.input().push(TapInput::WholeAnchor { stream: StreamId(1) });
+        enhancer.input().push(EnhancerRequest::WholeAnchor.of(StreamId(1)));
     }
     // One in two seconds.
     for n in 1..300 {
@@ -571,7 +572,7 @@ fn every_frame_and_every_anchor_takes_a_slot_and_gives_it_back() {
     });
     let slots = enhancer.stats().slots;
     assert_eq!((slots.cap, slots.waiting), (1, 0));
-    // Those of the publisher's own pixels are only coded.
+    // Those of the publisher's own pixels are only encoded.
     let made = [Stage::Infer, Stage::Encode].map(|s| stage(&enhancer, s));
     assert!(made.iter().map(|m| m.wait.count).sum::<u64>() >= 1);
     assert!(made.iter().all(|m| m.refused == 0));
@@ -742,9 +743,9 @@ fn push_captured(enhancer: &Enhancer, streams: u32, done: impl Fn(&EnhancerStats
 }
 
 /// An engine that does what it is told where it learns, and adds nothing.
-struct Lesson(fn());
+struct Sample(fn());
 
-impl Engine for Lesson {
+impl Engine for Sample {
     fn backend(&self) -> &'static str {
         "lesson"
     }
@@ -775,7 +776,7 @@ impl Engine for Lesson {
 
 fn learning(what: fn()) -> Enhancer {
     let model = Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs");
-    let engines: EngineFactory = Arc::new(move || Box::new(Lesson(what)));
+    let engines: EngineFactory = Arc::new(move || Box::new(Sample(what)));
     let network = Network { name: "learns".into(), engines, model: Some(Arc::new(model)) };
     Enhancer::start_parts(config(), &[network], decoders(Duration::ZERO)).unwrap()
 }

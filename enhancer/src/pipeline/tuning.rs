@@ -5,22 +5,23 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::{EnhancerConfig, StartError};
-use crate::schedule::{SchedulerConfig, Terms, TileConfig, promise::promise_of_db};
+use crate::tiles::TileConfig;
+use windlass_scheduler::{SchedulerConfig, Terms, promise::promise_of_db};
 
 /// The part of [`EnhancerConfig`] that takes effect at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tuning {
     /// Share of the inference threads' time that inference may take, 0 to 1.
     pub compute_cap: f64,
-    /// Most anchors per frame of a stream, 0 to 1. Publishers that adapt already keep theirs.
+    /// Maximum anchors per frame of a stream, 0 to 1. Publishers that adapt already keep theirs.
     pub anchor_fraction: f64,
     /// What the policy `quality-sla` promises, in dB.
     pub promise_db: f64,
-    /// Quality of the coded anchors, 1 to 100.
+    /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
     /// When a tile of a chosen frame is worth sending.
     pub tiles: TileConfig,
-    /// Most streams decoded at once; streams above a lower bound go on.
+    /// Maximum streams decoded at once; streams above a lower bound go on.
     pub max_streams: usize,
 }
 

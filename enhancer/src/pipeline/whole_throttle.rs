@@ -1,4 +1,4 @@
-//! When an anchor gives all tiles, changed or not: on request, one for all who ask, not too often.
+//! When an anchor is whole: on request, one for all subscribers, throttled.
 //!
 //! Late joiners and subscribers who lost an anchor ask; whoever asks while a whole anchor is due, or
 //! too soon after one, shares the next. Time is an argument, as a span since any fixed moment.
@@ -19,7 +19,7 @@ impl WholeThrottle {
         Self { interval, last: None, wanted: false }
     }
 
-    /// Somebody needs a whole anchor.
+    /// A subscriber needs a whole anchor.
     pub fn request(&mut self) {
         self.wanted = true;
     }

@@ -1,9 +1,9 @@
-//! What a stream's decoders took of the processor's slots, counted by them and read by who decides whether there is room.
+//! Slot time of a stream's decoders: they count it, and admission reads it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::schedule::{admission, memory};
+use windlass_scheduler::{admission, memory};
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -55,7 +55,7 @@ inline int __float2int_rn(float v) { return (int)nearbyintf(v); }
 namespace emulated {
 
 enum State { WARP, WARPGROUP, BLOCK, DONE };
-constexpr int MOST_THREADS = 1024, STACK = 128 << 10;
+constexpr int MAX_THREADS = 1024, STACK = 128 << 10;
 
 static char* shared;
 static size_t shared_size;
@@ -68,7 +68,7 @@ struct Fiber {
   bool begun;
   char* stack;
 };
-static Fiber fibers[MOST_THREADS];
+static Fiber fibers[MAX_THREADS];
 static jmp_buf scheduler;
 static int current;
 
@@ -78,7 +78,7 @@ static void (*finish_block)(int threads);
 
 // Of each thread batches of copies that it has not waited for, the last of them unfinished.
 struct Copy { char* to; const uint4* from; bool any; };
-static std::vector<std::vector<Copy>> copies[MOST_THREADS];
+static std::vector<std::vector<Copy>> copies[MAX_THREADS];
 
 inline void fail(const char* why) {
   fprintf(stderr, "emulated kernel, block %u %u %u, thread %d: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, current, why);
@@ -159,8 +159,8 @@ static void run_block(int threads) {
 
 // What the threads of a warp show each other; the halves take turns, so that nobody overwrites what another still reads.
 struct Shown { const char* row[32]; float a[32][8], b[32][4]; u32 word[32]; };
-static Shown shown[2][MOST_THREADS / 32];
-static int turns[MOST_THREADS];
+static Shown shown[2][MAX_THREADS / 32];
+static int turns[MAX_THREADS];
 
 inline Shown& show() { return shown[turns[current]++ & 1][current / 32]; }
 
@@ -182,7 +182,7 @@ inline unsigned short bits(float value) {
 extern "C" int emulated_launch(void (*entry)(void**), void** parameters, unsigned x, unsigned y, unsigned z, unsigned threads,
                                unsigned shared) {
   using namespace emulated;
-  if (threads > MOST_THREADS || threads % 32) return 1;
+  if (threads > MAX_THREADS || threads % 32) return 1;
   emulated::entry = entry, emulated::parameters = parameters;
   emulated::shared = (char*)aligned_alloc(128, (shared + 128) / 128 * 128), shared_size = shared;
   for (blockIdx.z = 0; blockIdx.z < z; ++blockIdx.z)

@@ -2,8 +2,7 @@
 // read is read, and what they sum is written, only when it is waited for; until then the registers hold what nobody may
 // see, and a register that is written meanwhile aborts. They read shared memory as it was at the last `fence.proxy.async`.
 // Warps of a warpgroup that meet different products abort, as do products without a fence before them, descriptors of
-// layouts that are not emulated, and what lies outside of shared memory. Sums of e4m3 keep 13 bits of fraction, as is
-// reported of the device.
+// layouts that are not emulated, and what lies outside of shared memory.
 
 #pragma once
 #include <utility>
@@ -27,9 +26,9 @@ struct Thread {
   std::vector<Product> products;
   std::vector<std::pair<float*, float>> registers;
 };
-static Thread threads[MOST_THREADS];
+static Thread threads[MAX_THREADS];
 // Of each warpgroup what its first thread issued.
-static std::vector<Product> issued[MOST_THREADS / 128];
+static std::vector<Product> issued[MAX_THREADS / 128];
 // Shared memory as the asynchronous proxy sees it.
 static std::vector<char> seen_by_products;
 
@@ -64,51 +63,30 @@ inline const char* row_of(u64 descriptor, int row, int half) {
   return &seen_by_products[at];
 }
 
-inline float of_eight(unsigned char bits) {
-  const int exponent = bits >> 3 & 15, fraction = bits & 7;
-  if ((bits & 127) == 127) return NAN;
-  const float magnitude = exponent ? ldexpf((float)(8 + fraction), exponent - 10) : ldexpf((float)fraction, -9);
-  return bits >> 7 ? -magnitude : magnitude;
-}
-
 // A row's numbers in order of K.
-template <bool EIGHTS>
-inline void read_row(u64 descriptor, int row, float (&to)[32]) {
+inline void read_row(u64 descriptor, int row, float (&to)[16]) {
   for (int half = 0; half < 2; ++half) {
     const char* from = row_of(descriptor, row, half);
-    for (int n = 0; n < (EIGHTS ? 16 : 8); ++n) {
+    for (int n = 0; n < 8; ++n) {
       unsigned short word;
-      memcpy(&word, from + 2 * n * !EIGHTS, 2);
-      if (EIGHTS) {
-        static const auto known = [] {
-          std::vector<float> all;
-          for (int bits = 0; bits < 256; ++bits) all.push_back(of_eight((unsigned char)bits));
-          return all;
-        }();
-        to[16 * half + n] = known[(unsigned char)from[n]];
-      } else {
-        to[8 * half + n] = emulated::half(word);
-      }
+      memcpy(&word, from + 2 * n, 2);
+      to[8 * half + n] = emulated::half(word);
     }
   }
 }
 
 // A thread's part of a product: rows l / 4 and l / 4 + 8 of its warp's sixteen, of each eight columns 2 (l % 4) and the next.
-template <int TILES, bool EIGHTS>
+template <int TILES>
 void run_product(float (*d)[4], u64 a, u64 b) {
   const int lane = current % 32, warp = current / 32 % 4;
-  float rows[2][32], column[32];
-  for (int n = 0; n < 2; ++n) read_row<EIGHTS>(a, 16 * warp + lane / 4 + 8 * n, rows[n]);
+  float rows[2][16], column[16];
+  for (int n = 0; n < 2; ++n) read_row(a, 16 * warp + lane / 4 + 8 * n, rows[n]);
   for (int tile = 0; tile < TILES; ++tile) {
     for (int n = 0; n < 2; ++n) {
-      read_row<EIGHTS>(b, 8 * tile + 2 * (lane % 4) + n, column);
+      read_row(b, 8 * tile + 2 * (lane % 4) + n, column);
       for (int side = 0; side < 2; ++side) {
         float sum = d[tile][2 * side + n];
-        for (int k = 0; k < (EIGHTS ? 32 : 16); ++k) sum += rows[side][k] * column[k];
-        if (EIGHTS) {
-          const u32 kept = bits_of(sum) & ~((1u << 10) - 1);
-          memcpy(&sum, &kept, 4);
-        }
+        for (int k = 0; k < 16; ++k) sum += rows[side][k] * column[k];
         d[tile][2 * side + n] = sum;
       }
     }
@@ -129,7 +107,7 @@ inline void multiply_async(float (&d)[TILES][4], u64 a, u64 b) {
   using namespace emulated;
   Thread& thread = threads[current];
   if (!thread.fenced) fail("products without wgmma.fence");
-  const Product product = {run_product<TILES, EIGHT>, d, a, b};
+  const Product product = {run_product<TILES>, d, a, b};
   auto& all = issued[current / 128];
   if (thread.issued == all.size()) all.push_back(product);
   if (all[thread.issued++] != product) fail("warps of a warpgroup meet different products");
@@ -165,17 +143,4 @@ inline void show_products() {
   using namespace emulated;
   yield(WARP);
   if (current % 32 == 0) memcpy(seen_by_products.data(), shared, shared_size);
-}
-
-inline unsigned short pack_eight(float low, float high) {
-  const auto eight = [](float value) -> unsigned {
-    if (std::isnan(value)) return 127;
-    const unsigned sign = std::signbit(value) ? 128 : 0;
-    const float magnitude = fminf(fabsf(value), 448.0f);
-    // Steps of an eighth of the power of two below, or of 2⁻⁹.
-    const int exponent = magnitude < ldexpf(1, -6) ? -6 : ilogbf(magnitude);
-    const int steps = (int)nearbyintf(ldexpf(magnitude, 3 - exponent));
-    return sign | (unsigned)((exponent + 6) * 8 + steps);
-  };
-  return (unsigned short)(eight(low) | eight(high) << 8);
 }

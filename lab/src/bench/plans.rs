@@ -6,8 +6,8 @@
 use std::num::NonZeroU32;
 
 use serde::Serialize;
-use windlass_enhancer::schedule::promise::admission::{Admission, EVERY};
-use windlass_enhancer::schedule::promise::{BatchCost, Client, Decay};
+use windlass_scheduler::promise::admission::{Admission, EVERY};
+use windlass_scheduler::promise::{BatchCost, Client, Decay};
 use windlass_types::StreamId;
 
 use crate::eval::cpu_clock::thread_time;
@@ -64,7 +64,7 @@ fn client(id: u32) -> Client {
         decay: Decay::line(0.006),
         promise: 0.04,
         frame: 1.0 / 60.0,
-        cost: BatchCost { fixed: 0.010, each: 0.004, most: 8 },
+        cost: BatchCost { fixed: 0.010, each: 0.004, max: 8 },
         shape: 0,
         delay: (0.008, 0.008),
         fraction: 1.0,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use windlass_enhancer::schedule::{Candidate, NetworkCost, Scheduler, SchedulerConfig, Tier};
+use windlass_scheduler::{Candidate, NetworkCost, Scheduler, SchedulerConfig, Tier};
 use windlass_types::StreamId;
 
 use super::plans::{self, PlanRow};
@@ -176,7 +176,7 @@ impl Frames {
                     arrival,
                     per_mille: 1000,
                     scale: 2,
-                    most_scale: 2,
+                    max_scale: 2,
                 });
                 *next += 1;
             }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::schedule::{TileConfig, TileLedger};
+use windlass_enhancer::tiles::{TileConfig, TileLedger};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;

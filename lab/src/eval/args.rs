@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::schedule::{RegionConfig, TileConfig};
+use windlass_enhancer::tiles::{RegionConfig, TileConfig};
 
 use super::captured::{CapturedSettings, Source};
 use super::clip::Wanted;

@@ -21,7 +21,7 @@ pub fn of(low: &Coded, fps: f64, deserved: &[Deserved]) -> Result<Trace> {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::schedule::Tier;
+    use windlass_scheduler::Tier;
 
     use super::super::synthetic;
     use super::*;

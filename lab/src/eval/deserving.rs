@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use windlass_enhancer::schedule::{Candidate, GainEstimator, Tier};
+use windlass_scheduler::{Candidate, GainEstimator, Tier};
 use windlass_types::StreamId;
 
 use super::anchors::{STREAM, shown_at};
@@ -54,7 +54,7 @@ pub fn deserved(low: &Coded, fps: f64, gains: &Gains) -> Vec<Deserved> {
         arrival: shown_at(n, fps),
         per_mille: 1000,
         scale: 2,
-        most_scale: 2,
+        max_scale: 2,
     };
     let mut estimator = GainEstimator::default();
     let mut out = Vec::new();

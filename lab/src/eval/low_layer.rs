@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result};
 use windlass_enhancer::pipeline::tier_of;
-use windlass_enhancer::schedule::{Tier, TileEnergy};
+use windlass_enhancer::tiles::TileEnergy;
+use windlass_scheduler::Tier;
 use windlass_vp9::{Block, Decoder, FrameInfo, MotionVector, Picture};
 
 use super::clip::Clip;

@@ -7,7 +7,7 @@
 
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::offline::AnchorPlanner;
-use windlass_enhancer::schedule::{Candidate, SchedulerConfig, Tier};
+use windlass_scheduler::{Candidate, SchedulerConfig, Tier};
 use windlass_types::StreamId;
 
 use super::anchors::{STREAM, shown_at};
@@ -37,7 +37,7 @@ pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
             arrival: shown_at(n, fps),
             per_mille: 1000,
             scale: 2,
-            most_scale: 2,
+            max_scale: 2,
         })
         .collect();
     let (plan, _) = AnchorPlanner::new(limits.scheduler(networks)).plan(&candidates, |_| cost);

@@ -6,7 +6,7 @@ use crate::simulator::servers::day::{DayReport, DayScenario, Kind, Way, play as 
 use crate::simulator::streams::{self, PlayedPolicy, Scenario, Traces};
 use anyhow::{Result, ensure};
 use serde::Serialize;
-use windlass_enhancer::schedule::devices_for;
+use windlass_scheduler::devices_for;
 
 /// Streams of a kind that the scheduler is given to learn what one takes, and for how long.
 const SAMPLED: (u32, f64) = (200, 12.0);

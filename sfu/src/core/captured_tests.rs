@@ -8,7 +8,7 @@ use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::TileMap;
-use windlass_types::{EnhancerOutput, Layer, LayerKnobs, PublisherKnobs};
+use windlass_types::{EnhancerOutput, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs};
 
 use super::world::*;
 use super::*;
@@ -77,7 +77,9 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     world.run(Duration::from_secs(3));
     let possible = |world: &World| {
         let said = world.taps.iter().filter_map(|t| match t {
-            TapInput::Regions { possible, .. } => Some(*possible),
+            TapInput::Request { request: EnhancerRequest::Regions(possible), .. } => {
+                Some(*possible)
+            }
             _ => None,
         });
         said.collect::<Vec<_>>()
@@ -140,7 +142,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     let given = world
         .taps
         .iter()
-        .any(|t| matches!(t, TapInput::Given { anchor } if anchor.tiled && anchor.payload.starts_with(&tiles)));
+        .any(|t| matches!(t, TapInput::Request { request: EnhancerRequest::Given(anchor), .. } if anchor.tiled && anchor.payload.starts_with(&tiles)));
     assert!(given, "the enhancer hears of it");
     // What nobody asked for goes nowhere.
     world.core.take_region(world.now, PUBLISHER, &[1; 40]);
@@ -178,7 +180,9 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     let report = UplinkReport { kbps: 400.0, size: (1280, 720), fps: 30.0 };
     let uplinks = |world: &World| {
         let said = world.taps.iter().filter_map(|t| match t {
-            TapInput::Uplink { layer, kbps, .. } => Some((*layer, *kbps)),
+            TapInput::Request { request: EnhancerRequest::Uplink(uplink), .. } => {
+                Some((uplink.layer, uplink.kbps))
+            }
             _ => None,
         });
         said.collect::<Vec<_>>()

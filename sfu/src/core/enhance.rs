@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use windlass_types::{
-    Anchor, AnchorSource, CAPTURED_WITHIN, EnhancerOutput, Epoch, Layer, LayerKnobs,
-    PublisherKnobs, Rung, StageTimes, StreamId, TapInput,
+    Anchor, AnchorSource, CAPTURED_WITHIN, EnhancerOutput, EnhancerRequest, Epoch, Layer,
+    LayerKnobs, PublisherKnobs, PublisherUplink, Rung, StageTimes, StreamId,
 };
 
 use super::anchors::{Verdict, messages};
@@ -130,8 +130,8 @@ impl Core {
             let rate = |l| track.layers.rate(l, now).map_or(0.0, |bps| bps as f64 / 1000.0);
             let others: f64 = Layer::ALL.into_iter().filter(|&l| l != layer).map(rate).sum();
             let kbps = (kbps - others).min(MOST_KBPS[layer as usize]);
-            let uplink = TapInput::Uplink { stream, layer, kbps, size, fps };
-            self.outputs.push_back(Output::Tap(uplink));
+            let uplink = PublisherUplink { layer, kbps, size, fps };
+            self.outputs.push_back(Output::Tap(EnhancerRequest::Uplink(uplink).of(stream)));
         }
     }
 
@@ -151,7 +151,8 @@ impl Core {
         }
         let Some(stream) = t.info.stream.filter(|_| t.tap.is_some()) else { return };
         if [decay.0, decay.1].iter().all(|v| v.is_finite() && *v >= 0.0) {
-            self.outputs.push_back(Output::Tap(TapInput::Decay { stream, viewer: id.0, decay }));
+            let decay = EnhancerRequest::Decay { viewer: id.0, decay };
+            self.outputs.push_back(Output::Tap(decay.of(stream)));
         }
     }
 
@@ -231,7 +232,8 @@ impl Core {
             times: StageTimes::default(),
         };
         let source = Source { track: id, layer };
-        self.outputs.push_back(Output::Tap(TapInput::Given { anchor: anchor.clone() }));
+        let given = EnhancerRequest::Given(anchor.clone());
+        self.outputs.push_back(Output::Tap(given.of(anchor.stream)));
         let parcel = Parcel { anchor: &anchor, source, tapped: layer };
         self.give_all(now, id, &parcel);
     }

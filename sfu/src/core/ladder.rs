@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use windlass_types::{Layer, LayerKnobs, Rung, TapInput};
+use windlass_types::{EnhancerRequest, Layer, LayerKnobs, Rung, TapInput};
 
 use super::allocator::{Demand, Grant};
 use super::dynacast;
@@ -258,7 +258,8 @@ impl Core {
                 track.stills = publisher.is_some_and(Peer::gives_regions) && self.config.regions;
                 let possible = track.stills && track.tap.is_some() && track.capture.is_none();
                 if track.regions != possible && track.tap.is_some() {
-                    self.outputs.push_back(Output::Tap(TapInput::Regions { stream, possible }));
+                    let regions = EnhancerRequest::Regions(possible);
+                    self.outputs.push_back(Output::Tap(regions.of(stream)));
                 }
                 track.regions = possible;
             }

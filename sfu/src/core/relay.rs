@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::media::{Mid, Pt};
-use windlass_types::{Layer, TapInput};
+use windlass_types::{EnhancerRequest, Layer};
 
 use super::forward::Sound;
 use super::rewriter::{PacketIn, Source};
@@ -439,7 +439,7 @@ impl Track {
             return Some(Output::Relay(afar.node, self.room.clone(), message));
         }
         let tap = self.tap.as_mut()?;
-        tap.passes_whole(now).then(|| Output::Tap(TapInput::WholeAnchor { stream: tap.stream() }))
+        tap.passes_whole(now).then(|| Output::Tap(EnhancerRequest::WholeAnchor.of(tap.stream())))
     }
 
     /// The same for one who begins to watch, of whom there are few.
@@ -449,7 +449,7 @@ impl Track {
             return Some(Output::Relay(afar.node, self.room.clone(), message));
         }
         let stream = self.tap.as_ref()?.stream();
-        Some(Output::Tap(TapInput::WholeAnchor { stream }))
+        Some(Output::Tap(EnhancerRequest::WholeAnchor.of(stream)))
     }
 
     /// The layer of which anchors are made now, here or at its publisher's node.

@@ -178,7 +178,7 @@ fn anchors_are_made_once_and_reach_those_at_another_node() {
     assert!(!messages.is_empty(), "{:?}", nodes.worlds[1].core.counters);
     assert_eq!(nodes.worlds[1].core.counters.anchors_out, 1);
     // Who begins to watch is to have one that rests on no other.
-    let whole = |t: &TapInput| matches!(t, TapInput::WholeAnchor { .. });
+    let whole = is_whole_request;
     assert!(nodes.worlds[0].taps.iter().any(whole));
     // Nobody wants them any more.
     let world = &mut nodes.worlds[1];

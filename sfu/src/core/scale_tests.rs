@@ -55,9 +55,7 @@ fn told(world: &World) -> Vec<u16> {
 fn subscribers_are_told_and_get_a_whole_anchor() {
     let mut world = watched(&[Layer::Q]);
     assert_eq!(told(&world), [2]);
-    let whole = |world: &World| {
-        world.taps.iter().filter(|t| matches!(t, TapInput::WholeAnchor { .. })).count()
-    };
+    let whole = |world: &World| world.taps.iter().filter(|t| is_whole_request(t)).count();
     let before = whole(&world);
     enlarge(&mut world, 4);
     assert_eq!(told(&world), [2, 4]);

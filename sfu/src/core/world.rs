@@ -3,7 +3,7 @@
 use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
 use str0m::media::Mid;
-use windlass_types::Rung;
+use windlass_types::{EnhancerRequest, Rung};
 
 use str0m::change::SdpAnswer;
 use str0m::channel::{ChannelData, ChannelId};
@@ -356,6 +356,11 @@ impl World {
             frames.filter_map(|t| if let TapInput::Frame(f) = t { Some(f.clone()) } else { None });
         frames.next().expect("tapped frame")
     }
+}
+
+/// Whether a tap asks for a whole anchor.
+pub(super) fn is_whole_request(input: &TapInput) -> bool {
+    matches!(input, TapInput::Request { request: EnhancerRequest::WholeAnchor, .. })
 }
 
 pub(super) fn config() -> SfuConfig {

@@ -123,15 +123,7 @@ impl Taps {
         let stream = input.stream();
         let stops = matches!(input, TapInput::Stop { .. });
         let captured = matches!(input, TapInput::Captured(_) | TapInput::CapturedGap { .. });
-        let is_hint = matches!(
-            input,
-            TapInput::WholeAnchor { .. }
-                | TapInput::CaptureStop { .. }
-                | TapInput::Given { .. }
-                | TapInput::Uplink { .. }
-                | TapInput::Decay { .. }
-                | TapInput::Regions { .. }
-        );
+        let is_hint = matches!(input, TapInput::Request { .. } | TapInput::CaptureStop { .. });
         if is_hint {
             // No frame is lost with it: whoever needs a whole anchor asks again, and a decoder without frames rests.
             (self.sink)(input);

@@ -9,7 +9,7 @@ use anyhow::Result;
 use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::engine::EngineChoice;
 use windlass_enhancer::engine::cuda::devices::DeviceName;
-use windlass_enhancer::schedule::RegionConfig;
+use windlass_enhancer::tiles::RegionConfig;
 use windlass_types::AnchorPolicy;
 
 use super::{Settings, memory};

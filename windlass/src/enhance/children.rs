@@ -153,7 +153,7 @@ mod tests {
             uuid: format!("MIG-{n}"),
             memory_bytes: None,
             bus: String::new(),
-            node: None,
+            numa_node: None,
         };
         (0..count).map(device).collect()
     }

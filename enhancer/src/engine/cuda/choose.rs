@@ -1,8 +1,7 @@
-//! Which of a network's variants runs on a card.
+//! Which of a network's variants runs on a GPU.
 //!
 //! What the device can run is compiled and put on [trial](super::trial); where more than one passes, each runs pictures and
-//! the quickest is taken. That is kept beside the compiled kernels, so that the next start measures nothing. Variants in
-//! e4m3 run only where they are asked for.
+//! the quickest is taken. That is kept beside the compiled kernels, so that the next start measures nothing.
 
 use std::sync::Arc;
 
@@ -16,10 +15,7 @@ use super::trial::trial;
 use super::variant::Variant;
 use crate::engine::Architecture;
 
-/// Those that may be taken for a network that says nothing, the surest first.
-const EXACT: [Variant; 2] = [Variant::Mma, Variant::Wgmma];
-
-/// Brings a network to a card in the given variant, or in the quickest. That in which this process has had it `before` has passed
+/// Brings a network to a GPU in the given variant, or in the quickest. That in which this process has had it `before` has passed
 /// its trial.
 pub fn choose(
     device: &Arc<Device>,
@@ -42,7 +38,7 @@ pub fn choose(
     }
     let runs = |variant: &Variant| variant.runs_on(device.arch);
     let plan = |variant| Plan::new(&architecture, variant, device.shared);
-    let plans: Vec<Plan> = EXACT.into_iter().filter(runs).filter_map(plan).collect();
+    let plans: Vec<Plan> = Variant::ALL.into_iter().filter(runs).filter_map(plan).collect();
     let kept = Kept::new(&architecture, &plans, device);
     if let Some(variant) = kept.read().and_then(|name| name.parse().ok()).or(before)
         && plans.iter().any(|plan| plan.variant == variant)
@@ -53,9 +49,9 @@ pub fn choose(
     let (mut networks, mut failure) = (Vec::<Arc<Loaded>>::new(), CudaError::NoPlan);
     let (mut has_room, mut is_barred) = (true, false);
     for plan in &plans {
-        // Should one take the card with it, a later start does not try it again.
+        // Should one take the GPU with it, a later start does not try it again.
         if !networks.is_empty() && !kept.tries() {
-            tracing::warn!(%architecture, variant = %plan.variant, file = kept.trying().as_deref().map(tracing::field::debug), "processes have ended while they tried this variant: it is not used, until this file is removed");
+            tracing::warn!(%architecture, variant = %plan.variant, file = kept.trying().as_deref().map(tracing::field::debug), "kernel variant disabled: earlier processes ended while they tried it; remove this file to try it again");
             is_barred = true;
             break;
         }
@@ -65,11 +61,11 @@ pub fn choose(
                 (failure, has_room) = (CudaError::NoMemory, false);
                 break;
             }
-            // A lost card runs no other variant.
+            // A lost GPU runs no other variant.
             Err(why @ CudaError::Driver(_)) => return Err(why),
             Err(why) => {
                 if plans.len() > 1 {
-                    tracing::warn!(%architecture, variant = %plan.variant, %why, "a variant is not used");
+                    tracing::warn!(%architecture, variant = %plan.variant, %why, "kernel variant disabled");
                 }
                 failure = why;
             }
@@ -94,7 +90,7 @@ pub fn choose(
     let quickest = times.iter().zip(networks).min_by_key(|(time, _)| **time);
     let (_, network) = quickest.ok_or(failure)?;
     let variant = network.plan.variant;
-    tracing::info!(%architecture, times = timed.join(", "), taken = %variant, "variants of a network on the GPU");
+    tracing::info!(%architecture, times = timed.join(", "), taken = %variant, "kernel variant chosen");
     kept.write(variant.name());
     Ok(network)
 }

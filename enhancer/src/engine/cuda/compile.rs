@@ -22,7 +22,7 @@ use crate::engine::{Architecture, Kind, cache_folder};
 /// The networks' kernels.
 pub static NETWORK: &str =
     concat!(include_str!("prelude.cu"), include_str!("wgmma.cu"), include_str!("network.cu"));
-/// That of [`super::peaks`].
+/// The kernels of [`super::peaks`].
 pub static PEAKS: &str = include_str!("peaks.cu");
 
 /// What precedes an image on disk.
@@ -48,10 +48,8 @@ pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
         ("ONLY_GROUP", needs("only_group")),
         ("BODY_GROUP", plan.strips.map_or(0, |strips| strips.convs)),
     ];
-    let body = plan.strips.map(|strips| {
-        [("BODY_WARPS", 4 * strips.warpgroups), ("EIGHT", usize::from(strips.eight))]
-    });
-    defines.into_iter().chain(body.into_iter().flatten()).map(define).collect()
+    let body = plan.strips.map(|strips| ("BODY_WARPS", 4 * strips.warpgroups));
+    defines.into_iter().chain(body).map(define).collect()
 }
 
 /// The compiled kernels, from the cache where they are there.
@@ -130,7 +128,7 @@ impl Kept {
         self.file.as_ref().map(|file| file.with_extension("trying"))
     }
 
-    /// Notes that, unless [`MOST_ENDED`] processes have ended meanwhile that noted it: whether it is to be tried.
+    /// Notes that, unless [`MAX_ENDED`] processes have ended meanwhile that noted it: whether it is to be tried.
     pub fn tries(&self) -> bool {
         let Some(file) = self.trying() else { return true };
         // The process that noted it last, and how many had ended before.
@@ -138,7 +136,7 @@ impl Kept {
         let noted = noted.as_deref().and_then(|noted| noted.split_once(' '));
         let noted = noted.and_then(|(who, ended)| Some((who, ended.parse::<u32>().ok()?)));
         let ended = noted.map_or(0, |(who, ended)| ended + u32::from(!runs(who)));
-        if ended >= MOST_ENDED {
+        if ended >= MAX_ENDED {
             return false;
         }
         if let Err(error) = std::fs::write(&file, format!("{} {ended}", std::process::id())) {
@@ -156,8 +154,8 @@ impl Kept {
     }
 }
 
-/// Processes that may end while they try a variant: one may have been told to.
-const MOST_ENDED: u32 = 2;
+/// Maximum processes that may end while they try a variant: one may have been stopped by an operator.
+const MAX_ENDED: u32 = 2;
 
 /// Whether a process of this number runs, as far as that can be seen.
 fn runs(process: &str) -> bool {

@@ -1,7 +1,7 @@
-//! The devices of a machine: cards, and the slices that cards are cut into (MIG); which of them an operator means, and what
+//! The devices of a machine: GPUs, and the slices that GPUs are cut into (MIG); which of them an operator means, and what
 //! CUDA must be told for a process to have just these.
 //!
-//! CUDA reads `CUDA_VISIBLE_DEVICES` when it is first used, and shows a process one slice at the most, and then no card
+//! CUDA reads `CUDA_VISIBLE_DEVICES` when it is first used, and shows a process one slice at the most, and then no GPU
 //! beside it ([MIG user guide](https://docs.nvidia.com/datacenter/tesla/mig-user-guide/), *Device Enumeration*): more
 //! than one slice takes a process each. Ordinals here are those of `nvidia-smi`, by place on the bus; CUDA's own order is another, so
 //! that CUDA is told UUIDs.
@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{node, nvml};
+use super::{numa, nvml};
 
 /// Why nothing is known of the machine's devices.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -40,18 +40,18 @@ pub enum DevicesError {
 /// What a device is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A card as a whole.
-    Card,
-    /// A card that is cut into slices, of which there may be none yet: it cannot be used itself.
+    /// A GPU as a whole.
+    Gpu,
+    /// A GPU that is cut into slices, of which there may be none yet: it cannot be used itself.
     Cut,
-    /// A slice of a card.
+    /// A slice of a GPU.
     Slice,
 }
 
-/// A card or a slice.
+/// A GPU or a slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// As `nvidia-smi` counts: `0`, or `0:1` for a slice of card 0.
+    /// As `nvidia-smi` counts: `0`, or `0:1` for a slice of GPU 0.
     pub ordinal: String,
     /// What it is.
     pub kind: Kind,
@@ -61,10 +61,10 @@ pub struct Device {
     pub uuid: String,
     /// Its memory in bytes, where the driver says it.
     pub memory_bytes: Option<u64>,
-    /// Where its card is on the machine's bus (`0000:3b:00.0`); empty where the driver does not say.
+    /// Where its GPU is on the machine's bus (`0000:3b:00.0`); empty where the driver does not say.
     pub bus: String,
-    /// The card's NUMA node, where the machine says it.
-    pub node: Option<usize>,
+    /// The GPU's NUMA node, where the machine says it.
+    pub numa_node: Option<usize>,
 }
 
 impl Device {
@@ -77,7 +77,7 @@ impl Device {
             Some((Ok(domain), rest)) => format!("{domain:04x}:{rest}"),
             _ => bus,
         };
-        self.node = node::of(&self.bus, Path::new("/sys"));
+        self.numa_node = numa::of(&self.bus, Path::new("/sys"));
         self
     }
 
@@ -86,13 +86,13 @@ impl Device {
         profile(&self.name)
     }
 
-    /// The card's own ordinal.
-    fn card(&self) -> &str {
+    /// The GPU's own ordinal.
+    fn gpu(&self) -> &str {
         self.ordinal.split(':').next().unwrap_or_default()
     }
 }
 
-/// How a slice of this name is cut; `None` of a card's name.
+/// How a slice of this name is cut; `None` of a GPU's name.
 pub fn profile(name: &str) -> Option<&str> {
     name.rsplit_once(" MIG ").map(|(_, profile)| profile.trim()).filter(|said| !said.is_empty())
 }
@@ -108,7 +108,7 @@ impl fmt::Display for Device {
 pub struct Devices {
     /// The driver's version.
     pub driver: String,
-    /// Each card, followed by its slices.
+    /// Each GPU, followed by its slices.
     pub all: Vec<Device>,
 }
 
@@ -119,7 +119,7 @@ impl Devices {
         if all.is_empty() { Err(DevicesError::NoDevice) } else { Ok(Devices { driver, all }) }
     }
 
-    /// All that can be used: slices, and cards that are not cut.
+    /// All that can be used: slices, and GPUs that are not cut.
     pub fn usable(&self) -> Vec<Device> {
         self.all.iter().filter(|device| device.kind != Kind::Cut).cloned().collect()
     }
@@ -147,8 +147,7 @@ impl Devices {
         }
         if device.kind == Kind::Cut {
             let slices = self.usable();
-            let slices: Vec<_> =
-                slices.into_iter().filter(|s| s.card() == device.ordinal).collect();
+            let slices: Vec<_> = slices.into_iter().filter(|s| s.gpu() == device.ordinal).collect();
             return Err(ChoiceError::Cut { wanted: name.clone(), slices: list(&slices) });
         }
         Ok(device)
@@ -187,7 +186,7 @@ pub enum ChoiceError {
         /// What can be used.
         there: String,
     },
-    /// A card of which only slices can be used.
+    /// A GPU of which only slices can be used.
     #[error("the card {wanted} is cut into slices (MIG): name one of them; there are: {slices}")]
     Cut {
         /// What was said.
@@ -195,7 +194,7 @@ pub enum ChoiceError {
         /// Its slices.
         slices: String,
     },
-    /// CUDA does not show a process more than one slice, nor cards beside one.
+    /// CUDA does not show a process more than one slice, nor GPUs beside one.
     #[error(
         "a process has one slice (MIG) and nothing beside it: name one, or start an enhancer for each with `windlass enhance --each-device`"
     )]
@@ -219,9 +218,9 @@ impl FromStr for DeviceName {
         let number = |text: &str| {
             !text.is_empty() && text.len() < 4 && text.bytes().all(|b| b.is_ascii_digit())
         };
-        let (card, slice) =
-            text.split_once(':').map_or((text, None), |(card, slice)| (card, Some(slice)));
-        let ordinal = number(card) && slice.is_none_or(number);
+        let (gpu, slice) =
+            text.split_once(':').map_or((text, None), |(gpu, slice)| (gpu, Some(slice)));
+        let ordinal = number(gpu) && slice.is_none_or(number);
         let letters = |rest: &str| {
             rest.len() >= 4 && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"-/".contains(&b))
         };
@@ -255,17 +254,17 @@ mod tests {
             uuid: uuid.to_owned(),
             memory_bytes: Some(10 << 30),
             bus: String::new(),
-            node: None,
+            numa_node: None,
         }
     }
 
-    /// A card that is whole between two that are cut, one of them into nothing yet.
+    /// A GPU that is whole between two that are cut, one of them into nothing yet.
     fn machine() -> Devices {
         let all = vec![
             device("0", Kind::Cut, "GPU-aaaa-0"),
             device("0:0", Kind::Slice, "MIG-bbbb-0"),
             device("0:1", Kind::Slice, "MIG-bbbb-1"),
-            device("1", Kind::Card, "GPU-cccc-1"),
+            device("1", Kind::Gpu, "GPU-cccc-1"),
             device("2", Kind::Cut, "GPU-dddd-2"),
         ];
         Devices { driver: "580.1".to_owned(), all }
@@ -301,11 +300,11 @@ mod tests {
 
     #[test]
     fn a_process_has_many_cards_or_one_slice() {
-        let cards = [device("0", Kind::Card, "GPU-a"), device("1", Kind::Card, "GPU-b")];
-        assert_eq!(visible(&cards).unwrap(), "GPU-a,GPU-b");
+        let gpus = [device("0", Kind::Gpu, "GPU-a"), device("1", Kind::Gpu, "GPU-b")];
+        assert_eq!(visible(&gpus).unwrap(), "GPU-a,GPU-b");
         let slice = device("2:0", Kind::Slice, "MIG-c");
         assert_eq!(visible(std::slice::from_ref(&slice)).unwrap(), "MIG-c");
-        assert_eq!(visible(&[cards[0].clone(), slice]), Err(ChoiceError::SlicesTogether));
+        assert_eq!(visible(&[gpus[0].clone(), slice]), Err(ChoiceError::SlicesTogether));
     }
 
     #[test]
@@ -327,8 +326,8 @@ mod tests {
     fn profiles_and_places_are_as_the_driver_and_linux_say() {
         assert_eq!(profile("NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb"), Some("1c.3g.40gb"));
         assert_eq!(profile("NVIDIA H100 80GB HBM3"), None);
-        let placed = device("0", Kind::Card, "GPU-a").at("00000000:3B:00.0");
+        let placed = device("0", Kind::Gpu, "GPU-a").at("00000000:3B:00.0");
         assert_eq!(placed.bus, "0000:3b:00.0");
-        assert_eq!(device("0", Kind::Card, "GPU-a").at("").bus, "");
+        assert_eq!(device("0", Kind::Gpu, "GPU-a").at("").bus, "");
     }
 }

@@ -1,4 +1,4 @@
-//! A worker's way to a card: pictures in, residuals out, whatever others ask of the card meanwhile.
+//! A worker's way to a GPU: pictures in, residuals out, whatever others ask of the GPU meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::CudaError;
-use super::card::{Card, Done, Job, LANES};
-use super::held::{Held, HeldMemory};
-use super::lane::{MOST_PICTURES, Shape, Staging};
+use super::gpu::{Done, Gpu, Job, STREAMS};
 use super::loaded::{Loaded, Weights};
+use super::resident::{ResidentMemory, ResidentPicture};
+use super::stream::{MAX_PICTURES, Shape, Staging};
 use super::strips::Strips;
 use super::variant::Variant;
 use crate::engine::{Architecture, Engine, InferError, Input, Model, Residual, SwapError, check};
 
 /// The residual's fixed point: one grey level.
 pub const ONE: f32 = 64.0;
-/// How long a launch may take unless the caller says otherwise.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Default timeout of a launch.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What the engine runs on.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,17 +47,17 @@ pub struct DeviceInfo {
 
 /// A network on a GPU, which it shares with other engines.
 pub struct CudaEngine {
-    card: Arc<Card>,
+    gpu: Arc<Gpu>,
     network: Arc<Loaded>,
     weights: Arc<Weights>,
     /// Memory that no picture is in.
     free: Vec<Staging>,
-    /// Memory of the picture that was last held, if nobody else has it.
-    held: Option<Arc<HeldMemory>>,
+    /// Memory of the last resident picture, reused once that picture is gone.
+    resident: Option<Arc<ResidentMemory>>,
     back: (Sender<Done>, Receiver<Done>),
-    /// Most pictures of a launch.
-    most_pictures: usize,
-    patience: Duration,
+    /// Maximum pictures of a launch.
+    max_pictures: usize,
+    timeout: Duration,
     took: Duration,
 }
 
@@ -70,33 +70,33 @@ impl CudaEngine {
         CudaEngine::with(model, None)
     }
 
-    /// The same with a variant of the kernels: the only way to e4m3, which costs a trained network some hundredths of a dB.
+    /// The same with a variant of the kernels.
     pub fn with_variant(model: &Arc<Model>, variant: Variant) -> Result<Self, CudaError> {
         CudaEngine::with(model, Some(variant))
     }
 
     fn with(model: &Arc<Model>, only: Option<Variant>) -> Result<Self, CudaError> {
-        let card = Card::freest()?;
-        let network = card.network(model.architecture(), only);
-        let network = network.inspect_err(|why| lost(&card, why))?;
-        let weights = network.weights(model).inspect_err(|why| lost(&card, why))?;
-        card.engines.fetch_add(1, Ordering::Relaxed);
+        let gpu = Gpu::freest()?;
+        let network = gpu.network(model.architecture(), only);
+        let network = network.inspect_err(|why| lost(&gpu, why))?;
+        let weights = network.weights(model).inspect_err(|why| lost(&gpu, why))?;
+        gpu.engines.fetch_add(1, Ordering::Relaxed);
         Ok(CudaEngine {
-            card,
+            gpu,
             network,
             weights,
             free: Vec::new(),
-            held: None,
-            back: bounded(LANES * MOST_PICTURES),
-            most_pictures: MOST_PICTURES,
-            patience: PATIENCE,
+            resident: None,
+            back: bounded(STREAMS * MAX_PICTURES),
+            max_pictures: MAX_PICTURES,
+            timeout: TIMEOUT,
             took: Duration::ZERO,
         })
     }
 
     /// What it runs on.
     pub fn device(&self) -> DeviceInfo {
-        let (device, plan) = (&self.card.device, &self.network.plan);
+        let (device, plan) = (&self.gpu.device, &self.network.plan);
         let tiles: Vec<String> = plan
             .groups
             .iter()
@@ -131,12 +131,12 @@ impl CudaEngine {
 
     /// Lets a launch be of so many pictures at most; fewer come back sooner.
     pub fn limit_batch(&mut self, pictures: usize) {
-        self.most_pictures = pictures.clamp(1, MOST_PICTURES);
+        self.max_pictures = pictures.clamp(1, MAX_PICTURES);
     }
 
     /// A GPU that has not answered for so long is given up.
-    pub fn limit_patience(&mut self, patience: Duration) {
-        self.patience = patience;
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
 
     /// [`Engine::infer_batch`] without its copy to single precision: calls `done` with the number of each picture, in
@@ -153,15 +153,15 @@ impl CudaEngine {
         let (mut under_way, mut next, mut handed_out) = (0, 0, 0);
         let mut failed = None;
         loop {
-            // As many as keep all lanes busy; a failure ends it once all have come back.
-            let room = LANES * self.most_pictures - under_way;
-            let until = (next + room.min(self.most_pictures)).min(inputs.len());
+            // As many as keep all streams busy; a failure ends it once all have come back.
+            let room = STREAMS * self.max_pictures - under_way;
+            let until = (next + room.min(self.max_pictures)).min(inputs.len());
             if failed.is_none() && until > next {
                 match self.submit(&shape, inputs, next..until, None) {
                     Ok(()) => {
                         under_way += until - next;
                         next = until;
-                        if under_way < LANES * self.most_pictures && next < inputs.len() {
+                        if under_way < STREAMS * self.max_pictures && next < inputs.len() {
                             continue;
                         }
                     }
@@ -193,48 +193,48 @@ impl CudaEngine {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Super-resolves a picture and leaves it on the card: its memory is this engine's, for one picture at a time, as long
+    /// Super-resolves a picture and leaves it on the GPU: its memory is this engine's, for one picture at a time, as long
     /// as nobody keeps that picture.
-    fn hold_there(&mut self, input: &Input<'_>) -> Result<Held, CudaError> {
+    fn hold_there(&mut self, input: &Input<'_>) -> Result<ResidentPicture, CudaError> {
         let (width, height) = (input.low.width(), input.low.height());
         let shape = Shape { network: self.network.clone(), width, height };
         let (low, high) = (shape.low(), shape.high());
-        let old = self.held.take().filter(|held| Arc::strong_count(held) == 1);
-        let memory = match old.filter(|held| held.suits(low, high)) {
+        let old = self.resident.take().filter(|resident| Arc::strong_count(resident) == 1);
+        let memory = match old.filter(|resident| resident.suits(low, high)) {
             Some(memory) => memory,
-            None => Arc::new(HeldMemory::new(&self.card.device, low, high)?),
+            None => Arc::new(ResidentMemory::new(&self.gpu.device, low, high)?),
         };
         self.submit(&shape, std::slice::from_ref(input), 0..1, Some(&memory))?;
         let Done { staging, took, .. } = self.next_back()?;
         self.free.push(staging);
         self.took += took?;
-        self.held = Some(memory.clone());
-        let (card, scale) = (self.card.device.ordinal, self.network.architecture.scale);
-        Ok(Held { memory, card, width, height, scale })
+        self.resident = Some(memory.clone());
+        let (gpu, scale) = (self.gpu.device.ordinal, self.network.architecture.scale);
+        Ok(ResidentPicture { memory, gpu, width, height, scale })
     }
 
-    /// The next picture that the card has done with. A card that is silent for too long is given up, and what it has
+    /// The next picture that the GPU has done with. A GPU that is silent for too long is given up, and what it has
     /// of ours with it.
     fn next_back(&mut self) -> Result<Done, CudaError> {
-        match self.back.1.recv_timeout(self.patience) {
+        match self.back.1.recv_timeout(self.timeout) {
             Ok(done) => Ok(done),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                let why = CudaError::Silent(self.patience);
-                self.card.fail(&why);
-                // What comes back after all is nobody's.
-                self.back = bounded(LANES * MOST_PICTURES);
+                let why = CudaError::Silent(self.timeout);
+                self.gpu.fail(&why);
+                // Late results are dropped.
+                self.back = bounded(STREAMS * MAX_PICTURES);
                 Err(why)
             }
         }
     }
 
-    /// Hands some pictures to the card.
+    /// Hands some pictures to the GPU.
     fn submit(
         &mut self,
         shape: &Shape,
         inputs: &[Input<'_>],
         some: std::ops::Range<usize>,
-        keep: Option<&Arc<HeldMemory>>,
+        keep: Option<&Arc<ResidentMemory>>,
     ) -> Result<(), CudaError> {
         let mut jobs = Vec::with_capacity(some.len());
         for number in some {
@@ -244,27 +244,27 @@ impl CudaEngine {
             } else {
                 // Smaller pictures than before find room in what is there; larger ones need more.
                 self.free.pop();
-                self.card.staging(shape)?
+                self.gpu.staging(shape)?
             };
             let input = &inputs[number];
             staging.take(input);
             let (weights, back) = (self.weights.clone(), self.back.0.clone());
             jobs.push(Job { staging, weights, keep: keep.cloned(), number, back });
         }
-        self.card.submit(shape, self.most_pictures, jobs)
+        self.gpu.submit(shape, self.max_pictures, jobs)
     }
 }
 
 impl Drop for CudaEngine {
     fn drop(&mut self) {
-        self.card.engines.fetch_sub(1, Ordering::Relaxed);
+        self.gpu.engines.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Gives a card up that is lost.
-fn lost(card: &Card, why: &CudaError) {
+/// Gives a GPU up that is lost.
+fn lost(gpu: &Gpu, why: &CudaError) {
     if matches!(why, CudaError::Driver(_)) {
-        card.fail(why);
+        gpu.fail(why);
     }
 }
 
@@ -289,7 +289,7 @@ impl Engine for CudaEngine {
     }
 
     fn accelerators(&self) -> Option<usize> {
-        Some(Card::known().iter().filter(|card| card.failure().is_none()).count())
+        Some(Gpu::known().iter().filter(|gpu| gpu.failure().is_none()).count())
     }
 
     fn take_time(&mut self) -> Option<Duration> {
@@ -321,17 +321,17 @@ impl Engine for CudaEngine {
         Ok(())
     }
 
-    fn hold(&mut self, input: Input<'_>) -> Result<Option<Held>, InferError> {
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<ResidentPicture>, InferError> {
         check(&self.architecture(), &[input], &[Residual::default()])?;
         Ok(self.hold_there(&input).map(Some)?)
     }
 
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
         SwapError::check(self.architecture(), model)?;
-        if let Some(why) = self.card.failure() {
+        if let Some(why) = self.gpu.failure() {
             return Err(SwapError::Device(why.to_string()));
         }
-        match self.network.weights(model).inspect_err(|why| lost(&self.card, why)) {
+        match self.network.weights(model).inspect_err(|why| lost(&self.gpu, why)) {
             Ok(weights) => {
                 self.weights = weights;
                 Ok(())

@@ -1,6 +1,6 @@
-//! A network on a card: its kernels, and the weights that are resident, of which every picture of a launch may have its own.
+//! A network on a GPU: its kernels, and the weights that are resident, of which every picture of a launch may have its own.
 //!
-//! Weights of a stream are taken by changing an address; only those that are not on the card yet are uploaded first.
+//! Weights of a stream are taken by changing an address; only those that are not on the GPU yet are uploaded first.
 //! Source: NeuroScaler §6.1 (models in the accelerator's memory, refit).
 
 use std::sync::{Arc, Weak};
@@ -15,8 +15,8 @@ use super::plan::Plan;
 use super::variant::Variant;
 use crate::engine::{Architecture, Model};
 
-/// Sets of weights of one network that stay on a card: those of 64 streams, of 307 KB each for blocks 8×32 ×3.
-const MOST_RESIDENT: usize = 64;
+/// Maximum sets of weights of one network on a GPU: those of 64 streams, of 307 KB each for blocks 8×32 ×3.
+const MAX_RESIDENT: usize = 64;
 
 /// See the module.
 pub struct Loaded {
@@ -30,7 +30,7 @@ pub struct Loaded {
     pub device: Arc<Device>,
 }
 
-/// Weights on a card.
+/// Weights on a GPU.
 pub struct Weights(DeviceBuffer);
 
 impl Weights {
@@ -47,7 +47,7 @@ struct Resident {
 }
 
 impl Loaded {
-    /// Compiles the network's kernels for the card, or finds them compiled.
+    /// Compiles the network's kernels for the GPU, or finds them compiled.
     pub fn new(
         device: &Arc<Device>,
         architecture: Architecture,
@@ -72,8 +72,8 @@ impl Loaded {
         })
     }
 
-    /// The weights of a model of this architecture on the card, which are uploaded if they are not there yet. Beyond
-    /// [`MOST_RESIDENT`], those that were asked for longest ago make room.
+    /// The weights of a model of this architecture on the GPU, which are uploaded if they are not there yet. Beyond
+    /// [`MAX_RESIDENT`], those that were asked for longest ago make room.
     pub fn weights(&self, model: &Arc<Model>) -> Result<Arc<Weights>, CudaError> {
         let mut resident = self.resident.lock();
         let Resident { stream, host, sets } = &mut *resident;
@@ -87,7 +87,7 @@ impl Loaded {
         // Memory of weights that nobody has any more is used again, before that of others.
         let unused = |(_, weights): &(Weak<Model>, Arc<Weights>)| Arc::strong_count(weights) == 1;
         let gone = sets.iter().position(|set| set.0.strong_count() == 0 && unused(set));
-        let oldest = || (sets.len() >= MOST_RESIDENT).then(|| sets.iter().position(unused))?;
+        let oldest = || (sets.len() >= MAX_RESIDENT).then(|| sets.iter().position(unused))?;
         let weights = if let Some(at) = gone.or_else(oldest) {
             sets.remove(at).1
         } else {
@@ -105,7 +105,7 @@ impl Loaded {
         Ok(weights)
     }
 
-    /// Sets of weights that are on the card.
+    /// Sets of weights that are on the GPU.
     pub fn resident(&self) -> usize {
         self.resident.lock().sets.len()
     }

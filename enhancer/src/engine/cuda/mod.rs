@@ -3,50 +3,49 @@
 //! In and out as for every [`Engine`](super::Engine). The driver and NVRTC are looked for when an engine is made; where
 //! one is missing, too old or out of memory, [`CudaEngine::new`] says so in plain words and nothing else happens.
 //!
-//! Each [`card`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says which pictures
-//! go in one launch, [`lane`] runs it in memory of its own, [`loaded`] keeps a network's kernels and all the weights that are
-//! in use, [`trial`] tries them before that, [`node`] keeps a card's threads beside it. [`devices`] are what the machine has, as
+//! Each [`gpu`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says which pictures
+//! go in one launch, [`stream`] runs it in memory of its own, [`loaded`] keeps a network's kernels and all the weights that are
+//! in use, [`trial`] tries them before that, [`numa`] keeps a GPU's threads beside it. [`devices`] are what the machine has, as
 //! [`nvml`] says.
 //!
 //! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
 //! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
 //! weights into the order of the tensor cores' registers; [`compile`] makes machine code for the device at hand; [`driver`]
-//! owns what the driver hands out; [`peaks`] measures what the device can do; [`coder`] codes anchors on it.
+//! owns what the driver hands out; [`peaks`] measures what the device can do; [`coder`] encodes anchors on it.
 //!
 //! On Hopper `mma.sync`, which any device has, leaves a good third of the tensor cores' rate. So for networks of 32 to 64
 //! channels there is another [`variant`]: what lies between the first and the last convolution runs in strips by products of
 //! warpgroups (`wgmma.cu`; [`strips`], [`pack_strips`]). Of the variants whose results are right [`choose`] takes the
-//! quickest. A third one computes in e4m3; it loses some hundredths of a dB, and no GPU has shown yet that it pays, so
-//! that nothing but [`CudaEngine::with_variant`] takes it.
+//! quickest.
 
-mod card;
 mod choose;
 pub mod coder;
 mod compile;
 pub mod devices;
 mod driver;
 mod engine;
-mod held;
-mod lane;
+mod gpu;
 mod loaded;
-mod node;
+mod numa;
 mod nvml;
 mod pace;
 mod pack;
 mod pack_strips;
-mod patience;
 pub mod peaks;
 mod plan;
+mod resident;
+mod stream;
 mod strips;
+mod timeout;
 mod trial;
 mod variant;
 mod waiting;
 
 use thiserror::Error;
 
-pub use card::CardStats;
 pub use engine::{CudaEngine, DeviceInfo};
-pub use held::Held;
+pub use gpu::GpuStats;
+pub use resident::ResidentPicture;
 pub use variant::Variant;
 
 /// Why there is no engine on a GPU, or no longer one.
@@ -93,8 +92,8 @@ pub enum CudaError {
 }
 
 /// What the GPUs of this process have done so far; none where none was looked for, or found.
-pub fn cards() -> Vec<CardStats> {
-    card::Card::known().iter().map(|card| card.stats()).collect()
+pub fn gpus() -> Vec<GpuStats> {
+    gpu::Gpu::known().iter().map(|gpu| gpu.stats()).collect()
 }
 
 /// Compiles a network's kernels for a device of so much shared memory (of a block and of a multiprocessor, in bytes), for

@@ -1,5 +1,5 @@
-//! What the driver's management library (NVML, `libnvidia-ml.so.1`) says of the machine: its cards, and the slices that they
-//! are cut into (MIG). CUDA itself shows a process one slice at the most, and cards in an order of its own.
+//! What the driver's management library (NVML, `libnvidia-ml.so.1`) says of the machine: its GPUs, and the slices that they
+//! are cut into (MIG). CUDA itself shows a process one slice at the most, and GPUs in an order of its own.
 //!
 //! `unsafe` here follows three invariants. Functions are looked up by the names of `nvml.h`, have its types, and are called only
 //! while [`Library`] is alive, whose drop gives the library's own state back before it unloads it. Handles do not
@@ -15,10 +15,10 @@ use super::driver::{self, text};
 const NAME: &str = "libnvidia-ml.so.1";
 /// `NVML_ERROR_DRIVER_NOT_LOADED`.
 const NOT_LOADED: c_int = 9;
-/// Longest names and UUIDs (`NVML_DEVICE_NAME_V2_BUFFER_SIZE`).
+/// Length of names and UUIDs, in bytes (`NVML_DEVICE_NAME_V2_BUFFER_SIZE`).
 const TEXT: usize = 96;
-/// More cards, or slices of one, than any machine has.
-const MOST: c_uint = 256;
+/// Maximum GPUs, or slices of one.
+const MAX_DEVICES: c_uint = 256;
 
 type Handle = *mut c_void;
 type Named = unsafe extern "C" fn(Handle, *mut c_char, c_uint) -> c_int;
@@ -49,7 +49,7 @@ struct Pci {
 #[derive(Clone, Copy)]
 struct Slices {
     mode: unsafe extern "C" fn(Handle, *mut c_uint, *mut c_uint) -> c_int,
-    most: unsafe extern "C" fn(Handle, *mut c_uint) -> c_int,
+    max: unsafe extern "C" fn(Handle, *mut c_uint) -> c_int,
     by_index: unsafe extern "C" fn(Handle, c_uint, *mut Handle) -> c_int,
 }
 
@@ -62,7 +62,7 @@ impl Slices {
         unsafe {
             Ok(Slices {
                 mode: find(loaded, c"nvmlDeviceGetMigMode")?,
-                most: find(loaded, c"nvmlDeviceGetMaxMigDeviceCount")?,
+                max: find(loaded, c"nvmlDeviceGetMaxMigDeviceCount")?,
                 by_index: find(loaded, c"nvmlDeviceGetMigDeviceHandleByIndex")?,
             })
         }
@@ -160,11 +160,11 @@ impl Library {
         let known = self.fine(unsafe { (self.memory)(of, &raw mut memory) });
         let (name, uuid) = (self.said(of, self.name)?, self.said(of, self.uuid)?);
         let memory_bytes = known.is_ok().then_some(memory.total);
-        Ok(Device { ordinal, kind, name, uuid, memory_bytes, bus: String::new(), node: None })
+        Ok(Device { ordinal, kind, name, uuid, memory_bytes, bus: String::new(), numa_node: None })
     }
 
-    /// A card, and what it is cut into.
-    fn card(&self, n: c_uint, all: &mut Vec<Device>) -> Result<(), DevicesError> {
+    /// A GPU, and what it is cut into.
+    fn gpu(&self, n: c_uint, all: &mut Vec<Device>) -> Result<(), DevicesError> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the address is that of a variable.
         self.fine(unsafe { (self.by_index)(n, &raw mut handle) })?;
@@ -178,13 +178,13 @@ impl Library {
             let code = unsafe { (slices.mode)(handle, &raw mut now, &raw mut next) };
             code == 0 && now == 1
         });
-        let kind = if slices.is_some() { Kind::Cut } else { Kind::Card };
+        let kind = if slices.is_some() { Kind::Cut } else { Kind::Gpu };
         all.push(self.device(handle, n.to_string(), kind)?.at(&bus));
         let Some(slices) = slices else { return Ok(()) };
-        let mut most = 0;
+        let mut max = 0;
         // SAFETY: as above.
-        self.fine(unsafe { (slices.most)(handle, &raw mut most) })?;
-        for i in 0..most.min(MOST) {
+        self.fine(unsafe { (slices.max)(handle, &raw mut max) })?;
+        for i in 0..max.min(MAX_DEVICES) {
             let mut slice = std::ptr::null_mut();
             // SAFETY: as above. Places without a slice answer with an error.
             if unsafe { (slices.by_index)(handle, i, &raw mut slice) } == 0 {
@@ -202,17 +202,17 @@ impl Drop for Library {
     }
 }
 
-/// The driver's version and every device, each card before its slices.
+/// The driver's version and every device, each GPU before its slices.
 pub fn devices() -> Result<(String, Vec<Device>), DevicesError> {
     let library = Library::load()?;
     let mut count = 0;
     // SAFETY: the address is that of a variable.
     library.fine(unsafe { (library.count)(&raw mut count) })?;
     let mut all = Vec::new();
-    for n in 0..count.min(MOST) {
-        // A card that is lost does not hide the others.
-        if let Err(why) = library.card(n, &mut all) {
-            tracing::warn!(card = n, %why, "a GPU is left out");
+    for n in 0..count.min(MAX_DEVICES) {
+        // A GPU that is lost does not hide the others.
+        if let Err(why) = library.gpu(n, &mut all) {
+            tracing::warn!(gpu = n, %why, "GPU ignored: NVML gave no information");
         }
     }
     Ok((library.driver()?, all))

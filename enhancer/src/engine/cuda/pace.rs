@@ -1,18 +1,18 @@
-//! How long variants of a network take on a card.
+//! How long variants of a network take on a GPU.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::CudaError;
-use super::lane::{Lane, Picture, Shape, Staging};
 use super::loaded::Loaded;
+use super::stream::{GpuStream, Picture, Shape, Staging};
 use crate::engine::Model;
 
-/// Longest that a launch takes before pictures grow no more.
+/// Launch time that is long enough to be measured; shorter ones are repeated with larger pictures.
 const ENOUGH: Duration = Duration::from_millis(2);
-/// The largest of those pictures, as wide as sixteen ninths of that.
-const MOST_ROWS: usize = 360;
-/// Launches of which the quickest counts.
+/// Maximum rows of those pictures, which are of 16:9.
+const MAX_ROWS: usize = 360;
+/// Launches per measurement; the quickest counts.
 const LAUNCHES: usize = 8;
 
 /// What a launch of one picture takes, of the given rows; copies included.
@@ -22,12 +22,12 @@ fn launch_time(network: &Arc<Loaded>, rows: usize) -> Result<Duration, CudaError
     let (weights, mut staging) = (network.weights(&model)?, Staging::new(&network.device, &shape)?);
     staging.low.bytes_mut().fill(90);
     staging.twin.bytes_mut().fill(90);
-    let mut lane = Lane::of_one(&network.device)?;
+    let mut stream = GpuStream::of_one(&network.device)?;
     let mut quickest = Duration::MAX;
     for _ in 0..LAUNCHES {
         let mut pictures = [Picture { staging: &mut staging, weights: &weights, keep: None }];
         let began = Instant::now();
-        lane.run(&shape, &mut pictures)?;
+        stream.run(&shape, &mut pictures)?;
         quickest = quickest.min(began.elapsed());
         if quickest > 8 * ENOUGH {
             break;
@@ -43,7 +43,7 @@ pub fn pace(variants: &[Arc<Loaded>]) -> Result<Vec<Duration>, CudaError> {
         let times: Result<Vec<_>, _> =
             variants.iter().map(|network| launch_time(network, rows)).collect();
         let times = times?;
-        if rows >= MOST_ROWS || times.iter().min().is_none_or(|least| *least >= ENOUGH) {
+        if rows >= MAX_ROWS || times.iter().min().is_none_or(|min| *min >= ENOUGH) {
             return Ok(times);
         }
         rows *= 2;

@@ -2,9 +2,9 @@
 //! precision, then the biases in single.
 //!
 //! Of a convolution there follow: passes (of up to four tiles of 8 outputs), 16 inputs, columns of taps, rows of taps, and
-//! then the tiles: in pairs where their number is even, for each of 32 lanes two numbers of 32 bits of each tile.
+//! then the tiles: in pairs where their number is even, for each of 32 streams two numbers of 32 bits of each tile.
 
-use super::pack_strips::{self, Scales};
+use super::pack_strips;
 use super::plan::Shape;
 use super::strips;
 use super::variant::Variant;
@@ -56,7 +56,7 @@ pub fn packed_len(architecture: &Architecture, variant: Variant) -> usize {
 /// Bytes of a convolution.
 fn conv_len(architecture: &Architecture, variant: Variant, n: usize) -> usize {
     if in_strips(architecture, variant, n) {
-        return strips::conv_bytes(Shape::of(architecture).channels, variant == Variant::Eight);
+        return strips::conv_bytes(Shape::of(architecture).channels);
     }
     Layout::of(architecture, n).bytes()
 }
@@ -68,14 +68,13 @@ fn in_strips(architecture: &Architecture, variant: Variant, n: usize) -> bool {
 /// Packs a network's weights.
 pub fn pack(model: &Model, variant: Variant) -> Box<[u8]> {
     let architecture = model.architecture();
-    let scales = (variant == Variant::Eight).then(|| Scales::of(model));
     let mut packed = vec![0; packed_len(&architecture, variant)].into_boxed_slice();
     let mut out = &mut packed[..];
     for (n, conv) in model.convs().iter().enumerate() {
         let (part, rest) = out.split_at_mut(conv_len(&architecture, variant, n));
         out = rest;
         if in_strips(&architecture, variant, n) {
-            pack_strips::pack_conv(model, n, scales.as_ref(), part);
+            pack_strips::pack_conv(model, n, part);
             continue;
         }
         let layout = Layout::of(&architecture, n);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::card::Card;
 use super::driver::{Device, DeviceBuffer, HostBuffer, Module, Stream};
+use super::gpu::Gpu;
 use super::{CudaError, compile};
 
 /// Rates of the device.
@@ -30,14 +30,14 @@ struct Work {
 
 /// Threads of a block.
 const THREADS: u32 = 256;
-/// Operations of a warp in a round: 8 products of 16×16 by 16×8.
+/// Operations of a warp per round: 8 products of 16×16 by 16×8.
 const ROUND: f64 = 8.0 * 2.0 * 2_048.0;
-/// Times that each measurement is taken; the best counts.
+/// Repetitions of each measurement; the best counts.
 const TAKES: usize = 5;
 
 /// Measures the first GPU: `rounds` of products (20,000 take some milliseconds), copies of `bytes`.
 pub fn measure(rounds: u16, bytes: usize) -> Result<Peaks, CudaError> {
-    let device = Card::freest()?.device.clone();
+    let device = Gpu::freest()?.device.clone();
     let stream = Stream::new(&device)?;
     let tensor_tflops = tensor(&device, &stream, rounds)?;
     let (from, to) = (DeviceBuffer::new(&device, bytes)?, DeviceBuffer::new(&device, bytes)?);
@@ -72,15 +72,15 @@ fn best(
     stream: &Stream,
     mut work: impl FnMut() -> Result<(), CudaError>,
 ) -> Result<f64, CudaError> {
-    let mut least = f64::INFINITY;
+    let mut min = f64::INFINITY;
     for take in 0..=TAKES {
         stream.wait()?;
         let began = Instant::now();
         work()?;
         stream.wait()?;
         if take > 0 {
-            least = least.min(began.elapsed().as_secs_f64());
+            min = min.min(began.elapsed().as_secs_f64());
         }
     }
-    Ok(least)
+    Ok(min)
 }

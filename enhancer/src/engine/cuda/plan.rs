@@ -14,21 +14,21 @@ use super::strips::Strips;
 use super::variant::Variant;
 use crate::engine::{Architecture, Kind};
 
-/// Multiplications that the tensor cores do while memory moves a byte, both at the rates that programs get.
+/// Multiplications of the tensor cores per byte of memory traffic, both at achievable rates.
 const MACS_PER_BYTE: f64 = 64.0;
-/// The part of the shorter of the two times that the longer one does not hide.
+/// Share of the shorter of compute and memory time that the longer one does not hide.
 const UNHIDDEN: f64 = 0.3;
-/// What a block alone on its multiprocessor loses at barriers, where no other one works meanwhile.
+/// Share of time that a block loses at barriers when it is alone on its multiprocessor.
 const ALONE: f64 = 1.15;
 /// Warps that keep the tensor cores of a multiprocessor busy.
 const BUSY: f64 = 6.0;
-/// A launch, in multiplications for a pixel of a picture of 640×360.
+/// Cost of a launch, in multiplications per pixel of a picture of 640×360.
 const LAUNCH: f64 = 1_000.0;
 /// Pixels before and after a buffer.
 const GUARD: usize = 16;
-/// What the device keeps of the shared memory for each block.
+/// Shared memory that the device reserves for each block, in bytes.
 const RESERVED: usize = 1_024;
-/// Warps that a multiprocessor's registers suffice for.
+/// Maximum warps by the registers of a multiprocessor.
 const WARPS: usize = 12;
 
 /// What the kernels are compiled for.
@@ -112,7 +112,7 @@ impl GroupPlan {
 /// Shared memory of a device in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedMemory {
-    /// Most that a block may have.
+    /// Maximum of a block.
     pub block: usize,
     /// All of a multiprocessor's.
     pub multiprocessor: usize,
@@ -170,7 +170,7 @@ impl Plan {
                     let (warps, resident) = (WARPS / fit, fit);
                     let plan = Plan { shape, pitch, warps, resident, variant, strips, groups };
                     let cost = plan.cost();
-                    if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    if best.as_ref().is_none_or(|(min, _)| cost < *min) {
                         best = Some((cost, plan));
                     }
                 }
@@ -263,7 +263,7 @@ impl Plan {
 fn splits(architecture: &Architecture) -> Vec<Vec<usize>> {
     let between = architecture.convs - 2;
     // The skip over all blocks reads around a tile what another launch must have written.
-    let (unit, least) = match architecture.kind {
+    let (unit, min) = match architecture.kind {
         Kind::Chain => (1, 1),
         Kind::Blocks => (2, 2),
     };
@@ -272,7 +272,7 @@ fn splits(architecture: &Architecture) -> Vec<Vec<usize>> {
         let from = |n: usize| units * n / launches;
         (0..launches).map(|n| unit * (from(n + 1) - from(n))).collect()
     };
-    (least..=units.max(least)).map(even).collect()
+    (min..=units.max(min)).map(even).collect()
 }
 
 /// The launches for a division; `None` if nothing would be left of the tiles.

@@ -16,7 +16,7 @@
 // (tiles of 8 output channels of the last convolution), SCALE, TWIN, BLOCKS (residual blocks or a chain), PITCH, WARPS,
 // RESIDENT (blocks that a multiprocessor should hold), and FIRST_GROUP, MIDDLE_GROUP, LAST_GROUP, ONLY_GROUP, BODY_GROUP
 // (the kernels that the network needs; BODY_GROUP is how many convolutions it runs, and with it there are BODY_WARPS, in a
-// block, and EIGHT, see wgmma.cu).
+// block, see wgmma.cu).
 
 typedef unsigned char u8;
 typedef unsigned u32;
@@ -107,8 +107,6 @@ constexpr int HEAD_INPUTS = HEAD_CHANNELS ? HEAD_CHANNELS : 16;
 constexpr int HEAD_BYTES = HEAD_TAPS * HEAD_INPUTS * CHANNELS * 2 + CHANNELS * 4;
 #if !BODY_GROUP
 constexpr int BODY_BYTES = 9 * CHANNELS * CHANNELS * 2 + CHANNELS * 4;
-#elif EIGHT
-constexpr int BODY_BYTES = 15 * CHANNELS * CHANNELS + 2 * CHANNELS * 4 + 16;
 #else
 constexpr int BODY_BYTES = 15 * CHANNELS * CHANNELS * 2 + CHANNELS * 4;
 #endif

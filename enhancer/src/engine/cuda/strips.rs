@@ -7,10 +7,10 @@ use crate::engine::{Architecture, Kind};
 
 /// Columns of a strip, margins included.
 pub const COLUMNS: usize = 64;
-/// Rows of features that a warpgroup keeps.
+/// Rows of features in a warpgroup's ring.
 const RING: usize = 4;
-/// Fewest rows of a strip's segment: below, little but margins would be left.
-const LEAST_ROWS: usize = 4;
+/// Minimum rows of a strip's segment: below, little but margins would be left.
+const MIN_ROWS: usize = 4;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,6 @@ pub struct Strips {
     pub warpgroups: usize,
     /// Bytes of shared memory of a block.
     pub shared: usize,
-    /// Of e4m3 instead of half precision.
-    pub eight: bool,
 }
 
 impl Strips {
@@ -32,13 +30,8 @@ impl Strips {
         variant: Variant,
         memory: SharedMemory,
     ) -> Option<Strips> {
-        let (eight, channels) = (variant == Variant::Eight, Shape::of(architecture).channels);
-        let known = match variant {
-            Variant::Mma => false,
-            Variant::Wgmma => matches!(channels, 32 | 48 | 64),
-            // Products take 32 channels of a pixel.
-            Variant::Eight => matches!(channels, 32 | 64),
-        };
+        let channels = Shape::of(architecture).channels;
+        let known = variant == Variant::Wgmma && matches!(channels, 32 | 48 | 64);
         let between = architecture.convs.saturating_sub(2);
         if !known || between == 0 {
             return None;
@@ -52,14 +45,14 @@ impl Strips {
             // Sums of a convolution are so many registers of 168 (three warpgroups) or 255 (two); with 96 in all,
             // four warpgroups' 128 suffice.
             let registers = convs * 3 * channels / 2;
-            let most = match registers {
+            let max = match registers {
                 ..=96 if channels == 32 => 4,
                 ..=96 => 3,
                 _ => 2,
             };
-            (1..=most).rev().find_map(|warpgroups| {
-                let shared = shared(channels, convs, warpgroups, eight);
-                let strips = Strips { convs, warpgroups, shared, eight };
+            (1..=max).rev().find_map(|warpgroups| {
+                let shared = shared(channels, convs, warpgroups);
+                let strips = Strips { convs, warpgroups, shared };
                 (shared <= memory.block).then_some(strips)
             })
         })
@@ -81,8 +74,8 @@ impl Strips {
             rounds * (rows + 2 * self.convs)
         };
         // The longest of the best.
-        let rows = (LEAST_ROWS..=height.max(LEAST_ROWS)).rev().min_by_key(time);
-        let rows = rows.unwrap_or(LEAST_ROWS);
+        let rows = (MIN_ROWS..=height.max(MIN_ROWS)).rev().min_by_key(time);
+        let rows = rows.unwrap_or(MIN_ROWS);
         (rows, across, down(rows))
     }
 
@@ -102,22 +95,21 @@ impl Strips {
 }
 
 /// Bytes of a convolution's weights with what follows them.
-pub fn conv_bytes(channels: usize, eight: bool) -> usize {
-    weight_bytes(channels, eight) + if eight { 8 * channels + 16 } else { 4 * channels }
+pub fn conv_bytes(channels: usize) -> usize {
+    weight_bytes(channels) + 4 * channels
 }
 
 /// Bytes of its weights: five rows of taps instead of three, see `wgmma.cu`.
-pub fn weight_bytes(channels: usize, eight: bool) -> usize {
-    15 * channels * channels * if eight { 1 } else { 2 }
+pub fn weight_bytes(channels: usize) -> usize {
+    15 * channels * channels * 2
 }
 
 /// Bytes of shared memory of a block, as `wgmma.cu` divides it.
-fn shared(channels: usize, convs: usize, warpgroups: usize, eight: bool) -> usize {
+fn shared(channels: usize, convs: usize, warpgroups: usize) -> usize {
     let chunks = channels / 8;
-    let row = (if eight { chunks / 2 } else { chunks }) * (COLUMNS + 2) * 16;
-    let rows = usize::from(eight) + usize::from(convs == 2);
-    let own = chunks * (RING * COLUMNS + 2) * 16 + rows * row;
-    convs * conv_bytes(channels, eight) + warpgroups * own
+    let row = chunks * (COLUMNS + 2) * 16;
+    let own = chunks * (RING * COLUMNS + 2) * 16 + usize::from(convs == 2) * row;
+    convs * conv_bytes(channels) + warpgroups * own
 }
 
 #[cfg(test)]
@@ -132,22 +124,18 @@ mod tests {
         let large = Architecture::blocks(3, 32, 8);
         let half = strips(large, Variant::Wgmma).expect("strips");
         assert_eq!((half.convs, half.warpgroups), (2, 4));
-        let eight = strips(large, Variant::Eight).expect("strips");
-        assert!(eight.shared < half.shared);
         assert_eq!(strips(large, Variant::Mma), None);
-        // Weights of two convolutions of 64 channels fit in e4m3 alone.
+        // Weights of two convolutions of 64 channels do not fit.
         assert_eq!(strips(Architecture::blocks(2, 64, 4), Variant::Wgmma), None);
-        assert!(strips(Architecture::blocks(2, 64, 4), Variant::Eight).is_some());
         assert_eq!(strips(Architecture::chain(2, 64, 6), Variant::Wgmma).map(|s| s.convs), Some(1));
         assert_eq!(strips(Architecture::chain(2, 48, 6), Variant::Wgmma).map(|s| s.convs), Some(2));
-        assert_eq!(strips(Architecture::chain(2, 48, 6), Variant::Eight), None);
         assert_eq!(strips(Architecture::chain(2, 32, 2), Variant::Wgmma), None);
         assert_eq!(strips(Architecture::blocks(2, 16, 4), Variant::Wgmma), None);
     }
 
     #[test]
     fn segments_keep_all_multiprocessors_busy_and_cover_the_picture() {
-        let strips = Strips { convs: 2, warpgroups: 4, shared: 0, eight: false };
+        let strips = Strips { convs: 2, warpgroups: 4, shared: 0 };
         for (width, height, pictures) in [(1280, 720, 1), (640, 360, 1), (640, 360, 16), (7, 3, 1)]
         {
             let (rows, across, down) = strips.cut(width, height, pictures, 132);

@@ -10,13 +10,11 @@ pub enum Variant {
     Mma,
     /// In strips, by products of warpgroups in half precision: compute capability 9.0.
     Wgmma,
-    /// The same in e4m3.
-    Eight,
 }
 
 impl Variant {
-    /// All of them.
-    pub const ALL: [Variant; 3] = [Variant::Mma, Variant::Wgmma, Variant::Eight];
+    /// All of them, the surest first.
+    pub const ALL: [Variant; 2] = [Variant::Mma, Variant::Wgmma];
 
     /// Whether a device of this compute capability (10 × major + minor) has the instructions.
     pub fn runs_on(self, arch: i32) -> bool {
@@ -28,7 +26,6 @@ impl Variant {
         match self {
             Variant::Mma => "mma",
             Variant::Wgmma => "wgmma",
-            Variant::Eight => "fp8",
         }
     }
 }
@@ -44,6 +41,6 @@ impl FromStr for Variant {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
-        found.ok_or_else(|| format!("`{name}` is no variant of the kernels: mma, wgmma or fp8"))
+        found.ok_or_else(|| format!("`{name}` is no variant of the kernels: mma or wgmma"))
     }
 }

@@ -1,12 +1,12 @@
-//! What waits for a card, pictures to infer or detail to code: first come, first served, and whatever is of the same kind goes along in one launch.
+//! What waits for a GPU, pictures to infer or detail to encode: first come, first served, and whatever is of the same kind goes along in one launch.
 //!
-//! Which picture comes when is decided before, by the accelerators' queue (`schedule/queue`). A launch takes no more
+//! Which picture comes when is decided before, by the accelerators' queue (`scheduler/queue`). A launch takes no more
 //! pictures than come back within [`LONGEST`], so that none misses its deadline for the others' sake.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a launch of several pictures may take.
+/// Maximum time of a launch of several pictures.
 const LONGEST: Duration = Duration::from_millis(20);
 
 /// Things that are done together where they are of one kind.
@@ -19,8 +19,8 @@ pub struct Waiting<K, T> {
     took: Vec<(K, Duration)>,
 }
 
-/// Kinds whose time is remembered.
-const MOST_KINDS: usize = 64;
+/// Maximum kinds whose time is remembered.
+const MAX_KINDS: usize = 64;
 
 impl<K: PartialEq + Clone, T> Waiting<K, T> {
     /// For at most so many.
@@ -29,11 +29,11 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
     }
 
     /// Puts some at the end, which are to be done with `most` of their kind at most; gives them back where there is no room.
-    pub fn push(&mut self, kind: &K, most: usize, all: Vec<T>) -> Result<(), Vec<T>> {
+    pub fn push(&mut self, kind: &K, max: usize, all: Vec<T>) -> Result<(), Vec<T>> {
         if self.line.len() + all.len() > self.room {
             return Err(all);
         }
-        self.line.extend(all.into_iter().map(|one| (kind.clone(), most.max(1), one)));
+        self.line.extend(all.into_iter().map(|one| (kind.clone(), max.max(1), one)));
         Ok(())
     }
 
@@ -45,16 +45,16 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
     /// The same among some kinds.
     pub fn take_of(&mut self, mine: impl Fn(&K) -> bool) -> Vec<T> {
         let front = self.line.iter().find(|(kind, _, _)| mine(kind));
-        let front = front.map(|(kind, most, _)| (kind.clone(), *most));
-        let Some((kind, mut most)) = front else { return Vec::new() };
+        let front = front.map(|(kind, max, _)| (kind.clone(), *max));
+        let Some((kind, mut max)) = front else { return Vec::new() };
         if let Some((_, took)) = self.took.iter().find(|(of, _)| *of == kind) {
             let within = LONGEST.as_nanos() / took.as_nanos().max(1);
-            most = most.min(usize::try_from(within).unwrap_or(usize::MAX)).max(1);
+            max = max.min(usize::try_from(within).unwrap_or(usize::MAX)).max(1);
         }
         let mut taken = Vec::new();
         let mut rest = VecDeque::with_capacity(self.line.len());
         for (of, own, one) in self.line.drain(..) {
-            if of == kind && taken.len() < most.min(own) {
+            if of == kind && taken.len() < max.min(own) {
                 taken.push(one);
             } else {
                 rest.push_back((of, own, one));
@@ -67,7 +67,7 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
     /// Notes what each of some that were done together took.
     pub fn note(&mut self, kind: &K, took: Duration) {
         self.took.retain(|(of, _)| of != kind);
-        if self.took.len() >= MOST_KINDS {
+        if self.took.len() >= MAX_KINDS {
             self.took.remove(0);
         }
         self.took.push((kind.clone(), took));
@@ -97,10 +97,10 @@ mod tests {
 
     const ROOM: usize = 1_024;
 
-    fn waiting(kinds: &str, most: usize) -> Waiting<char, usize> {
+    fn waiting(kinds: &str, max: usize) -> Waiting<char, usize> {
         let mut waiting = Waiting::new(ROOM);
         for (n, kind) in kinds.chars().enumerate() {
-            waiting.push(&kind, most, vec![n]).expect("there is room");
+            waiting.push(&kind, max, vec![n]).expect("there is room");
         }
         waiting
     }
@@ -158,6 +158,6 @@ mod tests {
     fn few_kinds_are_remembered() {
         let mut waiting: Waiting<usize, ()> = Waiting::new(ROOM);
         (0..1_000).for_each(|kind| waiting.note(&kind, Duration::from_millis(1)));
-        assert_eq!(waiting.took.len(), MOST_KINDS);
+        assert_eq!(waiting.took.len(), MAX_KINDS);
     }
 }

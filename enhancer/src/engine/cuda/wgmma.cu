@@ -5,7 +5,7 @@
 // on each side, shared memory holds a few rows, and warpgroups of a block share nothing but the weights: while one
 // writes what it has summed, others compute.
 //
-// M are the 64 pixels of a row, K 16 input channels of one column of taps (32 in e4m3), N the outputs of the three taps above
+// M are the 64 pixels of a row, K 16 input channels of one column of taps, N the outputs of the three taps above
 // each other, 96 for 32 channels, which is wide enough for the full rate. A row of pixels counts for three rows of outputs,
 // whose sums are in registers, at slot (row % 3). A product takes all three, so that its registers are always the same: what
 // turns is the order of the taps in the weights, which lie in memory as rows of taps 2, 1, 0, 2, 1 and are read from another
@@ -16,29 +16,23 @@
 // 128 bytes in line, a row's pixels follow each other at 16 bytes, so that a column of taps is but another address. Pixels
 // beyond a row's ends are a neighbour's or none; they count for useless columns only.
 //
-// With EIGHT operands are in e4m3, of three bits of fraction, weights scaled by output and inputs by convolution; what is added
-// to, and what leaves, stays in half precision.
-//
-// Of a convolution the weights are followed by the biases, and with EIGHT by what sums are multiplied with at last, and by the
-// factor of its inputs (and 12 bytes); biases are in the sums' scale.
+// Of a convolution the weights are followed by the biases.
 
 #if BODY_GROUP
 
 constexpr int WARPGROUPS = BODY_WARPS / 4;
-constexpr int OPERAND = EIGHT ? 1 : 2;                      // bytes
-constexpr int STEPS = CHANNELS * OPERAND / 32;              // of K
-constexpr int OPERAND_CHUNKS = CHANNELS * OPERAND / 16;
+constexpr int STEPS = CHANNELS / 16;                        // of K
 constexpr int HALF_STEP = 5 * PASS_TILES * 128;             // of weights: 16 bytes of inputs for all rows of taps of a pass
 constexpr int WEIGHT_BYTES = PASSES * 3 * STEPS * 2 * HALF_STEP;
-static_assert(WEIGHT_BYTES + (EIGHT ? 2 * CHANNELS * 4 + 16 : CHANNELS * 4) == BODY_BYTES, "as pack.rs has it");
+static_assert(WEIGHT_BYTES + CHANNELS * 4 == BODY_BYTES, "as pack.rs has it");
 constexpr int RING = 4;                                     // rows of features, a power of two
 constexpr int COLUMNS = 64;
 // Planes of 16 bytes of each pixel, with a pixel before and after. They are not a multiple of 128 bytes, so that a pixel's
 // channels, which lie side by side in memory, go to banks of their own.
 constexpr int RING_PLANE = (RING * COLUMNS + 2) * 16;
 constexpr int ROW_PLANE = (COLUMNS + 2) * 16;
-constexpr int ROW_BUFFER = OPERAND_CHUNKS * ROW_PLANE;
-constexpr int OWN_BYTES = CHUNKS * RING_PLANE + (EIGHT + (BODY_GROUP == 2)) * ROW_BUFFER;  // of a warpgroup
+constexpr int ROW_BUFFER = CHUNKS * ROW_PLANE;
+constexpr int OWN_BYTES = CHUNKS * RING_PLANE + (BODY_GROUP == 2) * ROW_BUFFER;  // of a warpgroup
 
 #ifdef EMULATED
 #include "emulate_wgmma.h"
@@ -57,13 +51,8 @@ __device__ __forceinline__ void multiply_async(float (&d)[TILES][4], u64 a, u64 
 #define NAMES_12 NAMES_9 ", %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define SUMS_9(d) SUM(d, 0), SUM(d, 1), SUM(d, 2), SUM(d, 3), SUM(d, 4), SUM(d, 5), SUM(d, 6), SUM(d, 7), SUM(d, 8)
 #define SUMS_12(d) SUMS_9(d), SUM(d, 9), SUM(d, 10), SUM(d, 11)
-#if EIGHT
-#define TYPES "k32.f32.e4m3.e4m3"
-#define SIGNS ", 1, 1, 1;"
-#else
 #define TYPES "k16.f32.f16.f16"
 #define SIGNS ", 1, 1, 1, 0, 0;"
-#endif
 #define MULTIPLY(tiles, outputs, left, right)                                                                          \
   template <>                                                                                                          \
   __device__ __forceinline__ void multiply_async<tiles>(float (&d)[tiles][4], u64 a, u64 b) {                          \
@@ -102,13 +91,6 @@ __device__ __forceinline__ void wait_for_warpgroup() {
 __device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 __device__ __forceinline__ void wait_for_older_copies() { asm volatile("cp.async.wait_group 1;" : : : "memory"); }
 
-// Two numbers in e4m3, the first in the lower bits; the greatest of e4m3 where they are greater.
-__device__ __forceinline__ unsigned short pack_eight(float low, float high) {
-  unsigned short packed;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(packed) : "f"(high), "f"(low));
-  return packed;
-}
-
 #endif
 
 // A matrix in shared memory: its halves of 16 bytes of K lie `leading` bytes apart, its rows' eights 128.
@@ -125,10 +107,8 @@ struct Strip {
   char* ring;
 
   __device__ char* ring_row(int y) const { return ring + (y & (RING - 1)) * COLUMNS * 16; }
-  // A row of the ring in e4m3.
-  __device__ char* narrow() const { return ring + CHUNKS * RING_PLANE; }
   // What is between two convolutions.
-  __device__ char* middle() const { return narrow() + EIGHT * ROW_BUFFER; }
+  __device__ char* middle() const { return ring + CHUNKS * RING_PLANE; }
 };
 
 // A convolution's weights in shared memory, and what follows them. All of it is read there each time: what a compiler takes
@@ -177,9 +157,9 @@ __device__ __forceinline__ void multiply_row(Sums& sums, u32 pixels, u32 plane, 
 }
 
 // Writes a slot's sums, which are row `y` of the strip, to where that begins: in half precision to the ring (WIDE), or as the next
-// convolution's operands, of so great a factor with EIGHT. Added to what is there, or what is less than zero left out.
+// convolution's operands. Added to what is there, or what is less than zero left out.
 template <int SLOT, bool WIDE, bool ADDS>
-__device__ __forceinline__ void write_row(const Sums& sums, const Strip& strip, int y, const float* numbers, char* to, float scale) {
+__device__ __forceinline__ void write_row(const Sums& sums, const Strip& strip, int y, char* to) {
   const int lane = threadIdx.x % 32;
   const bool row_inside = (unsigned)(strip.y + y) < (unsigned)strip.height;
 #pragma unroll
@@ -187,18 +167,12 @@ __device__ __forceinline__ void write_row(const Sums& sums, const Strip& strip, 
 #pragma unroll
     for (int t = 0; t < PASS_TILES; ++t) {
       const int chunk = pass * PASS_TILES + t;
-#if EIGHT
-      const float* by = numbers + CHANNELS + 8 * chunk + 2 * (lane % 4);
-      const float by_low = by[0], by_high = by[1];
-#else
-      constexpr float by_low = 1.0f, by_high = 1.0f;
-#endif
 #pragma unroll
       for (int side = 0; side < 2; ++side) {
         const int column = threadIdx.x % 128 / 32 * 16 + 8 * side + lane / 4;
         const bool inside = row_inside && (unsigned)(strip.x + column) < (unsigned)strip.width;
         const float (&sum)[4] = sums[pass][SLOT * PASS_TILES + t];
-        float low = sum[2 * side] * by_low, high = sum[2 * side + 1] * by_high;
+        float low = sum[2 * side], high = sum[2 * side + 1];
         u32* const slot = (u32*)(to + chunk * (WIDE ? RING_PLANE : ROW_PLANE) + column * 16 + 4 * (lane % 4));
         if constexpr (ADDS) {
           float old_low, old_high;
@@ -207,12 +181,7 @@ __device__ __forceinline__ void write_row(const Sums& sums, const Strip& strip, 
         }
         constexpr float least = ADDS ? -LARGEST : 0.0f;
         low = fminf(fmaxf(low, least), LARGEST), high = fminf(fmaxf(high, least), LARGEST);
-        if constexpr (WIDE || !EIGHT) {
-          *slot = inside ? pack(low, high) : 0;
-        } else {
-          char* const eights = to + chunk / 2 * ROW_PLANE + column * 16 + chunk % 2 * 8 + 2 * (lane % 4);
-          *(unsigned short*)eights = inside ? pack_eight(low * scale, high * scale) : 0;
-        }
+        *slot = inside ? pack(low, high) : 0;
       }
     }
   }
@@ -238,46 +207,23 @@ __device__ __forceinline__ void store_row(const Strip& strip, int y) {
   }
 }
 
-#if EIGHT
-// The factor of a convolution's inputs.
-__device__ __forceinline__ float input_scale(const Weights& weights) { return weights.numbers[2 * CHANNELS]; }
-
-// Rounds a row of the ring.
-__device__ __forceinline__ void narrow_row(const Strip& strip, int y, float scale) {
-  for (int i = threadIdx.x % 128; i < COLUMNS * CHUNKS; i += 128) {
-    const int column = i % COLUMNS, chunk = i / COLUMNS;
-    const uint4 wide = *(const uint4*)(strip.ring_row(y) + chunk * RING_PLANE + column * 16);
-    const u32 words[4] = {wide.x, wide.y, wide.z, wide.w};
-    u32 packed[2] = {0, 0};
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      float low, high;
-      unpack(words[n], low, high);
-      packed[n / 2] |= (u32)pack_eight(low * scale, high * scale) << 16 * (n % 2);
-    }
-    u32* const to = (u32*)(strip.narrow() + chunk / 2 * ROW_PLANE + column * 16 + chunk % 2 * 8);
-    to[0] = packed[0], to[1] = packed[1];
-  }
-}
-#endif
-
 template <int SLOT, bool WIDE, bool ADDS>
-__device__ __forceinline__ void drain(Sums& sums, const Strip& strip, int y, bool whole, const float* numbers, char* to, float scale) {
-  if (whole) write_row<SLOT, WIDE, ADDS>(sums, strip, y, numbers, to, scale);
+__device__ __forceinline__ void drain(Sums& sums, const Strip& strip, int y, bool whole, const float* numbers, char* to) {
+  if (whole) write_row<SLOT, WIDE, ADDS>(sums, strip, y, to);
   clear<SLOT>(sums, numbers);
 }
 
 // Writes the row whose sums are complete, if it has had all its rows, and begins the sums of the one that follows there.
 // The products are there once, and only this three times: more would not be in the same registers everywhere.
 template <bool WIDE, bool ADDS>
-__device__ __forceinline__ void drain(int slot, Sums& sums, const Strip& strip, int y, bool whole, const float* numbers, char* to,
-                                      float scale) {
+__device__ __forceinline__ void drain(int slot, Sums& sums, const Strip& strip, int y, bool whole, const float* numbers,
+                                      char* to) {
   if (slot == 0) {
-    drain<0, WIDE, ADDS>(sums, strip, y, whole, numbers, to, scale);
+    drain<0, WIDE, ADDS>(sums, strip, y, whole, numbers, to);
   } else if (slot == 1) {
-    drain<1, WIDE, ADDS>(sums, strip, y, whole, numbers, to, scale);
+    drain<1, WIDE, ADDS>(sums, strip, y, whole, numbers, to);
   } else {
-    drain<2, WIDE, ADDS>(sums, strip, y, whole, numbers, to, scale);
+    drain<2, WIDE, ADDS>(sums, strip, y, whole, numbers, to);
   }
 }
 
@@ -289,32 +235,18 @@ __device__ __forceinline__ void step(const Strip& strip, int y, int rows, Sums (
                                      const Weights (&weights)[BODY_GROUP]) {
   const int phase = y % 3, before = phase == 0 ? 2 : phase - 1;
   wait_for_older_copies();
-#if EIGHT
-  // Each thread rounds what others have copied.
-  wait_for_warpgroup();
-  narrow_row(strip, y, input_scale(weights[0]));
-#endif
   show_products();
   wait_for_warpgroup();
-#if EIGHT
-  multiply_row(sums[0], shared_address(strip.narrow()), ROW_PLANE, weights[0], turn(phase));
-#else
   multiply_row(sums[0], shared_address(strip.ring_row(y)), RING_PLANE, weights[0], turn(phase));
-#endif
 #if BODY_GROUP == 2
   const int after = phase == 2 ? 0 : phase + 1;
-#if EIGHT
-  const float scale = input_scale(weights[1]);
-#else
-  constexpr float scale = 1.0f;
-#endif
-  drain<false, false>(before, sums[0], strip, y - 1, y >= 2, weights[0].numbers, strip.middle(), scale);
+  drain<false, false>(before, sums[0], strip, y - 1, y >= 2, weights[0].numbers, strip.middle());
   show_products();
   wait_for_warpgroup();
   multiply_row(sums[1], shared_address(strip.middle()), ROW_PLANE, weights[1], turn(before));
-  drain<true, BLOCKS>(after, sums[1], strip, y - 2, y >= 4, weights[1].numbers, strip.ring_row(y - 2), 1.0f);
+  drain<true, BLOCKS>(after, sums[1], strip, y - 2, y >= 4, weights[1].numbers, strip.ring_row(y - 2));
 #else
-  drain<true, false>(before, sums[0], strip, y - 1, y >= 2, weights[0].numbers, strip.ring_row(y - 1), 1.0f);
+  drain<true, false>(before, sums[0], strip, y - 1, y >= 2, weights[0].numbers, strip.ring_row(y - 1));
 #endif
   wait_for_warpgroup();
   if (y >= 2 * BODY_GROUP) store_row(strip, y - BODY_GROUP);

@@ -15,12 +15,12 @@ use std::mem::transmute;
 
 use super::Pixel;
 use super::vector::{Avx512, Form, Values, accumulate, slide};
-use crate::engine::number::{Brain, Half, NarrowPixel, NarrowTaps};
+use crate::engine::number::{Bf16, F16, NarrowPixel, NarrowTaps};
 
 /// The greatest number in half precision.
 const LARGEST: i16 = 0x7bff;
 /// The least one.
-const LEAST: i16 = 0xfbff_u16 as i16;
+const MIN: i16 = 0xfbff_u16 as i16;
 /// To the nearest, ties to even.
 const NEAREST: i32 = 0;
 
@@ -68,7 +68,7 @@ binary!(lesser_of, "vminph", ymm_reg, __m256i, "avx512f,avx512vl,avx512fp16");
 // SAFETY of the blocks below: `NarrowPixel` is 32 and `NarrowTaps` and `Pixel` are 64 readable (or writable) bytes, the
 // accesses are unaligned ones; AVX-512 F, BW, VL and FP16 are there, because only functions with these use the form.
 impl Form<20> for Avx512Half {
-    type Number = Half;
+    type Number = F16;
     type Values = HalfValues;
     type Lanes = Avx512;
     type Weights = __m512i;
@@ -129,7 +129,7 @@ impl HalfValues {
     fn finite(self) -> Self {
         // SAFETY: see above.
         unsafe {
-            let least = greater_of(self.0, _mm256_set1_epi16(LEAST));
+            let least = greater_of(self.0, _mm256_set1_epi16(MIN));
             HalfValues(lesser_of(least, _mm256_set1_epi16(LARGEST)))
         }
     }
@@ -173,7 +173,7 @@ pub(super) struct BrainValues(__m512);
 // SAFETY of the blocks below: as above, with AVX-512 BF16 instead of FP16. The types of the instructions' operands are
 // all of 512 (256) bits without invalid values.
 impl Form<20> for Avx512Brain {
-    type Number = Brain;
+    type Number = Bf16;
     type Values = BrainValues;
     type Lanes = Avx512;
     type Weights = __m512bh;

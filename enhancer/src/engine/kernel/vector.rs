@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 };
 
 use super::{LANES, Pixel};
-use crate::engine::number::{Number, Single};
+use crate::engine::number::{F32, Number};
 
 /// One pixel's channels in registers, between the sums and the rings.
 pub(super) trait Values<C>: Copy {
@@ -197,7 +197,7 @@ pub(super) use {accumulate, slide};
 /// What is the same for every form in single precision.
 macro_rules! single {
     ($block:literal $way:ident: $($sum:ident $at:literal),+) => {
-        type Number = Single;
+        type Number = F32;
         type Values = Self;
         type Lanes = Self;
         type Weights = Self;

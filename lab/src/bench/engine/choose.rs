@@ -11,9 +11,9 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use windlass_enhancer::engine::NetworkChoice;
-use windlass_enhancer::schedule::NetworkCost;
 use windlass_enhancer::sustain::{Sustained, sustained};
 use windlass_enhancer::{EnhancerConfig, NetworkStats};
+use windlass_scheduler::NetworkCost;
 
 use super::args::EngineArgs;
 use crate::bench::networks::Size;

@@ -43,8 +43,8 @@ pub struct GpuArgs {
           value_parser = clap::value_parser!(u8).range(1..=16))]
     pub batches: Vec<u8>,
 
-    /// Variants of the kernels, a row for each that the network and the GPU have: mma (any GPU), wgmma and fp8 (compute
-    /// capability 9.0). Without them the one that a server would take, which is the quickest of mma and wgmma.
+    /// Variants of the kernels, a row for each that the network and the GPU have: mma (any GPU), wgmma (compute
+    /// capability 9.0). Without them the quicker one, which a server would take.
     #[arg(long, value_delimiter = ',', value_name = "VARIANT,…")]
     pub variants: Vec<Variant>,
 
@@ -202,7 +202,7 @@ mod tests {
             networks: vec!["chain:5x16x2".parse().unwrap(), "chain:5x32x2".parse().unwrap()],
             sizes: vec![Size(320, 180), Size(640, 360)],
             batches: vec![1, 4],
-            variants: vec![Variant::Mma, Variant::Eight],
+            variants: vec![Variant::Mma, Variant::Wgmma],
             workers: 0,
             cost: Vec::new(),
             card_euro_hour: 2.5,
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(named[1], "coding 640x360, batch 4");
         let cases: Vec<String> = args.cases().iter().map(ToString::to_string).collect();
         assert_eq!(cases.len(), 16);
-        assert!(cases[1].ends_with(", 320x180, batch 1, fp8"), "{}", cases[1]);
+        assert!(cases[1].ends_with(", 320x180, batch 1, wgmma"), "{}", cases[1]);
     }
 
     #[test]

@@ -21,9 +21,6 @@ pub struct Conforms {
     pub error: f64,
 }
 
-/// Of e4m3, whose numbers have an error of up to 1/16 each, and networks of random weights.
-const TOLERANCE_OF_EIGHT: f64 = 0.2;
-
 /// Checks all of them, by each variant that they have.
 pub fn check(variants: &[Option<Variant>]) -> Result<Vec<Conforms>> {
     let mut all = Vec::new();
@@ -41,7 +38,6 @@ fn check_case(case: &Case, variant: Option<Variant>) -> Result<Option<Conforms>>
     let device = engine.device();
     let model = format!("{case}, {}", device.variant);
     eprintln!("{model}: error {error:.1e}, {}", device.plan);
-    let most = if device.variant == Variant::Eight { TOLERANCE_OF_EIGHT } else { TOLERANCE };
-    ensure!(error < most, "an error of {error:.1e}, {most:.1e} is allowed");
+    ensure!(error < TOLERANCE, "an error of {error:.1e}, {TOLERANCE:.1e} is allowed");
     Ok(Some(Conforms { model, error }))
 }

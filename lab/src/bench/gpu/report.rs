@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use windlass_enhancer::engine::Architecture;
+use windlass_enhancer::engine::cuda::DeviceInfo;
 use windlass_enhancer::engine::cuda::peaks::Peaks;
-use windlass_enhancer::engine::cuda::{DeviceInfo, Variant};
 
 use super::args::{Case, Stream};
 use super::conformance::Conforms;
@@ -20,7 +20,7 @@ pub struct Row {
     pub model: String,
     /// `trained` or `random`.
     pub weights: &'static str,
-    /// How the convolutions between the first and the last are run: `mma`, `wgmma`, `fp8`.
+    /// How the convolutions between the first and the last are run: `mma`, `wgmma`.
     pub variant: &'static str,
     pub backend: &'static str,
     /// Size of the low layer.
@@ -224,13 +224,12 @@ impl Report {
     }
 
     /// What a stream's picture takes of the card, of the batches and variants that take least: super-resolution and coding, in
-    /// ms. `None` where either was not measured. E4m3 does not count: no server runs it.
+    /// ms. `None` where either was not measured.
     pub fn on_card(&self, stream: &Stream) -> Option<(f64, f64)> {
         let (Size(width, height), network) = (stream.size, stream.network.0);
         let (model, input) = (network.to_string(), format!("{width}x{height}"));
         let high = format!("{}x{}", network.scale * width, network.scale * height);
         let infer = self.rows.iter().filter(|row| row.model == model && row.input == input);
-        let infer = infer.filter(|row| row.variant != Variant::Eight.name());
         let code = self.coding.iter().filter(|row| row.size == high);
         let infer = infer.map(|row| row.frame_ms).min_by(f64::total_cmp);
         infer.zip(code.map(|row| row.frame_ms).min_by(f64::total_cmp))
@@ -340,6 +339,8 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use windlass_enhancer::engine::cuda::Variant;
+
     use super::*;
 
     fn device() -> DeviceInfo {

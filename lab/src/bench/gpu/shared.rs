@@ -6,7 +6,7 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use windlass_enhancer::engine::cuda::cards;
+use windlass_enhancer::engine::cuda::gpus;
 use windlass_enhancer::engine::{Architecture, CudaEngine, Model};
 
 use super::args::GpuArgs;
@@ -25,7 +25,7 @@ pub fn row(network: Architecture, size: Size, args: &GpuArgs) -> Result<SharedRo
 fn measure(model: &Arc<Model>, size: Size, workers: usize, seconds: f64) -> Result<SharedRow> {
     let pictures = Pictures::new(model.architecture(), size);
     let inputs = pictures.inputs(1)?;
-    let launches = || cards().iter().map(|card| card.launches).sum::<u64>();
+    let launches = || gpus().iter().map(|gpu| gpu.launches).sum::<u64>();
     let engines = (0..workers).map(|_| CudaEngine::new(model));
     let mut engines: Vec<CudaEngine> = engines.collect::<Result<_, _>>()?;
     for engine in &mut engines {

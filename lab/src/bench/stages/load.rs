@@ -267,7 +267,7 @@ fn machine_time() -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::schedule::slots::SlotConfig;
+    use windlass_scheduler::slots::SlotConfig;
 
     use super::*;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 use windlass_enhancer::pipeline::Slots;
-use windlass_enhancer::schedule::slots::{SlotConfig, TaskOrder};
+use windlass_scheduler::slots::{SlotConfig, TaskOrder};
 
 use self::load::{FPS, Load};
 use self::report::{Report, Row};
@@ -115,7 +115,7 @@ impl Way {
             order,
             lost_cause_threshold: Duration::from_millis(args.lost_cause_threshold_ms.into()),
             // A stream has one anchor at a time.
-            most: usize::MAX,
+            max_waiting: usize::MAX,
             ..SlotConfig::default()
         }))
     }

@@ -5,13 +5,13 @@
 //! at most 30 % are sent, of *that* frame, at a fixed fine quality. What a detector's objectness says there, the
 //! uncertainty of super-resolution says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels
 //! by sample); answered are tiles where that is below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores
-//! of the live server (`enhancer/schedule/regions`), of the camera's *next* frame, within a cap on area and bytes. Both are coded by HTJ2K as
+//! of the live server (`enhancer/tiles/regions`), of the camera's *next* frame, within a cap on area and bytes. Both are coded by HTJ2K as
 //! what the receivers' filters do not expect.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::schedule::{RegionConfig, RegionLedger, Subjects, energy_by_tile, stakes};
+use windlass_enhancer::tiles::{RegionConfig, RegionLedger, Subjects, energy_by_tile, stakes};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;

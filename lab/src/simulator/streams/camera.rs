@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::events::Random;
 use super::scenario::Group;
 use super::trace::Trace;
-use windlass_enhancer::schedule::Tier;
+use windlass_scheduler::Tier;
 
 /// A key frame's bytes over those of another.
 const KEY: f64 = 8.0;

@@ -11,7 +11,7 @@ use super::network::{Arrival, Uplink};
 use super::quality::Watching;
 use super::scenario::Scenario;
 use super::trace::{Trace, Traces};
-use windlass_enhancer::schedule::Candidate;
+use windlass_scheduler::Candidate;
 
 /// One stream.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub(super) struct Source {
     /// Coded, and not there yet.
     coming: Option<(Coded, Arrival)>,
     size: (u32, u32),
-    most_scale: usize,
+    max_scale: usize,
 }
 
 /// What reaches the server of a coded frame.
@@ -75,7 +75,7 @@ fn source(
         end: group.leaves_at_s.map_or(Duration::MAX, Duration::from_secs_f64),
         coming: None,
         size: (group.width, group.height),
-        most_scale: group.most_scale,
+        max_scale: group.most_scale,
     }
 }
 
@@ -106,7 +106,7 @@ impl Source {
             arrival,
             per_mille: 1000,
             scale: 2,
-            most_scale: self.most_scale,
+            max_scale: self.max_scale,
         };
         Some(Frame::Whole(candidate, coded.worth))
     }

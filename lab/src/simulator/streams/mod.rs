@@ -33,7 +33,7 @@ use std::time::Duration;
 use events::Random;
 use report::Tally;
 use site::Site;
-use windlass_enhancer::schedule::SchedulerCounters;
+use windlass_scheduler::SchedulerCounters;
 
 /// Plays a scenario with the traces that it names.
 pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Report, ScenarioError> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::camera::Coded;
 use super::events::Random;
 use super::scenario::{ScenarioError, value, within};
-use windlass_enhancer::schedule::Tier;
+use windlass_scheduler::Tier;
 
 /// Bytes of a packet of video.
 const PACKET: u32 = 1_200;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use windlass_enhancer::schedule::{Policy, SchedulerConfig, policy};
+use windlass_scheduler::{Policy, SchedulerConfig, Selection, policy};
 use windlass_types::{AnchorPolicy, UnknownPolicy};
 
 /// How the anchors of a group of streams are chosen.
@@ -90,12 +90,12 @@ impl Policy for PerFrame {
         1.0
     }
 
-    fn least_residual(&self, _: &SchedulerConfig) -> f64 {
+    fn min_residual(&self, _: &SchedulerConfig) -> f64 {
         0.0
     }
 
-    fn ranks_frames(&self) -> bool {
-        false
+    fn selection(&self) -> Selection {
+        Selection::InOrder
     }
 }
 
@@ -107,12 +107,12 @@ impl Policy for KeyUniform {
         "key-uniform"
     }
 
-    fn least_residual(&self, _: &SchedulerConfig) -> f64 {
+    fn min_residual(&self, _: &SchedulerConfig) -> f64 {
         0.0
     }
 
-    fn ranks_frames(&self) -> bool {
-        false
+    fn selection(&self) -> Selection {
+        Selection::InOrder
     }
 }
 
@@ -120,7 +120,7 @@ impl Policy for KeyUniform {
 mod tests {
     use std::time::Duration;
 
-    use windlass_enhancer::schedule::{Candidate, NetworkCost, Scheduler, Tier};
+    use windlass_scheduler::{Candidate, NetworkCost, Scheduler, Tier};
     use windlass_types::StreamId;
 
     use super::*;
@@ -157,7 +157,7 @@ mod tests {
                     arrival: interval * n as u32 + Duration::from_millis(id % 2 * 33),
                     per_mille: 1000,
                     scale: 2,
-                    most_scale: 2,
+                    max_scale: 2,
                 });
             }
             let mut out = Vec::new();
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn baselines_ask_for_no_worth() {
-        assert!(BASELINES.iter().all(|(policy, _)| !policy.of().weighs()));
-        assert!(PlayedPolicy::default().of().weighs());
+        assert!(BASELINES.iter().all(|(policy, _)| !policy.of().stops_when_worthless()));
+        assert!(PlayedPolicy::default().of().stops_when_worthless());
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use windlass_enhancer::schedule::promise::promise_of_db;
+use windlass_scheduler::promise::promise_of_db;
 
 /// Quality is compared by chunks of so many seconds (NeuroScaler §8.2 takes video chunks).
 const CHUNK: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::course::{Course, Second};
 use super::quality::Chunk;
 use super::scenario::Scenario;
-use windlass_enhancer::schedule::SchedulerCounters;
+use windlass_scheduler::SchedulerCounters;
 
 /// What came of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::network::Link;
-use windlass_enhancer::schedule::queue::{LAMBDA, Order};
-use windlass_enhancer::schedule::{NetworkCost, SchedulerConfig};
+use windlass_scheduler::queue::{LAMBDA, Order};
+use windlass_scheduler::{NetworkCost, SchedulerConfig};
 
 /// A scenario. Times are in seconds unless their names say otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

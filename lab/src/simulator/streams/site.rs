@@ -12,10 +12,10 @@ use super::network::Link;
 use super::policy::PlayedPolicy;
 use super::report::Tally;
 use super::scenario::{Accelerator, Scenario};
-use windlass_enhancer::schedule::jct::JctModel;
-use windlass_enhancer::schedule::pace::Paces;
-use windlass_enhancer::schedule::queue::{AcceleratorQueue, Shape};
-use windlass_enhancer::schedule::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
+use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::pace::Paces;
+use windlass_scheduler::queue::{AcceleratorQueue, Shape};
+use windlass_scheduler::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
 
 /// Jobs that may wait for each device. Time bounds them before: the scheduler lets no more wait than can be in time, 800 ms of work by the
 /// most patient policy.

@@ -4,7 +4,7 @@ use super::network::Link;
 use super::scenario::OrderName;
 use super::scenario::{Accelerator, Group, NetworkSpec};
 use super::*;
-use windlass_enhancer::schedule::Tier;
+use windlass_scheduler::Tier;
 use windlass_types::AnchorPolicy;
 
 fn group(name: &str, count: u32, width: u32) -> Group {

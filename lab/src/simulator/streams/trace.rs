@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use windlass_enhancer::schedule::Tier;
+use windlass_scheduler::Tier;
 
 /// Traces by the names that scenarios call them by.
 pub type Traces = BTreeMap<String, Trace>;

@@ -1,6 +1,6 @@
-//! What a picture adds that was super-resolved on the card: by tile, and as the image that is coded. See `detail.cu`.
+//! What a picture adds that was super-resolved on the GPU: by tile, and as the image that is encoded. See `detail.cu`.
 //!
-//! Over the bus go what subscribers see (8 bits for each HR sample), a few numbers for each tile, and coded bytes.
+//! Over the bus go what subscribers see (8 bits for each HR sample), a few numbers for each tile, and encoded bytes.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::memory::fill;
 use super::{CoderError, CudaCoder, count, int};
 use crate::engine::cuda::CudaError;
 use crate::engine::cuda::driver::{DeviceBuffer, HostBuffer};
-use crate::engine::cuda::held::{Held, HeldMemory};
+use crate::engine::cuda::resident::{ResidentMemory, ResidentPicture};
 
 /// Bytes of a sum, and of where a tile belongs.
 const SUM_BYTES: usize = 8;
@@ -33,12 +33,16 @@ pub struct TileDetail {
 
 impl CudaCoder {
     /// Of each tile, row by row. `seen` is the HR luma that subscribers see.
-    pub fn measure(&mut self, held: &Held, seen: &Plane) -> Result<Vec<TileDetail>, CoderError> {
-        let (wide, high) = held.size();
+    pub fn measure(
+        &mut self,
+        resident: &ResidentPicture,
+        seen: &Plane,
+    ) -> Result<Vec<TileDetail>, CoderError> {
+        let (wide, high) = resident.size();
         if (seen.width(), seen.height()) != (wide, high) {
             return Err(CoderError::Pictures);
         }
-        let (columns, rows) = (held.width.div_ceil(TILE), held.height.div_ceil(TILE));
+        let (columns, rows) = (resident.width.div_ceil(TILE), resident.height.div_ceil(TILE));
         let parts = columns * rows * DETAIL_PARTS;
         self.stream.wait()?;
         self.seen.grow(&self.device, wide * high)?;
@@ -46,7 +50,7 @@ impl CudaCoder {
         self.seen.host.bytes_mut()[..wide * high].copy_from_slice(seen.samples());
         self.stream.upload(&self.seen.host, &self.seen.device, 0, wide * high)?;
         let parameter = Measure {
-            picture: picture(held),
+            picture: picture(resident),
             seen: self.seen.device.address(),
             sums: self.sums.device.address(),
         };
@@ -60,8 +64,8 @@ impl CudaCoder {
         stream.wait()?;
         let numbers: Vec<u64> = numbers(&sums.host).take(2 * parts).collect();
         let tiles = numbers.chunks_exact(2 * DETAIL_PARTS).enumerate().map(|(tile, parts)| {
-            let side = |at: usize, of: usize| held.scale * TILE.min(of - TILE * at);
-            let area = side(tile % columns, held.width) * side(tile / columns, held.height);
+            let side = |at: usize, of: usize| resident.scale * TILE.min(of - TILE * at);
+            let area = side(tile % columns, resident.width) * side(tile / columns, resident.height);
             let mean = |which: usize| {
                 let sum: u64 = parts.iter().skip(which).step_by(2).sum();
                 sum as f64 / (f64::from(ONE) * f64::from(ONE)) / area as f64
@@ -71,19 +75,19 @@ impl CudaCoder {
         Ok(tiles.collect())
     }
 
-    /// [`transform`](Self::transform)s of held pictures what is to be coded of their tiles: all of each, or the mosaic, less
+    /// [`transform`](Self::transform)s of held pictures what is to be encoded of their tiles: all of each, or the mosaic, less
     /// what subscribers expect themselves ([`windlass_hybrid::anchor::prior`]). All images are of one format; how much
     /// detail each has.
     pub fn transform_tiles(
         &mut self,
-        pictures: &[(&Held, &TileMap)],
+        pictures: &[(&ResidentPicture, &TileMap)],
         format: Format,
         levels: u8,
     ) -> Result<Vec<Strength>, CoderError> {
         let (area, image_width) = (format.area(), format.width as usize);
-        let fits = |&(held, tiles): &(&Held, &TileMap)| {
-            let size = held.image_size(tiles);
-            let columns = (held.width.div_ceil(TILE), held.height.div_ceil(TILE));
+        let fits = |&(resident, tiles): &(&ResidentPicture, &TileMap)| {
+            let size = resident.image_size(tiles);
+            let columns = (resident.width.div_ceil(TILE), resident.height.div_ceil(TILE));
             size == (image_width, format.height as usize)
                 && columns == (tiles.columns(), tiles.rows())
                 && tiles.count() > 0
@@ -94,7 +98,7 @@ impl CudaCoder {
         self.begin(pictures.len(), format, levels)?;
         self.samples.grow(&self.device, 2 * area * pictures.len())?;
         let places: Vec<Vec<[i32; 3]>> =
-            pictures.iter().map(|(held, tiles)| places(tiles, held.scale)).collect();
+            pictures.iter().map(|(resident, tiles)| places(tiles, resident.scale)).collect();
         let all = places.iter().map(Vec::len).sum::<usize>();
         self.tiles.grow(&self.device, PLACE_BYTES * all)?;
         let flat = places.iter().flatten().flatten().map(|number| number.to_ne_bytes());
@@ -103,10 +107,10 @@ impl CudaCoder {
         let sums = SUM_BYTES * DETAIL_PARTS;
         self.sums.grow(&self.device, sums * all)?;
         let mut before = 0;
-        for (n, (&(held, tiles), places)) in pictures.iter().zip(&places).enumerate() {
+        for (n, (&(resident, tiles), places)) in pictures.iter().zip(&places).enumerate() {
             let parameter = Gather {
-                picture: picture(held),
-                filters: self.filters(held.scale)?,
+                picture: picture(resident),
+                filters: self.filters(resident.scale)?,
                 tiles: self.tiles.device.address() + (PLACE_BYTES * before) as u64,
                 image: self.samples.device.address() + (2 * area * n) as u64,
                 sums: self.sums.device.address() + (sums * before) as u64,
@@ -146,7 +150,7 @@ impl CudaCoder {
         Ok(samples.host.samples()[..format.area()].to_vec())
     }
 
-    /// Where the learned filters of a scale are on the card, which are uploaded when they are first needed.
+    /// Where the learned filters of a scale are on the GPU, which are uploaded when they are first needed.
     fn filters(&mut self, scale: usize) -> Result<u64, CudaError> {
         let place = self.filters.get_mut(scale).ok_or(CudaError::NoPlan)?;
         if let Some(there) = place {
@@ -161,19 +165,19 @@ impl CudaCoder {
         Ok(place.insert(filters).address())
     }
 
-    /// Copies a picture to the card as if it had been super-resolved there: its residual in 1/64 grey level, and its low
+    /// Copies a picture to the GPU as if it had been super-resolved there: its residual in 1/64 grey level, and its low
     /// luma.
     pub fn hold_picture(
         &mut self,
         residual: &[i16],
         low: &Plane,
         scale: usize,
-    ) -> Result<Held, CoderError> {
+    ) -> Result<ResidentPicture, CoderError> {
         let (width, height) = (low.width(), low.height());
         if residual.len() != scale * width * scale * height {
             return Err(CoderError::Pictures);
         }
-        let memory = HeldMemory::new(&self.device, width * height, residual.len())?;
+        let memory = ResidentMemory::new(&self.device, width * height, residual.len())?;
         let mut host = HostBuffer::new(&self.device, 2 * residual.len())?;
         fill(host.bytes_mut(), residual.iter().map(|sample| sample.to_ne_bytes()));
         self.stream.upload(&host, &memory.residual, 0, 2 * residual.len())?;
@@ -181,8 +185,8 @@ impl CudaCoder {
         host.bytes_mut()[..width * height].copy_from_slice(low.samples());
         self.stream.upload(&host, &memory.low, 0, width * height)?;
         self.stream.wait()?;
-        let (memory, card) = (Arc::new(memory), self.device.ordinal);
-        Ok(Held { memory, card, width, height, scale })
+        let (memory, gpu) = (Arc::new(memory), self.device.ordinal);
+        Ok(ResidentPicture { memory, gpu, width, height, scale })
     }
 }
 
@@ -191,14 +195,14 @@ fn numbers(sums: &HostBuffer) -> impl Iterator<Item = u64> {
     sums.bytes().as_chunks::<SUM_BYTES>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes))
 }
 
-fn picture(held: &Held) -> Picture {
+fn picture(resident: &ResidentPicture) -> Picture {
     Picture {
-        residual: held.memory.residual.address(),
-        low: held.memory.low.address(),
-        width: int(held.width),
-        height: int(held.height),
-        scale: int(held.scale),
-        columns: int(held.width.div_ceil(TILE)),
+        residual: resident.memory.residual.address(),
+        low: resident.memory.low.address(),
+        width: int(resident.width),
+        height: int(resident.height),
+        scale: int(resident.scale),
+        columns: int(resident.width.div_ceil(TILE)),
     }
 }
 
@@ -211,7 +215,7 @@ fn places(tiles: &TileMap, scale: usize) -> Vec<[i32; 3]> {
         return tiles.iter().map(place).collect();
     }
     let across = tiles.count().min(tiles.columns()).max(1);
-    let held = tiles.count().next_multiple_of(across);
-    let all = tiles.iter().map(number).chain(std::iter::repeat(-1)).take(held).enumerate();
+    let slots = tiles.count().next_multiple_of(across);
+    let all = tiles.iter().map(number).chain(std::iter::repeat(-1)).take(slots).enumerate();
     all.map(|(n, tile)| [tile, int(n % across * side), int(n / across * side)]).collect()
 }

@@ -45,12 +45,12 @@ pub struct Level {
     pub columns: i32,
     pub rows: i32,
     pub depth: i32,
-    pub least: i32,
-    pub most: i32,
+    pub min: i32,
+    pub max: i32,
     pub middle: i32,
 }
 
-/// What is coded; the same in `blocks.cu`.
+/// What is encoded; the same in `blocks.cu`.
 #[repr(C)]
 pub struct Coding {
     pub planes: u64,
@@ -67,7 +67,7 @@ pub struct Coding {
     pub bands: i32,
 }
 
-/// A picture that stays on the card; the same in `detail.cu`.
+/// A picture that stays on the GPU; the same in `detail.cu`.
 #[repr(C)]
 pub struct Picture {
     pub residual: u64,
@@ -86,7 +86,7 @@ pub struct Measure {
     pub sums: u64,
 }
 
-/// What is brought together for coding; the same in `detail.cu`.
+/// What is brought together for encoding; the same in `detail.cu`.
 #[repr(C)]
 pub struct Gather {
     pub picture: Picture,

@@ -1,8 +1,8 @@
-//! Pictures of detail coded on an NVIDIA GPU: the codestreams of [`windlass_htj2k::Encoder`], byte for byte.
+//! Pictures of detail encoded on an NVIDIA GPU: the codestreams of [`windlass_htj2k::Encoder`], byte for byte.
 //!
-//! In: pictures of 16-bit samples, all of one format, from the host's memory or already on the card. Out: HTJ2K
-//! codestreams at any steps. [`CudaCoder::transform`] leaves the coefficients on the card; [`CudaCoder::encode`] quantises
-//! and codes them as often as a rate control needs. Over the bus go samples, lengths of blocks and coded bytes; the host
+//! In: pictures of 16-bit samples, all of one format, from the host's memory or already on the GPU. Out: HTJ2K
+//! codestreams at any steps. [`CudaCoder::transform`] leaves the coefficients on the GPU; [`CudaCoder::encode`] quantises
+//! and encodes them as often as a rate control needs. Over the bus go samples, lengths of blocks and encoded bytes; the host
 //! writes headers and packets ([`Layout::assemble`]), which is less than a byte for each block.
 //!
 //! `transform.cu` has the transform, `blocks.cu` the block coder, and says what of it is serial and why; [`kernels`] has what
@@ -22,8 +22,8 @@ use thiserror::Error;
 use windlass_htj2k::{Format, Layout, MAX_LEVELS, encoder_codes};
 
 use super::CudaError;
-use super::card::Card;
 use super::driver::{Device, DeviceBuffer, Stream};
+use super::gpu::Gpu;
 use kernels::{
     BLOCK_SHARED, BLOCK_WARPS, Coding, Kernels, Level, TILE, TRANSFORM_SHARED, TRANSFORM_THREADS,
 };
@@ -33,19 +33,19 @@ pub use detail::TileDetail;
 #[doc(hidden)]
 pub use kernels::compile_coder_for;
 pub use shared::{AnchorError, SharedCoder};
-pub use work::Coded;
+pub use work::{Coded, Encoding};
 
-/// Codestreams that are made at once; more are made one batch after the other.
-const MOST_JOBS: usize = 64;
-/// No block has so many bytes: 4096 samples of 26 bits, stuffed, and 4095 bytes of codes.
-const MOST_BLOCK_BYTES: u32 = 20_000;
+/// Maximum codestreams per batch.
+const MAX_JOBS: usize = 64;
+/// Upper bound of a block's bytes: 4096 samples of 26 bits, stuffed, and 4095 bytes of codes.
+const MAX_BLOCK_BYTES: u32 = 20_000;
 /// Bytes of a block's place in the plane, of a quantiser, of a block's lengths, and of where its bytes belong.
 const BLOCK_BYTES: usize = 24;
 const QUANTISER_BYTES: usize = 8;
 const LENGTH_BYTES: usize = 8;
 const PLACE_BYTES: usize = 8;
 
-/// Why pictures were not coded.
+/// Why pictures were not encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CoderError {
     /// No pictures, another number of samples than their format says, no level, or a picture that was not transformed.
@@ -56,14 +56,14 @@ pub enum CoderError {
     Device(#[from] CudaError),
 }
 
-/// Pictures on the card, one after the other.
+/// Pictures on the GPU, one after the other.
 #[derive(Debug)]
 pub struct DeviceSamples {
     buffer: DeviceBuffer,
     len: usize,
 }
 
-/// What the pictures on the card are.
+/// What the pictures on the GPU are.
 #[derive(Debug)]
 struct Shape {
     layout: Layout,
@@ -102,7 +102,7 @@ pub struct CudaCoder {
 impl CudaCoder {
     /// On the GPU that has the fewest engines.
     pub fn new() -> Result<Self, CudaError> {
-        Self::on(&Card::freest()?.device)
+        Self::on(&Gpu::freest()?.device)
     }
 
     /// Compiles the kernels for this GPU, or finds them compiled.
@@ -139,7 +139,7 @@ impl CudaCoder {
         Ok(coder)
     }
 
-    /// Copies samples to the card, where they stay for [`transform_held`](Self::transform_held).
+    /// Copies samples to the GPU, where they stay for [`transform_held`](Self::transform_held).
     pub fn hold(&mut self, samples: &[i16]) -> Result<DeviceSamples, CudaError> {
         self.stream.wait()?;
         self.samples.grow(&self.device, 2 * samples.len())?;
@@ -172,7 +172,7 @@ impl CudaCoder {
         self.transform_at(at, pictures.len(), format, levels)
     }
 
-    /// The same of pictures that are on the card.
+    /// The same of pictures that are on the GPU.
     pub fn transform_held(
         &mut self,
         samples: &DeviceSamples,
@@ -194,12 +194,12 @@ impl CudaCoder {
     pub fn encode(&mut self, jobs: &[(usize, f32)]) -> Result<Vec<Vec<u8>>, CoderError> {
         let shape = self.shape.take().ok_or(CoderError::Pictures)?;
         let mut coded = Vec::with_capacity(jobs.len());
-        for batch in jobs.chunks(MOST_JOBS) {
+        for batch in jobs.chunks(MAX_JOBS) {
             if batch.iter().any(|&(picture, _)| picture >= shape.pictures) {
                 self.shape = Some(shape);
                 return Err(CoderError::Pictures);
             }
-            // After an error nothing is known of what is on the card.
+            // After an error nothing is known of what is on the GPU.
             self.code(&shape.layout, batch, &mut coded)?;
         }
         self.shape = Some(shape);
@@ -249,7 +249,7 @@ impl CudaCoder {
         grow(&mut self.low[0], &self.device, bytes(1))?;
         grow(&mut self.low[1], &self.device, bytes(2))?;
         let levels = levels.min(MAX_LEVELS);
-        let ((least, most), middle) = (format.range(), format.level());
+        let ((min, max), middle) = (format.range(), format.level());
         for level in 0..levels {
             let (columns, rows) = (side(width, level), side(height, level));
             let next = usize::from(level % 2);
@@ -264,8 +264,8 @@ impl CudaCoder {
                 columns: int(columns),
                 rows: int(rows),
                 depth: i32::from(level),
-                least,
-                most,
+                min,
+                max,
                 middle,
             };
             let grid = (columns.div_ceil(TILE.0), rows.div_ceil(TILE.1), pictures);
@@ -342,7 +342,7 @@ impl CudaCoder {
         for length in &self.lengths.host.bytes().as_chunks::<LENGTH_BYTES>().0[..all] {
             let [_, _, _, _, a, b, c, d] = *length;
             let bytes = u32::from_ne_bytes([a, b, c, d]);
-            if bytes > MOST_BLOCK_BYTES {
+            if bytes > MAX_BLOCK_BYTES {
                 return Err(CudaError::Driver("it measured a block that cannot be".to_owned()));
             }
             total += bytes as usize;

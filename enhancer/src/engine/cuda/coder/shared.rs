@@ -1,8 +1,8 @@
-//! The coder of the process: anchors that wait at the same time and are of one size are coded together.
+//! The coder of the process: anchors that wait at the same time and are of one size are encoded together.
 //!
-//! Workers hand in a detail and wait; [`LANES`] threads of each card take what waits, so that one prepares and assembles while
-//! the other's pictures are on the card. A thread whose card fails ends, and the others go on; where one does not answer, all
-//! of them are given up. Whoever waits is told, and lets the processor code.
+//! Workers hand in a detail and wait; [`STREAMS`] threads of each GPU take what waits, so that one prepares and assembles while
+//! the other's pictures are on the GPU. A thread whose GPU fails ends, and the others go on; where one does not answer, all
+//! of them are given up. Whoever waits is told, and lets the CPU encode.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use windlass_types::tiles::TileMap;
 use windlass_vp9::Plane;
 
 use super::trial::trial;
-use super::work::{Code, Coded, Image, Job, Kind, run};
+use super::work::{Code, Coded, Encoding, Image, Job, Kind, run};
 use super::{CoderError, CudaCoder, TileDetail};
 use crate::engine::cuda::CudaError;
-use crate::engine::cuda::card::Card;
-use crate::engine::cuda::held::Held;
-use crate::engine::cuda::patience::{TRIAL, within};
+use crate::engine::cuda::gpu::Gpu;
+use crate::engine::cuda::resident::ResidentPicture;
+use crate::engine::cuda::timeout::{TRIAL, within};
 use crate::engine::cuda::waiting::Waiting;
 
-/// Threads of a card, each with a stream and memory of its own.
-const LANES: usize = 2;
-/// Most that wait for each card; more are refused.
-const MOST_WAITING: usize = 64;
-/// Most that are coded together, and most samples of them where they are several.
-const MOST_TOGETHER: usize = 16;
-const MOST_SAMPLES: usize = 1 << 24;
-/// A card that has not answered for so long hangs.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Threads per GPU, each with a stream and memory of its own.
+const STREAMS: usize = 2;
+/// Maximum jobs that wait for each GPU; more are refused.
+const MAX_WAITING: usize = 64;
+/// Maximum images encoded together, and their samples where they are several.
+const MAX_TOGETHER: usize = 16;
+const MAX_SAMPLES: usize = 1 << 24;
+/// Time without an answer after which a GPU counts as hung.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Why a detail was not coded.
+/// Why a detail was not encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AnchorError {
-    /// It cannot be, on the processor neither.
+    /// It cannot be, on the CPU neither.
     #[error(transparent)]
     Codec(#[from] AnchorCodecError),
     /// The GPU failed, or had no time or room for it.
@@ -58,8 +58,8 @@ impl From<CoderError> for AnchorError {
 
 struct Line {
     waiting: Waiting<Kind, Job>,
-    /// The card of each thread that works.
-    lanes: Vec<usize>,
+    /// The GPU of each thread that works.
+    streams: Vec<usize>,
     failed: Option<CudaError>,
 }
 
@@ -80,91 +80,93 @@ impl SharedCoder {
             let failed = coder.line.lock().failed.clone();
             return failed.map_or_else(|| Ok(coder.clone()), Err);
         }
-        let cards = Card::all()?;
-        let room = MOST_WAITING * cards.len().max(1);
+        let gpus = Gpu::all()?;
+        let room = MAX_WAITING * gpus.len().max(1);
         let coder = Arc::new(SharedCoder {
-            line: Mutex::new(Line { waiting: Waiting::new(room), lanes: Vec::new(), failed: None }),
+            line: Mutex::new(Line {
+                waiting: Waiting::new(room),
+                streams: Vec::new(),
+                failed: None,
+            }),
             come: Condvar::new(),
             pictures: AtomicU64::new(0),
             batches: AtomicU64::new(0),
         });
         let mut refused = CudaError::NoDevice;
-        for card in cards.iter().filter(|card| card.failure().is_none()) {
+        for gpu in gpus.iter().filter(|gpu| gpu.failure().is_none()) {
             // Its memory goes with it.
-            let device = card.device.clone();
+            let device = gpu.device.clone();
             let tried = within(TRIAL, move || {
                 CudaCoder::on(&device).and_then(|mut coder| trial(&mut coder))
             });
             let made = tried.and_then(|()| {
-                (0..LANES).try_for_each(|n| {
-                    coder.clone().add_lane(card, n)?;
-                    coder.line.lock().lanes.push(card.device.ordinal);
+                (0..STREAMS).try_for_each(|n| {
+                    coder.clone().add_stream(gpu, n)?;
+                    coder.line.lock().streams.push(gpu.device.ordinal);
                     Ok(())
                 })
             });
             if let Err(why) = made {
-                tracing::warn!(card = card.device.ordinal, %why, "a GPU codes no anchors");
+                tracing::warn!(gpu = gpu.device.ordinal, %why, "anchor encoding not available on this GPU");
                 refused = why;
             }
         }
-        if coder.line.lock().lanes.is_empty() {
+        if coder.line.lock().streams.is_empty() {
             return Err(refused);
         }
         *made = Some(coder.clone());
         Ok(coder)
     }
 
-    fn add_lane(self: Arc<Self>, card: &Card, n: usize) -> Result<(), CudaError> {
-        let (mut lane, ordinal) = (CudaCoder::on(&card.device)?, card.device.ordinal);
+    fn add_stream(self: Arc<Self>, gpu: &Gpu, n: usize) -> Result<(), CudaError> {
+        let (mut stream, ordinal) = (CudaCoder::on(&gpu.device)?, gpu.device.ordinal);
         let thread = std::thread::Builder::new().name(format!("coder-{ordinal}-{n}"));
-        let spawned = thread.spawn(move || self.serve(&mut lane, ordinal));
+        let spawned = thread.spawn(move || self.serve(&mut stream, ordinal));
         spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
         Ok(())
     }
 
-    /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it: at a quality or, where
-    /// that takes more than `most` bytes, as large as they allow. Waits for it.
-    pub fn code(
-        &self,
-        detail: &Arc<Detail>,
-        quality: u8,
-        most: usize,
-    ) -> Result<Vec<u8>, AnchorError> {
+    /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it.
+    /// Waits for it.
+    pub fn code(&self, detail: &Arc<Detail>, coding: Encoding) -> Result<Vec<u8>, AnchorError> {
         let size = (detail.width(), detail.height());
         let image = Image::Here(detail.clone());
         let kind = Kind::Detail(size.0, size.1);
-        let coded =
-            self.ask(kind, together(size), |back| Job::Code(Code { image, quality, most, back }));
+        let coded = self.ask(kind, together(size), |back| Job::Code(Code { image, coding, back }));
         coded.map(|(coded, _)| coded)
     }
 
-    /// The same of what some tiles of a picture add that stays on its card, less what subscribers expect themselves; with
-    /// the image that was coded, where it is wanted.
-    pub fn code_held(
+    /// The same of what some tiles of a picture add that stays on its GPU, less what subscribers expect themselves; with
+    /// the image that was encoded, where it is wanted.
+    pub fn code_resident(
         &self,
-        held: &Held,
+        resident: &ResidentPicture,
         tiles: &TileMap,
-        (quality, most): (u8, usize),
+        coding: Encoding,
         wants_image: bool,
     ) -> Result<Coded, AnchorError> {
-        let size = held.image_size(tiles);
-        let image = Image::There(held.clone(), tiles.clone(), wants_image);
-        self.ask(Kind::Held(held.card, size), together(size), |back| {
-            Job::Code(Code { image, quality, most, back })
+        let size = resident.image_size(tiles);
+        let image = Image::There(resident.clone(), tiles.clone(), wants_image);
+        self.ask(Kind::Resident(resident.gpu, size), together(size), |back| {
+            Job::Code(Code { image, coding, back })
         })
     }
 
     /// What each tile of such a picture adds to what subscribers see. Waits for it.
-    pub fn measure(&self, held: &Held, seen: &Arc<Plane>) -> Result<Vec<TileDetail>, AnchorError> {
-        let (held, seen) = (held.clone(), seen.clone());
-        self.ask(Kind::Measure(held.card), 1, |back| Job::Measure(held, seen, back))
+    pub fn measure(
+        &self,
+        resident: &ResidentPicture,
+        seen: &Arc<Plane>,
+    ) -> Result<Vec<TileDetail>, AnchorError> {
+        let (resident, seen) = (resident.clone(), seen.clone());
+        self.ask(Kind::Measure(resident.gpu), 1, |back| Job::Measure(resident, seen, back))
     }
 
     /// Hands a job in, to be done with `most` of its kind at most, and waits for its answer.
     fn ask<T>(
         &self,
         kind: Kind,
-        most: usize,
+        max: usize,
         job: impl FnOnce(Sender<Result<T, AnchorError>>) -> Job,
     ) -> Result<T, AnchorError> {
         let (back, answer) = bounded(1);
@@ -172,20 +174,20 @@ impl SharedCoder {
         if let Some(why) = &line.failed {
             return Err(why.clone().into());
         }
-        if kind.card().is_some_and(|card| !line.lanes.contains(&card)) {
+        if kind.gpu().is_some_and(|gpu| !line.streams.contains(&gpu)) {
             return Err(no_coder().into());
         }
-        let waits = line.waiting.push(&kind, most, vec![job(back)]);
+        let waits = line.waiting.push(&kind, max, vec![job(back)]);
         waits.map_err(|_| CudaError::Overloaded)?;
         drop(line);
         // Not each of them may do it.
         self.come.notify_all();
-        match answer.recv_timeout(PATIENCE) {
+        match answer.recv_timeout(TIMEOUT) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Timeout) => {
-                let why = CudaError::Silent(PATIENCE);
-                match kind.card() {
-                    Some(card) => self.end_lanes(card, LANES, &why),
+                let why = CudaError::Silent(TIMEOUT);
+                match kind.gpu() {
+                    Some(gpu) => self.end_streams(gpu, STREAMS, &why),
                     None => self.fail(&why),
                 }
                 Err(why.into())
@@ -194,29 +196,29 @@ impl SharedCoder {
         }
     }
 
-    /// Pictures that were coded, and the batches that they went in.
+    /// Pictures that were encoded, and the batches that they went in.
     pub fn coded(&self) -> (u64, u64) {
         (self.pictures.load(Ordering::Relaxed), self.batches.load(Ordering::Relaxed))
     }
 
-    /// Goes on without so many threads of a card, as long as there are others.
-    fn end_lanes(&self, card: usize, threads: usize, why: &CudaError) {
+    /// Goes on without so many threads of a GPU, as long as there are others.
+    fn end_streams(&self, gpu: usize, threads: usize, why: &CudaError) {
         let mut line = self.line.lock();
         for _ in 0..threads {
-            if let Some(at) = line.lanes.iter().position(|of| *of == card) {
-                line.lanes.swap_remove(at);
+            if let Some(at) = line.streams.iter().position(|of| *of == gpu) {
+                line.streams.swap_remove(at);
             }
         }
-        let none_left = line.lanes.is_empty();
-        let lost = !line.lanes.contains(&card);
-        for job in line.waiting.drain_of(|kind| lost && kind.card() == Some(card)) {
+        let none_left = line.streams.is_empty();
+        let lost = !line.streams.contains(&gpu);
+        for job in line.waiting.drain_of(|kind| lost && kind.gpu() == Some(gpu)) {
             job.fail(why.clone().into());
         }
         drop(line);
         if none_left {
             self.fail(why);
         } else {
-            tracing::warn!(card, %why, "a GPU codes no more anchors: others do");
+            tracing::warn!(gpu, %why, "anchor encoding disabled on this GPU after a failure; other GPUs take over");
         }
     }
 
@@ -224,7 +226,7 @@ impl SharedCoder {
     fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
-            tracing::warn!(%why, "the GPU codes no more anchors: the processor does");
+            tracing::warn!(%why, "anchor encoding disabled on the GPU after a failure; the CPU takes over");
         }
         let why = line.failed.get_or_insert_with(|| why.clone()).clone();
         for job in line.waiting.drain() {
@@ -234,9 +236,9 @@ impl SharedCoder {
         self.come.notify_all();
     }
 
-    /// What a thread does for as long as the card works.
-    fn serve(&self, coder: &mut CudaCoder, card: usize) {
-        while let Some(jobs) = self.take(card) {
+    /// What a thread does for as long as the GPU works.
+    fn serve(&self, coder: &mut CudaCoder, gpu: usize) {
+        while let Some(jobs) = self.take(gpu) {
             let note = |made: usize| {
                 self.pictures.fetch_add(made as u64, Ordering::Relaxed);
                 self.batches.fetch_add(u64::from(made > 0), Ordering::Relaxed);
@@ -246,16 +248,16 @@ impl SharedCoder {
             match ran.unwrap_or_else(|_| Err(failed())) {
                 // One whose memory is full may have room again.
                 Ok(()) | Err(AnchorError::Codec(_) | AnchorError::Device(CudaError::NoMemory)) => {}
-                Err(AnchorError::Device(why)) => return self.end_lanes(card, 1, &why),
+                Err(AnchorError::Device(why)) => return self.end_streams(gpu, 1, &why),
             }
         }
     }
 
     /// Waits for some of one kind; none where it was given up.
-    fn take(&self, card: usize) -> Option<Vec<Job>> {
+    fn take(&self, gpu: usize) -> Option<Vec<Job>> {
         let mut line = self.line.lock();
         while line.failed.is_none() {
-            let jobs = line.waiting.take_of(|kind| kind.card().is_none_or(|of| of == card));
+            let jobs = line.waiting.take_of(|kind| kind.gpu().is_none_or(|of| of == gpu));
             if !jobs.is_empty() {
                 return Some(jobs);
             }
@@ -265,9 +267,9 @@ impl SharedCoder {
     }
 }
 
-/// How many images of a size are coded together at most.
+/// How many images of a size are encoded together at most.
 fn together((width, height): (usize, usize)) -> usize {
-    (MOST_SAMPLES / (width * height).max(1)).min(MOST_TOGETHER)
+    (MAX_SAMPLES / (width * height).max(1)).min(MAX_TOGETHER)
 }
 
 fn no_coder() -> CudaError {

@@ -1,4 +1,4 @@
-//! The coder on trial, before subscribers are sent what it makes: everything must be what the processor makes of the same.
+//! The coder on trial, before subscribers are sent what it makes: everything must be what the CPU makes of the same.
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::{Htj2k, Strength, detail_of};
@@ -12,7 +12,7 @@ use windlass_vp9::simd::Isa;
 use super::shared::AnchorError;
 use super::{CudaCoder, TileDetail};
 use crate::engine::cuda::CudaError;
-use crate::schedule::energy_by_tile;
+use crate::tiles::energy_by_tile;
 
 /// Two blocks of coefficients side by side, and odd bands.
 const SIZE: (usize, usize) = (75, 41);
@@ -63,7 +63,7 @@ fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorErr
         *sample = low.row(y / scale)[x / scale].saturating_add((x % 5) as u8);
         residual.push(if i == 7 { i16::MIN } else { noise(x, y) * (y % 30) as i16 });
     }
-    let held = coder.hold_picture(&residual, &low, scale)?;
+    let resident = coder.hold_picture(&residual, &low, scale)?;
     let (detail, whole) = (by_processor(&residual, width, height), TileMap::full(LOW.0, LOW.1));
     let known = detail_of(&seen, &low, scale)?;
     let differs = detail.samples().iter().zip(known.samples()).map(|(a, b)| a.saturating_sub(*b));
@@ -73,7 +73,7 @@ fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorErr
     let energies =
         energy_by_tile(&differs, &whole, scale).zip(energy_by_tile(&detail, &whole, scale));
     let wanted = energies.map(|((_, new), (_, all))| TileDetail { new, all });
-    if !coder.measure(&held, &seen)?.into_iter().eq(wanted) {
+    if !coder.measure(&resident, &seen)?.into_iter().eq(wanted) {
         return Ok(false);
     }
     let mut second = TileMap::empty(LOW.0, LOW.1);
@@ -83,7 +83,7 @@ fn keeps_pictures(coder: &mut CudaCoder, scale: usize) -> Result<bool, AnchorErr
     for tiles in [whole, second] {
         let wanted = payload::image(rest.clone(), &tiles, scale);
         let format = Htj2k::format(&wanted)?;
-        let strengths = coder.transform_tiles(&[(&held, &tiles)], format, Htj2k::LEVELS)?;
+        let strengths = coder.transform_tiles(&[(&resident, &tiles)], format, Htj2k::LEVELS)?;
         if strengths != [Strength::from(&wanted)] || coder.image(0, format)? != wanted.samples() {
             return Ok(false);
         }

@@ -10,25 +10,25 @@ use windlass_vp9::Plane;
 
 use super::shared::AnchorError;
 use super::{CudaCoder, TileDetail};
-use crate::engine::cuda::held::Held;
+use crate::engine::cuda::resident::ResidentPicture;
 
 /// What goes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Details of one size.
     Detail(usize, usize),
-    /// A picture on this card that is measured.
+    /// A picture on this GPU that is measured.
     Measure(usize),
-    /// Pictures on this card whose images are of one size.
-    Held(usize, (usize, usize)),
+    /// Pictures on this GPU whose images are of one size.
+    Resident(usize, (usize, usize)),
 }
 
 impl Kind {
-    /// The only card that can do it.
-    pub fn card(self) -> Option<usize> {
+    /// The only GPU that can do it.
+    pub fn gpu(self) -> Option<usize> {
         match self {
             Kind::Detail(..) => None,
-            Kind::Measure(card) | Kind::Held(card, _) => Some(card),
+            Kind::Measure(gpu) | Kind::Resident(gpu, _) => Some(gpu),
         }
     }
 }
@@ -38,23 +38,31 @@ pub type Coded = (Vec<u8>, Option<Detail>);
 
 /// What is asked for, and where the answer goes.
 pub enum Job {
-    Measure(Held, Arc<Plane>, Sender<Result<Vec<TileDetail>, AnchorError>>),
+    Measure(ResidentPicture, Arc<Plane>, Sender<Result<Vec<TileDetail>, AnchorError>>),
     Code(Code),
 }
 
-/// An image to be coded at a quality, in so many bytes at most.
+/// How an image is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoding {
+    /// Quality, 1 to 100.
+    pub quality: u8,
+    /// Maximum bytes: where the quality takes more, the code is as large as they allow.
+    pub max_bytes: usize,
+}
+
+/// An image to be encoded.
 pub struct Code {
     pub image: Image,
-    pub quality: u8,
-    pub most: usize,
+    pub coding: Encoding,
     pub back: Sender<Result<Coded, AnchorError>>,
 }
 
 /// Where it is.
 pub enum Image {
     Here(Arc<Detail>),
-    /// On the card: these tiles of a picture; whether it is wanted back.
-    There(Held, TileMap, bool),
+    /// On the GPU: these tiles of a picture; whether it is wanted back.
+    There(ResidentPicture, TileMap, bool),
 }
 
 impl Job {
@@ -78,10 +86,10 @@ pub fn run(
     for job in jobs {
         match job {
             Job::Code(code) => codes.push(code),
-            Job::Measure(held, seen, back) => {
-                let measured = coder.measure(&held, &seen).map_err(AnchorError::from);
+            Job::Measure(resident, seen, back) => {
+                let measured = coder.measure(&resident, &seen).map_err(AnchorError::from);
                 failed = measured.as_ref().err().cloned().or(failed);
-                drop(held);
+                drop(resident);
                 let _ = back.try_send(measured);
             }
         }
@@ -119,11 +127,11 @@ fn code_all(
     codes: &[Code],
 ) -> Result<Vec<Result<Coded, AnchorCodecError>>, AnchorError> {
     let mut here: Vec<&Detail> = Vec::new();
-    let mut there: Vec<(&Held, &TileMap)> = Vec::new();
+    let mut there: Vec<(&ResidentPicture, &TileMap)> = Vec::new();
     for code in codes {
         match &code.image {
             Image::Here(detail) => here.push(detail),
-            Image::There(held, tiles, _) => there.push((held, tiles)),
+            Image::There(resident, tiles, _) => there.push((resident, tiles)),
         }
     }
     let (format, strengths) = if let Some(detail) = here.first() {
@@ -131,25 +139,25 @@ fn code_all(
         let samples: Vec<&[i16]> = here.iter().map(|detail| detail.samples()).collect();
         coder.transform(&samples, format, Htj2k::LEVELS)?;
         (format, Vec::new())
-    } else if let Some((held, tiles)) = there.first() {
-        let (width, height) = held.image_size(tiles);
+    } else if let Some((resident, tiles)) = there.first() {
+        let (width, height) = resident.image_size(tiles);
         let format = Htj2k::format_of(width, height)?;
         (format, coder.transform_tiles(&there, format, Htj2k::LEVELS)?)
     } else {
         return Ok(Vec::new());
     };
-    let steps = codes.iter().enumerate().map(|(n, code)| (n, Htj2k::step(code.quality)));
+    let steps = codes.iter().enumerate().map(|(n, code)| (n, Htj2k::step(code.coding.quality)));
     let all = coder.encode(&steps.collect::<Vec<_>>())?;
     let mut within = Vec::with_capacity(codes.len());
     for (n, (code, coded)) in codes.iter().zip(all).enumerate() {
-        let coded = if coded.len() <= code.most {
+        let coded = if coded.len() <= code.coding.max_bytes {
             Ok(coded)
         } else {
             let strength = match &code.image {
                 Image::Here(detail) => Strength::from(&**detail),
                 Image::There(..) => strengths[n],
             };
-            code_within(coder, strength, n, code.most)?
+            code_within(coder, strength, n, code.coding.max_bytes)?
         };
         let wanted = matches!(code.image, Image::There(_, _, true));
         let image = wanted.then(|| coder.image(n, format)).transpose()?;
@@ -165,10 +173,10 @@ fn code_within(
     coder: &mut CudaCoder,
     strength: Strength,
     n: usize,
-    most: usize,
+    max: usize,
 ) -> Result<Result<Vec<u8>, AnchorCodecError>, AnchorError> {
     let mut failed = None;
-    let coded = Htj2k::encode_within_by(strength, most, |step| {
+    let coded = Htj2k::encode_within_by(strength, max, |step| {
         let coded = coder.encode(&[(n, step)]).map(|all| all.into_iter().next());
         let coded = coded.map_err(|why| failed = Some(why)).ok().flatten();
         coded.ok_or(AnchorCodecError::Encode)

@@ -19,8 +19,8 @@ pub use ways::Way;
 use super::events::Random;
 use super::scenario::ScenarioError;
 use person::Person;
-use windlass_enhancer::schedule::promise::admission::{Admission, EVERY};
-use windlass_enhancer::schedule::promise::{Anchored, BatchCost, Client, Setting};
+use windlass_scheduler::promise::admission::{Admission, EVERY};
+use windlass_scheduler::promise::{Anchored, BatchCost, Client, Setting};
 
 /// Seconds of a step.
 const STEP: f64 = 0.001;
@@ -93,8 +93,8 @@ fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) 
 }
 
 fn cost_of(scenario: &ClientsScenario) -> BatchCost {
-    let most = scenario.most_batch;
-    BatchCost { fixed: scenario.batch_ms / 1e3, each: scenario.picture_ms / 1e3, most }
+    let max = scenario.most_batch;
+    BatchCost { fixed: scenario.batch_ms / 1e3, each: scenario.picture_ms / 1e3, max }
 }
 
 /// A picture on its way to the accelerator.

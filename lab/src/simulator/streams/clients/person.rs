@@ -4,7 +4,7 @@ use windlass_types::StreamId;
 
 use super::super::events::Random;
 use super::scenario::ClientsScenario;
-use windlass_enhancer::schedule::promise::{Anchored, BatchCost, Client, Decay};
+use windlass_scheduler::promise::{Anchored, BatchCost, Client, Decay};
 
 /// Content changes its pace about so often.
 const SCENE_S: f64 = 5.0;
@@ -52,7 +52,7 @@ impl Person {
             cost: BatchCost {
                 fixed: of.batch_ms / 1e3,
                 each: of.picture_ms / 1e3,
-                most: of.most_batch,
+                max: of.most_batch,
             },
             shape: 0,
             delay: (of.clients.up_ms / 1e3, of.clients.down_ms / 1e3),

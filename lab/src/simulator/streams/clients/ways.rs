@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use windlass_enhancer::schedule::promise::settings::setting;
-use windlass_enhancer::schedule::promise::{Client, Setting};
+use windlass_scheduler::promise::settings::setting;
+use windlass_scheduler::promise::{Client, Setting};
 
 /// How clients are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,7 +30,7 @@ impl Way {
     /// How a client's pictures are made; `fixed` is the static setting.
     pub fn setting(self, client: &Client, fixed: Setting) -> Setting {
         let alone = Client {
-            cost: windlass_enhancer::schedule::promise::BatchCost { most: 1, ..client.cost },
+            cost: windlass_scheduler::promise::BatchCost { max: 1, ..client.cost },
             ..*client
         };
         match self {
@@ -39,7 +39,7 @@ impl Way {
             Way::Clipper => {
                 let holds =
                     |batch: usize| client.lacks(Setting { batch, ..fixed }, 0.0) <= client.promise;
-                let batch = (1..=client.cost.most).rev().find(|&batch| holds(batch)).unwrap_or(1);
+                let batch = (1..=client.cost.max).rev().find(|&batch| holds(batch)).unwrap_or(1);
                 Setting { batch, ..fixed }
             }
             Way::Chameleon => setting(&alone),

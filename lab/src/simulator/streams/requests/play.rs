@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::super::events::{Device, Random};
 use super::super::scenario::Placement;
 use super::scenario::RequestScenario;
-use windlass_enhancer::schedule::NetworkCost;
-use windlass_enhancer::schedule::jct::JctModel;
-use windlass_enhancer::schedule::queue::{AcceleratorQueue, Order, Shape};
+use windlass_scheduler::NetworkCost;
+use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
 
 /// Each network has been run and loaded so often before the first request: PrefillOnly §5.3.3 profiles beforehand.
 const PROFILED: usize = 8;

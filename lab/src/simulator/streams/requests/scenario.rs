@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::scenario::{
     self, Accelerator, OrderName, Placement, ScenarioError, value, within,
 };
-use windlass_enhancer::schedule::queue::Order;
+use windlass_scheduler::queue::Order;
 
 /// Requests that come as they like, to the queue alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //!
 //! Source: ZARN §3–4. In: a [`StageScenario`]. Out: a [`StageReport`]: deadlines missed by `threads` (all that are ready run,
 //! the operating system shares the cores among them, and its switching costs), by slots in the order of arrival, and by slots for the
-//! nearest deadline, at each cap. Who gets a slot is decided by the server's code ([`SlotQueue`](windlass_enhancer::schedule::slots::SlotQueue));
+//! nearest deadline, at each cap. Who gets a slot is decided by the server's code ([`SlotQueue`](windlass_scheduler::slots::SlotQueue));
 //! made up are requests, what stages take, and the processor: tasks that run share its cores equally, and each task more than there are
 //! cores slows all down by a share. Deterministic: equal scenarios give equal reports.
 
@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::scenario::ScenarioError;
 use play::{Outcome, Round};
 pub use scenario::StageScenario;
-use windlass_enhancer::schedule::slots::{SlotConfig, TaskOrder};
+use windlass_scheduler::slots::{SlotConfig, TaskOrder};
 
 /// By what tasks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,8 +81,8 @@ pub fn run_stages(scenario: &StageScenario) -> Result<StageReport, ScenarioError
             cap: cap.unwrap_or(usize::MAX),
             order: if way == Way::Edf { TaskOrder::Edf } else { TaskOrder::Fifo },
             lost_cause_threshold: ms(scenario.lost_cause_threshold_ms),
-            patience: ms(scenario.patience_ms),
-            most: usize::MAX,
+            max_wait: ms(scenario.patience_ms),
+            max_waiting: usize::MAX,
         };
         let outcomes: Vec<Outcome> = rounds.iter().map(|r| r.play(scenario, config)).collect();
         StageRow::new(way, cap, &outcomes)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::events::Random;
 use super::scenario::StageScenario;
-use windlass_enhancer::schedule::slots::{SlotConfig, SlotQueue, Task};
+use windlass_scheduler::slots::{SlotConfig, SlotQueue, Task};
 
 /// What is left of a task is done when it is less than this.
 const NOTHING_S: f64 = 1e-9;

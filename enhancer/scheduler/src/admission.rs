@@ -1,0 +1,494 @@
+//! Which streams are enhanced where not all can be. The others are refused, and their plain video goes on.
+//!
+//! Source: ARISE §5.2 refuses clients that would break its promise to others. Here the promise is that a frame is decoded while it can
+//! still become an anchor, and the scarce resources are CPU slots, memory ([`crate::memory`]) and the number of streams. A stream's demand
+//! is its frames per second × slot time per frame. All demands, and the slot time of encoding and inference, may take a share of the slots.
+//! Slot time is wall time, so that other work of the machine counts.
+//!
+//! **Order.** A stream's claim is the share of the resource that it takes most of. The claims of a room's streams are added up in order,
+//! publisher by publisher, the smaller ones first, and divided by the room's fair [share](crate::shares). The smallest claims are
+//! admitted; of equal claims the older one. So a room that takes much, or a publisher with many rooms, is refused before one that takes
+//! little (max-min fairness by the dominant resource: Ghodsi et al., *Dominant Resource Fairness*, NSDI 2011).
+//!
+//! **Hysteresis.** Each stream that comes back costs its publisher a key frame. So admission takes more room than staying, a short overload
+//! refuses nobody, and a stream is replaced only by one whose claim is clearly smaller. After a refusal, admission is closed for a while to
+//! claims that are not clearly smaller: twice as long each time that it was opened too early, until a quiet minute has passed. Few streams
+//! are admitted at once, because what they take is known only afterwards.
+//!
+//! Pure: times are since one origin of the caller. Bounded by the streams that the caller does not forget.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use windlass_types::{Owner, Refusal, StreamId};
+
+use crate::memory;
+use crate::shares::Shares;
+
+/// Load up to which streams are admitted, beyond which some must go, and to which it is then brought: shares of the slots' time.
+const TO_ENTER: f64 = 0.6;
+const TO_STAY: f64 = 0.8;
+const AFTERWARDS: f64 = 0.55;
+/// Ratio of two claims from which on one is clearly less than the other.
+const CLEARLY: f64 = 1.5;
+/// Interval of checks.
+const EVERY: Duration = Duration::from_millis(500);
+/// Maximum duration of an overload; beyond, streams are refused.
+const MAX_OVERLOAD: Duration = Duration::from_millis(1500);
+/// Time without admissions after that. It doubles each time that it was too short, up to [`MAX_DOUBLINGS`] times, and falls back after
+/// [`FORGIVEN`] without.
+const CLOSED: Duration = Duration::from_secs(4);
+const MAX_DOUBLINGS: u32 = 4;
+const FORGIVEN: Duration = Duration::from_secs(60);
+/// Maximum admissions between two checks: this number, or one for each [`SHARE`] admitted streams.
+const AT_ONCE: usize = 16;
+const SHARE: usize = 8;
+/// Weight of a new measurement, and of one that is lower than the mean: a stream that pauses goes on as before.
+const WEIGHT: f64 = 0.3;
+const WEIGHT_OF_LESS: f64 = 0.05;
+/// Assumed frames per second of a new stream, and slot time per frame in seconds.
+const FIRST_RATE: f64 = 30.0;
+const FIRST_COST: f64 = 0.0006;
+/// Assumed bytes of a new stream: of the largest pictures by default.
+const UNKNOWN: u64 = memory::of(windlass_types::MAX_LR_PIXELS as u64, 0);
+
+/// Work of a stream's decoders since the last check.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Work {
+    /// Low frames decoded.
+    pub frames: u64,
+    /// Slot time that they took, in seconds.
+    pub seconds: f64,
+    /// Slot time of the stream's pictures at HR size, in seconds.
+    pub more: f64,
+    /// Bytes of memory by the sizes of its pictures; 0 before the first picture.
+    pub memory: u64,
+}
+
+/// Limits of all streams together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Slots of the CPU.
+    pub slots: usize,
+    /// Bytes.
+    pub memory: u64,
+    /// Number of streams. Lowering it refuses no admitted stream.
+    pub streams: usize,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// Order of arrival.
+    number: u64,
+    owner: Owner,
+    admitted: bool,
+    /// Why it is not admitted, if so.
+    why: Refusal,
+    /// Frames since the last check.
+    came: u32,
+    /// Frames per second, once known.
+    rate: Option<f64>,
+    /// Slot time per frame in seconds, once known.
+    cost: Option<f64>,
+    more: f64,
+    memory: u64,
+}
+
+impl Stream {
+    /// `usual`: slot time of a frame per byte of its stream's memory, and so per pixel.
+    fn demand(&self, usual: f64) -> f64 {
+        let cost = self.cost.unwrap_or(usual * self.unit());
+        self.rate.unwrap_or(FIRST_RATE) * cost + self.more
+    }
+
+    fn unit(&self) -> f64 {
+        self.memory.max(1) as f64
+    }
+}
+
+/// A stream's claim.
+#[derive(Debug, Clone, Copy)]
+struct Claim {
+    id: StreamId,
+    number: u64,
+    admitted: bool,
+    owner: Owner,
+    share: f64,
+    /// Share of the resource that it takes most of.
+    takes: f64,
+    /// Claims up to this one over the fair share: within the publisher while a room is ordered, then within the room.
+    over: f64,
+}
+
+impl Claim {
+    /// Smaller claims first. Claims that differ by less than a fifth count as equal, so that noise decides nothing.
+    fn rank(&self) -> (i64, bool, u64) {
+        let step = (self.over.max(1e-9).ln() / 0.2).floor() as i64;
+        (step, !self.admitted, self.number)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Admission {
+    bounds: Bounds,
+    streams: BTreeMap<StreamId, Stream>,
+    shares: Shares,
+    numbers: u64,
+    looked: Duration,
+    /// Streams that may still be admitted before the next check.
+    places: usize,
+    /// Slot time of other work per second.
+    others: f64,
+    over_since: Option<Duration>,
+    /// When streams last had to go, how often it was too soon to admit others, and until when nobody is whose claim is not clearly
+    /// less than the least of theirs.
+    went: Option<Duration>,
+    too_soon: u32,
+    closed_until: Duration,
+    min_gone: f64,
+}
+
+impl Admission {
+    /// No stream yet.
+    pub fn new(bounds: Bounds) -> Self {
+        Admission {
+            bounds: Bounds { slots: bounds.slots.max(1), ..bounds },
+            streams: BTreeMap::new(),
+            shares: Shares::default(),
+            numbers: 0,
+            looked: Duration::ZERO,
+            places: AT_ONCE,
+            others: 0.0,
+            over_since: None,
+            went: None,
+            too_soon: 0,
+            closed_until: Duration::ZERO,
+            min_gone: f64::INFINITY,
+        }
+    }
+
+    /// Sets the maximum number of streams.
+    pub fn set_max_streams(&mut self, streams: usize) {
+        self.bounds.streams = streams;
+    }
+
+    /// Takes note of a stream's frame, and of the stream's memory in bytes if known. Returns the reason where it must not be decoded.
+    pub fn frame(
+        &mut self,
+        now: Duration,
+        (id, owner): (StreamId, Owner),
+        memory: Option<u64>,
+    ) -> Option<Refusal> {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.came = stream.came.saturating_add(1);
+            stream.owner = owner;
+            if !stream.admitted {
+                stream.memory = memory.unwrap_or(stream.memory);
+            }
+            return (!stream.admitted).then_some(stream.why);
+        }
+        let number = self.numbers;
+        self.numbers += 1;
+        let mut stream = Stream {
+            number,
+            owner,
+            admitted: false,
+            why: Refusal::Processor,
+            came: 1,
+            rate: None,
+            cost: None,
+            more: 0.0,
+            memory: memory.unwrap_or(UNKNOWN),
+        };
+        // Not before those that wait.
+        let refusal = if self.refused() > 0 || now < self.closed_until {
+            self.lacks(&stream).or(Some(Refusal::Processor))
+        } else {
+            self.lacks(&stream)
+        };
+        stream.admitted = refusal.is_none();
+        stream.why = refusal.unwrap_or(stream.why);
+        self.places = self.places.saturating_sub(usize::from(stream.admitted));
+        self.streams.insert(id, stream);
+        self.keep_one();
+        let stream = &self.streams[&id];
+        (!stream.admitted).then_some(stream.why)
+    }
+
+    /// A stream has ended.
+    pub fn forget(&mut self, id: StreamId) {
+        self.streams.remove(&id);
+        self.keep_one();
+    }
+
+    /// The first stream is admitted however much it takes: without one, nothing would be measured.
+    fn keep_one(&mut self) {
+        if self.bounds.streams == 0 || self.streams.values().any(|s| s.admitted) {
+            return;
+        }
+        let max = self.bounds.memory;
+        let fits = |claim: &&Claim| self.streams.get(&claim.id).is_some_and(|s| s.memory <= max);
+        let claims = claims(&self.streams, &mut self.shares, self.bounds);
+        let first = claims.iter().find(fits).map(|claim| claim.id);
+        if let Some(stream) = first.and_then(|id| self.streams.get_mut(&id)) {
+            stream.admitted = true;
+        }
+    }
+
+    /// Streams that are refused now.
+    pub fn refused(&self) -> usize {
+        self.streams.values().filter(|s| !s.admitted).count()
+    }
+
+    /// Load of all admitted streams, as a share of the slots.
+    pub fn load(&self) -> f64 {
+        self.total() / self.capacity()
+    }
+
+    /// Memory of all admitted streams, in bytes.
+    pub fn memory(&self) -> u64 {
+        let admitted = self.streams.values().filter(|s| s.admitted);
+        admitted.fold(0, |sum, s| sum.saturating_add(s.memory))
+    }
+
+    /// Whether the next check is due.
+    pub fn is_due(&self, now: Duration) -> bool {
+        now.saturating_sub(self.looked) >= EVERY
+    }
+
+    /// Checks the work of each stream's decoders since the last check, and the slot time of other work in seconds. Appends streams that are
+    /// refused from now on to `gone`.
+    pub fn look(
+        &mut self,
+        now: Duration,
+        mut work: impl FnMut(StreamId) -> Work,
+        others: f64,
+        gone: &mut Vec<StreamId>,
+    ) {
+        let elapsed = now.saturating_sub(self.looked).as_secs_f64();
+        self.looked = now;
+        if elapsed <= 0.0 {
+            return;
+        }
+        self.others = blend(self.others, sane(others) / elapsed);
+        for (&id, stream) in &mut self.streams {
+            let Work { frames, seconds, more, memory } = work(id);
+            let rate = f64::from(std::mem::take(&mut stream.came)) / elapsed;
+            // Of one that came in the middle of the time, less is known.
+            stream.rate = Some(blend(stream.rate.unwrap_or(FIRST_RATE), rate));
+            stream.more = blend(stream.more, sane(more) / elapsed);
+            if memory > 0 {
+                stream.memory = memory;
+            }
+            if frames > 0 {
+                let cost = sane(seconds) / frames as f64;
+                stream.cost = Some(blend(stream.cost.unwrap_or(cost), cost));
+            }
+        }
+        let admitted = self.streams.len() - self.refused();
+        self.places = AT_ONCE.max(admitted / SHARE);
+        let crowded = self.memory() > self.bounds.memory;
+        if crowded || self.total() > TO_STAY * self.capacity() {
+            let since = *self.over_since.get_or_insert(now);
+            if crowded || now.saturating_sub(since) >= MAX_OVERLOAD {
+                self.send_away(now, gone);
+            }
+        } else {
+            self.over_since = None;
+        }
+        // Where it is too much, too: those who wait may have the fairer claim.
+        if gone.is_empty() {
+            self.admit(now, gone);
+        }
+        self.keep_one();
+    }
+
+    /// Refuses the greatest claims until the rest fits well; one stream always stays.
+    fn send_away(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
+        self.over_since = None;
+        let why =
+            if self.memory() > self.bounds.memory { Refusal::Memory } else { Refusal::Processor };
+        let mut admitted = claims(&self.streams, &mut self.shares, self.bounds);
+        admitted.retain(|claim| claim.admitted);
+        while admitted.len() > 1
+            && (self.total() > AFTERWARDS * self.capacity() || self.memory() > self.bounds.memory)
+        {
+            let Some(claim) = admitted.pop() else { break };
+            self.refuse(now, &claim, why, gone);
+        }
+    }
+
+    /// Refuses an admitted stream.
+    fn refuse(&mut self, now: Duration, claim: &Claim, why: Refusal, gone: &mut Vec<StreamId>) {
+        let Some(stream) = self.streams.get_mut(&claim.id) else { return };
+        (stream.admitted, stream.why) = (false, why);
+        gone.push(claim.id);
+        let again = self.went != Some(now);
+        if again {
+            let soon = self.went.is_some_and(|went| now.saturating_sub(went) < FORGIVEN);
+            self.too_soon = if soon { (self.too_soon + 1).min(MAX_DOUBLINGS) } else { 0 };
+            self.went = Some(now);
+            self.closed_until = now + CLOSED * (1 << self.too_soon);
+            self.min_gone = f64::INFINITY;
+        }
+        self.min_gone = self.min_gone.min(claim.over);
+    }
+
+    /// Admits waiting streams, the smallest claims first, where there is room, or where clearly greater claims can be refused for them.
+    fn admit(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
+        if self.refused() == 0 {
+            return;
+        }
+        let mut all = claims(&self.streams, &mut self.shares, self.bounds);
+        let waiting: Vec<Claim> = all.iter().filter(|claim| !claim.admitted).copied().collect();
+        all.retain(|claim| claim.admitted);
+        for claim in waiting {
+            let Some(stream) = self.streams.get(&claim.id) else { continue };
+            let open = now >= self.closed_until || claim.over * CLEARLY < self.min_gone;
+            if !open || self.places == 0 {
+                return;
+            }
+            if let Some(lacks) = self.lacks(stream) {
+                let victims = self.victims(stream, &claim, &all);
+                if victims == 0 {
+                    // It stays the first of those that wait, unless there is never room for it.
+                    let alone = stream.demand(self.usual()) + self.others;
+                    let never =
+                        stream.memory > self.bounds.memory || alone > TO_ENTER * self.capacity();
+                    if let Some(stream) = self.streams.get_mut(&claim.id) {
+                        stream.why = lacks;
+                    }
+                    if never {
+                        continue;
+                    }
+                    return;
+                }
+                for victim in all.split_off(all.len() - victims) {
+                    self.refuse(now, &victim, lacks, gone);
+                }
+            }
+            if let Some(stream) = self.streams.get_mut(&claim.id) {
+                stream.admitted = true;
+                self.places -= 1;
+            }
+        }
+    }
+
+    /// How many admitted streams would have to be refused for a stream to fit, the greatest claims first; 0 where not enough of them claim
+    /// clearly more.
+    fn victims(&self, stream: &Stream, claim: &Claim, admitted: &[Claim]) -> usize {
+        let usual = self.usual();
+        let mut demand = self.total() + stream.demand(usual);
+        let mut memory = self.memory().saturating_add(stream.memory);
+        let mut count = admitted.len() + 1;
+        for (victims, other) in (1..).zip(admitted.iter().rev()) {
+            if other.over <= CLEARLY * claim.over {
+                return 0;
+            }
+            let Some(other) = self.streams.get(&other.id) else { return 0 };
+            demand -= other.demand(usual);
+            memory = memory.saturating_sub(other.memory);
+            count -= 1;
+            if self.exceeded(demand, memory, count).is_none() {
+                return victims;
+            }
+        }
+        0
+    }
+
+    /// The resource that one more stream would exceed.
+    fn lacks(&self, stream: &Stream) -> Option<Refusal> {
+        let demand = self.total() + stream.demand(self.usual());
+        let count = self.streams.len() - self.refused() + 1;
+        let lacks = self.exceeded(demand, self.memory().saturating_add(stream.memory), count);
+        lacks.or_else(|| (self.places == 0).then_some(Refusal::Processor))
+    }
+
+    fn exceeded(&self, demand: f64, memory: u64, count: usize) -> Option<Refusal> {
+        if count > self.bounds.streams {
+            Some(Refusal::Full)
+        } else if memory > self.bounds.memory {
+            Some(Refusal::Memory)
+        } else {
+            (demand > TO_ENTER * self.capacity()).then_some(Refusal::Processor)
+        }
+    }
+
+    fn capacity(&self) -> f64 {
+        self.bounds.slots as f64
+    }
+
+    fn total(&self) -> f64 {
+        let usual = self.usual();
+        let admitted = self.streams.values().filter(|s| s.admitted);
+        self.others + admitted.map(|s| s.demand(usual)).sum::<f64>()
+    }
+
+    fn usual(&self) -> f64 {
+        usual(&self.streams)
+    }
+}
+
+/// Slot time of frames per byte of their streams' memory: for streams that were not measured yet.
+fn usual(streams: &BTreeMap<StreamId, Stream>) -> f64 {
+    let known = streams.values().filter_map(|s| Some((s.cost?, s.unit())));
+    let (cost, units) = known.fold((0.0, 0.0), |(sum, all), (cost, unit)| (sum + cost, all + unit));
+    if units > 0.0 {
+        return cost / units;
+    }
+    let units: f64 = streams.values().map(Stream::unit).sum();
+    FIRST_COST * streams.len() as f64 / units.max(1.0)
+}
+
+/// All streams, the smallest claims first.
+fn claims(streams: &BTreeMap<StreamId, Stream>, shares: &mut Shares, bounds: Bounds) -> Vec<Claim> {
+    let shares = shares.of(streams.values().map(|stream| stream.owner));
+    let usual = usual(streams);
+    let mut all: Vec<Claim> = streams
+        .iter()
+        .zip(shares)
+        .map(|((&id, stream), &share)| {
+            let time = stream.demand(usual) / bounds.slots as f64;
+            let memory = stream.memory as f64 / bounds.memory.max(1) as f64;
+            let place = 1.0 / bounds.streams.max(1) as f64;
+            let takes = time.max(memory).max(place);
+            let Stream { number, owner, admitted, .. } = *stream;
+            Claim { id, number, admitted, owner, share, takes, over: takes }
+        })
+        .collect();
+    all.sort_unstable_by_key(|c| (c.owner.room, c.owner.publisher, c.rank()));
+    for room in all.chunk_by_mut(|a, b| a.owner.room == b.owner.room) {
+        for publisher in room.chunk_by_mut(|a, b| a.owner.publisher == b.owner.publisher) {
+            add_up(publisher);
+        }
+        room.sort_unstable_by_key(Claim::rank);
+        add_up(room);
+    }
+    all.sort_unstable_by_key(Claim::rank);
+    all
+}
+
+/// Sets each claim to the sum of it and those before it, over the fair share.
+fn add_up(claims: &mut [Claim]) {
+    let share: f64 = claims.iter().map(|claim| claim.share).sum();
+    let mut taken = 0.0;
+    for claim in claims {
+        taken += claim.takes;
+        claim.over = taken / share;
+    }
+}
+
+/// A mean after another measurement.
+fn blend(known: f64, seen: f64) -> f64 {
+    known + if seen < known { WEIGHT_OF_LESS } else { WEIGHT } * (seen - known)
+}
+
+/// Times that no clock measures count as zero.
+fn sane(seconds: f64) -> f64 {
+    if seconds.is_finite() { seconds.clamp(0.0, 3_600.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+#[path = "admission_tests.rs"]
+mod tests;

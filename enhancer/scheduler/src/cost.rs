@@ -1,0 +1,164 @@
+//! What an inference costs, learnt from what it did cost.
+//!
+//! One moving average (EWMA) per LR picture size, in seconds; a size not seen yet is predicted
+//! from the average cost of a pixel. Bounded: the sizes used least recently go.
+//!
+//! A thread that lost its core for a while measures nonsense. So one measurement counts for at most
+//! a few times what was expected, and what is believed too dear to try at all is doubted until it is
+//! tried again ([`CostModel::doubt`]).
+
+use std::time::Duration;
+
+/// Weight of a new measurement (EWMA).
+const WEIGHT: f64 = 0.2;
+/// Maximum ratio of a measurement to the expectation; beyond, it is clamped.
+const MAX_SURPRISE: f64 = 4.0;
+/// Factor on an expectation each time that it keeps a picture from being tried.
+const DOUBT: f64 = 0.97;
+/// Minimum expectation after doubts, as a share of the first guess.
+const MIN_DOUBTED: f64 = 0.25;
+/// Maximum expected time of an inference, in seconds.
+const MAX_SECONDS: f64 = 3_600.0;
+/// Maximum sizes remembered.
+const MAX_SIZES: usize = 32;
+
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    width: u32,
+    height: u32,
+    seconds: f64,
+}
+
+/// Expected inference time by picture size.
+#[derive(Debug, Clone)]
+pub struct CostModel {
+    /// Most recently measured last.
+    sizes: Vec<Size>,
+    seconds_per_pixel: f64,
+    /// Before anything was measured in calls.
+    first_guess: f64,
+}
+
+impl CostModel {
+    /// A model that knows only an expected time per LR pixel.
+    pub fn new(per_pixel: Duration) -> Self {
+        let seconds_per_pixel = per_pixel.as_secs_f64();
+        CostModel { sizes: Vec::new(), seconds_per_pixel, first_guess: seconds_per_pixel }
+    }
+
+    /// Expected time for an LR picture of this size.
+    pub fn predict(&self, width: u32, height: u32) -> Duration {
+        let known = self.sizes.iter().find(|s| (s.width, s.height) == (width, height));
+        let seconds = known.map_or(self.seconds_per_pixel * pixels(width, height), |s| s.seconds);
+        Duration::from_secs_f64(seconds.clamp(0.0, MAX_SECONDS))
+    }
+
+    /// Learns from one inference.
+    pub fn observe(&mut self, width: u32, height: u32, took: Duration) {
+        let seconds = took.as_secs_f64().min(MAX_SECONDS);
+        let mut size = self.take(width, height);
+        let area = pixels(width, height);
+        if area > 0.0 {
+            blend(&mut self.seconds_per_pixel, seconds / area);
+        }
+        blend(&mut size.seconds, seconds);
+        self.sizes.push(size);
+    }
+
+    /// Believes a little less that this size costs so much, because nothing was measured: the
+    /// expectation itself kept it from being tried.
+    pub fn doubt(&mut self, width: u32, height: u32) {
+        let mut size = self.take(width, height);
+        let min = MIN_DOUBTED * self.first_guess * pixels(width, height);
+        size.seconds = (size.seconds * DOUBT).max(min.min(size.seconds));
+        self.sizes.push(size);
+    }
+
+    /// Takes a size out, to be put back as the latest; a new one starts with the guess.
+    fn take(&mut self, width: u32, height: u32) -> Size {
+        let known = self.sizes.iter().position(|s| (s.width, s.height) == (width, height));
+        if let Some(at) = known {
+            return self.sizes.remove(at);
+        }
+        if self.sizes.len() == MAX_SIZES {
+            self.sizes.remove(0);
+        }
+        Size { width, height, seconds: self.seconds_per_pixel * pixels(width, height) }
+    }
+}
+
+fn blend(average: &mut f64, new: f64) {
+    let new = if *average > 0.0 { new.min(MAX_SURPRISE * *average) } else { new };
+    *average += WEIGHT * (new - *average);
+}
+
+fn pixels(width: u32, height: u32) -> f64 {
+    f64::from(width) * f64::from(height)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_not_seen_is_predicted_from_its_pixels() {
+        let model = CostModel::new(Duration::from_nanos(100));
+        assert_eq!(model.predict(100, 100), Duration::from_millis(1));
+    }
+
+    #[test]
+    fn measurements_of_a_size_converge() {
+        let mut model = CostModel::new(Duration::from_nanos(100));
+        for millis in [9, 2] {
+            for _ in 0..50 {
+                model.observe(100, 100, Duration::from_millis(millis));
+            }
+            let predicted = model.predict(100, 100).as_secs_f64() * 1e3;
+            assert!((predicted - millis as f64).abs() < 0.1, "{predicted}");
+        }
+    }
+
+    #[test]
+    fn one_measurement_out_of_all_proportion_changes_little() {
+        let mut model = CostModel::new(Duration::from_micros(1));
+        model.observe(100, 100, Duration::from_secs(9));
+        assert!(model.predict(100, 100) < Duration::from_millis(17));
+    }
+
+    #[test]
+    fn an_expectation_that_keeps_a_size_from_being_tried_is_doubted() {
+        let mut model = CostModel::new(Duration::from_micros(20));
+        assert_eq!(model.predict(100, 100), Duration::from_millis(200));
+        for _ in 0..30 {
+            model.doubt(100, 100);
+        }
+        assert!(model.predict(100, 100) < Duration::from_millis(100));
+    }
+
+    #[test]
+    fn doubt_ends_at_a_part_of_the_first_guess() {
+        let mut model = CostModel::new(Duration::from_micros(20));
+        for _ in 0..1_000 {
+            model.doubt(100, 100);
+        }
+        assert_eq!(model.predict(100, 100), Duration::from_millis(50));
+        for _ in 0..200 {
+            model.observe(100, 100, Duration::from_millis(8));
+        }
+        let measured = model.predict(100, 100);
+        model.doubt(100, 100);
+        assert_eq!(model.predict(100, 100), measured, "less than that was measured");
+    }
+
+    #[test]
+    fn sizes_are_bounded_and_the_ones_in_use_stay() {
+        let mut model = CostModel::new(Duration::from_nanos(100));
+        for n in 0..1_000 {
+            model.observe(n, 1, Duration::from_millis(3));
+            model.observe(320, 180, Duration::from_millis(7));
+        }
+        assert!(model.sizes.len() <= MAX_SIZES);
+        let predicted = model.predict(320, 180).as_secs_f64();
+        assert!((predicted - 0.007).abs() < 1e-4, "{predicted}");
+    }
+}

@@ -1,0 +1,48 @@
+//! What a stream takes of the memory, by the size of its pictures: measured, and what is counted for it when it is admitted.
+//!
+//! Its decoder's pictures, those that its history keeps for late anchors, references, and what its twin paints: all grow with the
+//! pixels of the low layer, but for the history, which keeps fewer of large ones. Measured by
+//! `cargo run --release -p windlass-enhancer --example stream_memory`, which counts what is allocated, a network's own memory included:
+//! 5.6 MiB at 160×90, 9.6 at 320×180, 35.4 at 640×360, 53.3 at 960×540; with the publisher's own larger pictures 21.1 at 320×180 and 61.5
+//! at 640×360. What is counted is more: a twin may have six references, each of seven bytes for a low pixel, where those runs had three at most.
+
+/// Bytes of a stream of any size: queues, tables, a thread's stack as far as it is used.
+const FIXED: u64 = 3_513_000;
+/// Bytes per pixel of the low layer, without the history.
+const BY_PIXEL: u64 = 94;
+/// Bytes per pixel of the history's 48 pictures, and their maximum.
+const KEPT_BY_PIXEL: u64 = 72;
+const MAX_KEPT: u64 = 16_500_000;
+/// Bytes per pixel of the publisher's own larger pictures, where they are decoded.
+const BY_LARGER: u64 = 40;
+
+/// Bytes that a stream takes whose low pictures and own larger ones have so many pixels (0: there are none).
+pub const fn of(pixels: u64, larger: u64) -> u64 {
+    let kept = pixels.saturating_mul(KEPT_BY_PIXEL);
+    let kept = if kept < MAX_KEPT { kept } else { MAX_KEPT };
+    FIXED
+        .saturating_add(pixels.saturating_mul(BY_PIXEL))
+        .saturating_add(kept)
+        .saturating_add(larger.saturating_mul(BY_LARGER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_less_is_counted_than_was_measured() {
+        for (width, height, larger, mib) in [
+            (160, 90, false, 5.6),
+            (320, 180, false, 9.6),
+            (640, 360, false, 35.4),
+            (960, 540, false, 53.3),
+            (320, 180, true, 21.1),
+            (640, 360, true, 61.5),
+        ] {
+            let pixels = width * height;
+            let counted = of(pixels, if larger { 4 * pixels } else { 0 }) as f64 / 1_048_576.0;
+            assert!(counted >= mib && counted < 1.3 * mib, "{width}x{height}: {counted} of {mib}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Plans for streams of the policy `quality-sla`: see [`promise`](crate::promise).
+
+use std::time::Duration;
+
+use windlass_types::{Refusal, StreamId};
+
+use crate::policy::Selection;
+use crate::promise::{Accelerators, ClientStream};
+use crate::scheduler::Scheduler;
+
+/// A stream without frames for this time is not planned for.
+const SILENT: Duration = Duration::from_secs(1);
+
+impl Scheduler {
+    /// Takes a viewer's report of how its picture gets worse with each frame after an anchor: square grey levels of luma by frame,
+    /// and frames (`d ÷ L` and `L`, ARISE §4.3). Ignores what are no such numbers, and a viewer that reported within the last second.
+    pub fn report_decay(
+        &mut self,
+        stream: StreamId,
+        viewer: u64,
+        now: Duration,
+        decay: (f64, f64),
+    ) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.promised.report(viewer, now.as_secs_f64(), decay);
+        }
+    }
+
+    /// Streams that are refused enhancement since the last call, with the reason, or no longer (`None`).
+    pub fn take_refusals(&mut self) -> std::vec::Drain<'_, (StreamId, Option<Refusal>)> {
+        self.promises.take_told()
+    }
+
+    /// How many streams have the promise, and how many were refused it, by the last plan.
+    pub fn promised(&self) -> (usize, usize) {
+        self.promises.standing()
+    }
+
+    /// Makes another plan where it is time.
+    pub(crate) fn plan(&mut self, now: Duration) {
+        let seconds = now.as_secs_f64();
+        if !self.promises.is_due(seconds) {
+            return;
+        }
+        let (config, networks) = (&self.config, &self.networks);
+        let cap = config.capacity_s(Duration::from_secs(1)) / f64::from(config.devices.max(1));
+        let accelerators = Accelerators {
+            count: if cap > 0.0 { config.devices as usize } else { 0 },
+            busy_s: self.compute.backlog_s(config.devices),
+            cap,
+        };
+        let streams = self.streams.iter_mut().filter_map(|(id, stream)| {
+            // A silent stream needs nothing.
+            let active = now.saturating_sub(stream.last_seen) < SILENT && stream.size != (0, 0);
+            if stream.policy.selection() != Selection::ByPlan || !active {
+                return None;
+            }
+            let (width, height) = stream.size;
+            let cost = networks.costs().get(stream.network.index())?.predict(width, height);
+            let fraction = stream.quota.fraction();
+            Some(ClientStream {
+                id,
+                cost_s: cost.as_secs_f64(),
+                fraction,
+                known: &mut stream.promised,
+            })
+        });
+        self.promises.plan(seconds, config.terms, accelerators, streams);
+    }
+}

@@ -1,0 +1,313 @@
+//! Which streams have the promise: as many as it can be kept for (ARISE §4.4.2, *Verify* and *Apply*).
+//!
+//! Every [`EVERY`] seconds all clients are ordered: served ones first, and of each kind those that take the smallest share of an accelerator.
+//! The longest prefix of this order whose plan keeps every promise is served. The others are refused, with nothing planned for them.
+//!
+//! The paper removes *one client* and adds *one more*, and does not say which. Here the client that takes most is removed, because its
+//! anchors break the promise to others; so most clients are kept. No client is removed for a new one, nor for a single late anchor, but only
+//! when [`MAX_BROKEN`] plans in a row were broken. The client that takes least is served in any case. A refused client waits for [`WAIT`]
+//! seconds before it is tried again, twice as long each time.
+
+use std::collections::BTreeMap;
+
+use windlass_types::StreamId;
+
+use super::plan::{Packing, Planned};
+use super::settings::{setting, share};
+use super::{Client, Setting};
+
+/// Seconds between two plans.
+pub const EVERY: f64 = 0.2;
+/// Seconds before a refused stream is tried again.
+const WAIT: f64 = 2.0;
+const MAX_DOUBLINGS: u32 = 5;
+/// Plans in a row that may break a promise before a stream is refused.
+const MAX_BROKEN: u32 = 1;
+/// Seconds served after which former refusals are forgotten.
+const FORGIVEN: f64 = 30.0;
+/// Share of a promise that a plan may use; the rest is for scene changes.
+const STAYS: f64 = 0.95;
+/// The same for plans with a new stream, so that it is not refused soon after.
+const ROOM: f64 = 0.9;
+
+/// Verdict on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its promise is kept.
+    Served,
+    /// It would break the promise to others.
+    Refused,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    verdict: Verdict,
+    since: f64,
+    falls: u32,
+    /// The last plan that it was in.
+    plan: u64,
+}
+
+/// Plans, and who is in them.
+#[derive(Debug, Default)]
+pub struct Admission {
+    standings: BTreeMap<StreamId, Standing>,
+    /// Those of this time, in order: what they take, whether they are served already, and their place among the clients.
+    order: Vec<(f64, bool, usize)>,
+    /// Of each client.
+    settings: Vec<Setting>,
+    chosen: Vec<(Client, Setting)>,
+    packing: Packing,
+    /// Plans in a row that broke a promise.
+    broken: u32,
+    served: Vec<usize>,
+    /// The same by client.
+    is_served: Vec<bool>,
+    /// Counts plans.
+    plans: u64,
+    changes: Vec<(StreamId, Verdict)>,
+}
+
+impl Admission {
+    /// Plans the second from `now` on, for accelerators that are free at these times.
+    pub fn plan(&mut self, now: f64, clients: &[Client], free: &[f64]) {
+        self.changes.clear();
+        self.order.clear();
+        self.settings.clear();
+        self.settings.extend(clients.iter().map(setting));
+        for (at, client) in clients.iter().enumerate() {
+            let standing = self.standings.get(&client.id);
+            let served = standing.is_some_and(|s| s.verdict == Verdict::Served);
+            let waits = standing.is_some_and(|s| {
+                s.verdict == Verdict::Refused
+                    && now - s.since < WAIT * f64::from(1 << s.falls.min(MAX_DOUBLINGS))
+            });
+            if !waits {
+                let takes = share(client, self.settings[at]);
+                self.order.push((takes, served, at));
+            }
+        }
+        let id = |at: usize| clients[at].id;
+        self.order.sort_unstable_by(|a, b| {
+            b.1.cmp(&a.1).then(a.0.total_cmp(&b.0)).then(id(a.2).cmp(&id(b.2)))
+        });
+        let max = self.longest(now, clients, free);
+        self.pack(now, max, clients, free);
+        self.served.clear();
+        self.served.extend(self.order[..max].iter().map(|&(.., at)| at));
+        self.is_served.clear();
+        self.is_served.resize(clients.len(), false);
+        for &at in &self.served {
+            self.is_served[at] = true;
+        }
+        self.plans += 1;
+        for (at, client) in clients.iter().enumerate() {
+            self.tell(now, client.id, self.is_served[at]);
+        }
+        let plans = self.plans;
+        self.standings.retain(|_, standing| standing.plan == plans);
+    }
+
+    /// How many of the order can be served together.
+    fn longest(&mut self, now: f64, clients: &[Client], free: &[f64]) -> usize {
+        // Most times nothing has changed: those who were served are again, and nobody else fits.
+        let all = self.order.len();
+        let before = self.order.iter().filter(|(_, served, _)| *served).count();
+        let (mut min, mut max) = (all.min(1).min(free.len()), all);
+        let (mut next, mut step) = (all, 1);
+        if before > 0 {
+            let kept = self.fits(now, before, clients, free);
+            self.broken = if kept { 0 } else { self.broken + 1 };
+            if !kept && self.broken <= MAX_BROKEN && !free.is_empty() {
+                return before;
+            }
+            match (before > min, kept) {
+                (false, _) => next = before,
+                (true, true) => (min, next, step) = (before, before + 1, 2),
+                (true, false) => {
+                    max = before - 1;
+                    next = usize::midpoint(min, max);
+                }
+            }
+        }
+        while min < max {
+            next = next.clamp(min + 1, max);
+            if self.fits(now, next, clients, free) {
+                min = next;
+                next = min + step;
+                step *= 2;
+            } else {
+                max = next - 1;
+                next = usize::midpoint(min, max);
+            }
+        }
+        min
+    }
+
+    fn fits(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) -> bool {
+        // More than there is cannot be packed: no plan needs to be made.
+        let newcomers = self.order[..count].iter().any(|(_, served, _)| !served);
+        let takes: f64 = self.order[..count].iter().map(|&(takes, ..)| takes).sum();
+        if takes > 2.0 * free.len() as f64 {
+            return false;
+        }
+        self.pack(now, count, clients, free);
+        let worst = self.packing.worst(now, &self.chosen);
+        worst <= if newcomers { ROOM } else { STAYS }
+    }
+
+    fn pack(&mut self, now: f64, count: usize, clients: &[Client], free: &[f64]) {
+        self.chosen.clear();
+        let some = self.order[..count].iter().map(|&(.., at)| (clients[at], self.settings[at]));
+        self.chosen.extend(some);
+        self.packing.pack(now, &self.chosen, free);
+    }
+
+    fn tell(&mut self, now: f64, id: StreamId, served: bool) {
+        let verdict = if served { Verdict::Served } else { Verdict::Refused };
+        let plan = self.plans;
+        let standing = self.standings.get(&id).copied();
+        let Some(before) = standing else {
+            self.standings.insert(id, Standing { verdict, since: now, falls: 0, plan });
+            self.changes.push((id, verdict));
+            return;
+        };
+        let Standing { since, falls, .. } = before;
+        let before = Standing { plan, ..before };
+        let after = match (before.verdict, verdict) {
+            (Verdict::Served, Verdict::Served) if now - since > FORGIVEN => {
+                Standing { falls: 0, ..before }
+            }
+            (Verdict::Served, Verdict::Refused) => {
+                Standing { verdict, since: now, falls: falls.saturating_add(1), plan }
+            }
+            (Verdict::Refused, Verdict::Served) => Standing { verdict, since: now, falls, plan },
+            _ => before,
+        };
+        if after.verdict != before.verdict {
+            self.changes.push((id, verdict));
+        }
+        self.standings.insert(id, after);
+    }
+
+    /// The anchors of the plan; [`Planned::client`] is the place in [`served`](Self::served).
+    pub fn planned(&self) -> &[Planned] {
+        self.packing.planned()
+    }
+
+    /// Who is in the plan, by their places among the clients.
+    pub fn served(&self) -> &[usize] {
+        &self.served
+    }
+
+    /// Who is told something new by the last plan.
+    pub fn changes(&self) -> &[(StreamId, Verdict)] {
+        &self.changes
+    }
+
+    /// What a stream was told last.
+    pub fn verdict(&self, id: StreamId) -> Option<Verdict> {
+        self.standings.get(&id).map(|standing| standing.verdict)
+    }
+
+    /// By how much each of those who are served lacks beyond its reference by the plan.
+    pub fn lacks(&mut self, now: f64) -> Vec<Option<f64>> {
+        self.packing.lacks(now, &self.chosen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::{Decay, client};
+    use super::*;
+
+    #[test]
+    fn as_many_are_served_as_fit_and_the_others_are_refused() {
+        let all: Vec<Client> = (0..60).map(|id| client(id, 0.01)).collect();
+        let mut admission = Admission::default();
+        admission.plan(10.0, &all, &[10.0]);
+        let served = admission.served().len();
+        assert!((4..40).contains(&served), "{served}");
+        assert_eq!(admission.changes().len(), 60);
+        let lacks = admission.lacks(10.0);
+        assert!(lacks.iter().all(|l| l.is_some_and(|l| l <= 0.04 + 1e-4)), "{lacks:?}");
+    }
+
+    #[test]
+    fn the_one_that_takes_most_makes_room_for_the_others() {
+        let mut all: Vec<Client> = (0..8).map(|id| client(id, 0.004)).collect();
+        let mut admission = Admission::default();
+        admission.plan(10.0, &all, &[10.0]);
+        assert_eq!(admission.served().len(), 8);
+        all[3].decay = Decay::line(0.4);
+        for plan in 0..=MAX_BROKEN {
+            assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Served), "{plan}");
+            let now = 10.2 + EVERY * f64::from(plan);
+            admission.plan(now, &all, &[now]);
+        }
+        assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
+        assert_eq!(admission.changes(), [(StreamId(3), Verdict::Refused)]);
+    }
+
+    #[test]
+    fn who_is_refused_comes_back_when_it_takes_less_but_not_at_once() {
+        let mut all: Vec<Client> = (0..8).map(|id| client(id, 0.004)).collect();
+        all[3].decay = Decay::line(0.4);
+        let mut admission = Admission::default();
+        admission.plan(10.0, &all, &[10.0]);
+        assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
+        all[3].decay = Decay::line(0.004);
+        admission.plan(10.2, &all, &[10.2]);
+        assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Refused));
+        admission.plan(12.2, &all, &[12.2]);
+        assert_eq!(admission.verdict(StreamId(3)), Some(Verdict::Served));
+    }
+
+    #[test]
+    fn who_has_gone_is_forgotten() {
+        let all: Vec<Client> = (0..3).map(|id| client(id, 0.004)).collect();
+        let mut admission = Admission::default();
+        admission.plan(10.0, &all, &[10.0]);
+        admission.plan(10.2, &all[..1], &[10.2]);
+        assert_eq!(admission.verdict(StreamId(2)), None);
+        admission.plan(10.4, &[], &[10.4]);
+        assert!(admission.planned().is_empty() && admission.served().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_in_which_streams_are_given_changes_nothing(
+            decays in proptest::collection::vec(1e-3f64..0.05, 1..30), turn in 0usize..30,
+        ) {
+            let all: Vec<Client> = (0..).zip(&decays).map(|(id, &decay)| client(id, decay)).collect();
+            let mut turned = all.clone();
+            turned.rotate_left(turn % all.len());
+            let told = |all: &[Client]| {
+                let mut admission = Admission::default();
+                admission.plan(10.0, all, &[10.0]);
+                all.iter().map(|c| (c.id, admission.verdict(c.id))).collect::<BTreeMap<_, _>>()
+            };
+            prop_assert_eq!(told(&all), told(&turned));
+        }
+
+        #[test]
+        fn nobody_who_is_served_lacks_more_than_was_promised(
+            decays in proptest::collection::vec(1e-3f64..0.05, 1..40), devices in 1usize..4,
+        ) {
+            let all: Vec<Client> = (0..).zip(&decays).map(|(id, &decay)| client(id, decay)).collect();
+            let mut admission = Admission::default();
+            admission.plan(10.0, &all, &vec![10.0; devices]);
+            prop_assert!(!admission.served().is_empty());
+            // Whoever is alone may have more promised than there is.
+            if admission.served().len() == 1 {
+                return Ok(());
+            }
+            for (lacks, &at) in admission.lacks(10.0).iter().zip(admission.served().to_vec().iter()) {
+                let lacks = lacks.expect("it has an anchor in its first second");
+                prop_assert!(lacks <= all[at].promise + all[at].decay.first * 2e-2, "{lacks}");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A quality promised to each stream, and as many streams as it can be kept for: ARISE, §4.
+//!
+//! Between two anchors a picture gets worse with each frame. Its [`Decay`] is reported by viewers: the change by the next anchor, over the
+//! frames since the last one, `d ÷ L`. So a frame's loss follows from its staleness: the frames since the one that its anchor was made of.
+//! The **promise**: in the mean no stream loses more than [`Client::promise`] beyond what it would with an accelerator of its own (the
+//! *reference*).
+//!
+//! Step 1 ([`settings`]) finds each stream's interval of anchors and batch size, as if all other streams were like it. Step 2 ([`plan`])
+//! packs the anchors of the next second into batches and moves their frames to the start of a batch, so that nothing queues. [`admission`]
+//! refuses streams whose anchors would break the promise to others.
+//!
+//! Pure: times are seconds since one origin of the caller.
+
+pub mod admission;
+pub mod decay;
+pub mod plan;
+pub mod settings;
+mod streams;
+mod viewers;
+
+use windlass_types::StreamId;
+
+pub use admission::{Admission, Verdict};
+pub use decay::Decay;
+pub use plan::{Packing, Planned};
+pub use settings::Setting;
+pub(crate) use streams::{Accelerators, ClientStream, Promised, Promises};
+pub use streams::{Terms, USUAL_ERROR, promise_of_db};
+
+/// Seconds that a plan covers (§4.2).
+pub const HORIZON: f64 = 1.0;
+
+/// Time that an accelerator takes for a batch of pictures of one shape.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchCost {
+    /// Seconds per batch.
+    pub fixed: f64,
+    /// Seconds per picture of it.
+    pub each: f64,
+    /// Maximum pictures of a batch.
+    pub max: usize,
+}
+
+impl BatchCost {
+    /// Seconds for a batch of this many pictures; always above zero.
+    pub fn seconds(&self, pictures: usize) -> f64 {
+        let seconds = self.fixed + self.each * pictures as f64;
+        if seconds.is_finite() { seconds.max(1e-6) } else { f64::MAX.sqrt() }
+    }
+}
+
+/// A stream that asks for the promise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Client {
+    /// The stream.
+    pub id: StreamId,
+    /// How its pictures get worse after an anchor.
+    pub decay: Decay,
+    /// Maximum mean loss beyond the reference, in the same unit.
+    pub promise: f64,
+    /// Seconds from one frame to the next.
+    pub frame: f64,
+    /// Cost of its anchors.
+    pub cost: BatchCost,
+    /// Pictures of different shapes are in no batch together.
+    pub shape: u32,
+    /// Seconds from a frame's capture to the accelerator, and from there to the viewer.
+    pub delay: (f64, f64),
+    /// Maximum anchors per frame.
+    pub fraction: f64,
+    /// Its newest anchor.
+    pub last: Option<Anchored>,
+    /// When one of its frames was captured; all others are whole frames away.
+    pub phase: f64,
+}
+
+/// One at 60 frames a second whose pictures take 12 ms alone, and 5 ms of a large batch.
+#[cfg(test)]
+fn client(id: u32, decay: f64) -> Client {
+    Client {
+        id: StreamId(id),
+        decay: Decay::line(decay),
+        promise: 0.04,
+        frame: 1.0 / 60.0,
+        cost: BatchCost { fixed: 0.008, each: 0.004, max: 8 },
+        shape: 0,
+        delay: (0.007, 0.007),
+        fraction: 1.0,
+        last: None,
+        phase: 0.001 * f64::from(id),
+    }
+}
+
+/// An anchor that was made or will be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Anchored {
+    /// When its frame was captured.
+    pub captured: f64,
+    /// When viewers have it.
+    pub shown: f64,
+}
+
+impl Client {
+    /// Mean loss with an accelerator of its own: an anchor as soon as the last one is made.
+    pub fn reference(&self) -> f64 {
+        let alone = self.cost.seconds(1);
+        let apart = (alone / self.frame).ceil().max(1.0 / self.fraction.clamp(1e-3, 1.0));
+        self.decay.mean(self.end_to_end(1), apart)
+    }
+
+    /// Frames from an anchor's frame to its use, where nothing queues.
+    fn end_to_end(&self, batch: usize) -> f64 {
+        (self.cost.seconds(batch) + self.delay.0 + self.delay.1) / self.frame
+    }
+
+    /// Mean loss beyond the reference at a setting, where a picture waits this many frames for its batch and nothing else queues.
+    pub fn lacks(&self, setting: Setting, waits: f64) -> f64 {
+        let late = self.end_to_end(setting.batch) + waits;
+        self.decay.mean(late, f64::from(setting.interval)) - self.reference()
+    }
+
+    /// Share of its promise that a loss takes up. Less than a hundredth of one frame's loss counts as zero.
+    fn part(&self, lacks: f64) -> f64 {
+        let promise = if self.promise.is_finite() { self.promise.max(0.0) } else { 0.0 };
+        let nothing = self.decay.over(1.0, 2.0) / 100.0;
+        (lacks - nothing).max(0.0) / promise.max(nothing).max(1e-9)
+    }
+}

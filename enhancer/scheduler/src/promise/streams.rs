@@ -1,0 +1,271 @@
+//! The scheduler's streams as clients of the promise: what is known of each, and which frames the plan wants.
+//!
+//! Source: ARISE §4.2–4.4, for frames that are at the server already. Its clients are told which frame to send; here all frames
+//! come, and the newest is taken at the tick in which a batch begins. Engines take one picture at a time, so batches have one.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use windlass_types::{Refusal, StreamId};
+
+use super::admission::{Admission, EVERY, Verdict};
+use super::decay::REBUILT;
+use super::viewers::Viewers;
+use super::{Anchored, BatchCost, Client, Decay};
+
+/// Assumed frames per second before frames have come.
+const USUAL_FPS: f64 = 30.0;
+
+/// What is known of one stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Promised {
+    /// Viewers' reports of the loss after one frame.
+    viewers: Viewers,
+    /// Seconds from frame to frame.
+    frame: f64,
+    arrived: Option<f64>,
+    last: Option<Anchored>,
+    /// Start times of anchors that are planned and not chosen yet.
+    planned: VecDeque<f64>,
+}
+
+impl Default for Promised {
+    fn default() -> Self {
+        Promised {
+            viewers: Viewers::default(),
+            frame: 1.0 / USUAL_FPS,
+            arrived: None,
+            last: None,
+            planned: VecDeque::new(),
+        }
+    }
+}
+
+impl Promised {
+    /// Takes note of a frame.
+    pub fn saw(&mut self, arrival: Duration) {
+        let arrival = arrival.as_secs_f64();
+        if let Some(before) = self.arrived.replace(arrival) {
+            let apart = (arrival - before).clamp(1.0 / 240.0, 1.0);
+            self.frame += 0.1 * (apart - self.frame);
+        }
+    }
+
+    /// Takes a viewer's report: loss per frame, and over how many frames.
+    pub fn report(&mut self, viewer: u64, now: f64, (slope, frames): (f64, f64)) {
+        if slope.is_finite() && slope >= 0.0 && frames >= 1.0 {
+            self.viewers.report(viewer, now, Decay::rebuilt(slope, frames).first);
+        }
+    }
+
+    /// One of its frames becomes an anchor; `shown`: when viewers are expected to have it.
+    pub fn chosen(&mut self, arrival: Duration, shown: f64) {
+        self.last = Some(Anchored { captured: arrival.as_secs_f64(), shown });
+    }
+
+    /// How many of its frames the plan wants before a time.
+    pub fn take_wanted(&mut self, until: f64) -> usize {
+        let wanted = self.planned.iter().take_while(|begins| **begins < until).count();
+        self.planned.drain(..wanted).count()
+    }
+
+    /// Forgets the plan and the last anchor.
+    fn clear(&mut self) {
+        self.planned.clear();
+        self.last = None;
+    }
+
+    /// The stream as a client; `each`: seconds of an accelerator per anchor.
+    fn client(&self, id: StreamId, now: f64, each: f64, fraction: f64, terms: Terms) -> Client {
+        let usual = terms.usual_decay;
+        Client {
+            id,
+            decay: self.viewers.lost(now, usual.first).map_or(usual, Decay::of_rebuilt),
+            promise: terms.promise,
+            frame: self.frame,
+            cost: BatchCost { fixed: 0.0, each, max: 1 },
+            shape: 0,
+            delay: (0.0, terms.delay),
+            fraction,
+            last: self.last,
+            phase: self.arrived.unwrap_or_default(),
+        }
+    }
+}
+
+/// Terms of the promise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Terms {
+    /// Maximum mean loss beyond that with an accelerator of its own, in square grey levels.
+    pub promise: f64,
+    /// Decay of a stream before viewers' reports.
+    pub usual_decay: Decay,
+    /// Mean seconds from an anchor made to its use, waiting for a tick included.
+    pub delay: f64,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms {
+            promise: promise_of_db(0.5),
+            usual_decay: Decay { first: 1.2, power: REBUILT },
+            delay: 0.07,
+        }
+    }
+}
+
+/// Mean square error of enhanced pictures, in grey levels: 40 dB, as faces have.
+pub const USUAL_ERROR: f64 = 6.5;
+
+/// The loss in square grey levels by which a picture of 40 dB loses this many dB.
+pub fn promise_of_db(db: f64) -> f64 {
+    let db = if db.is_finite() { db.clamp(0.0, 20.0) } else { 0.5 };
+    USUAL_ERROR * (10f64.powf(db / 10.0) - 1.0)
+}
+
+/// The accelerators that a plan is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accelerators {
+    /// How many.
+    pub count: usize,
+    /// Seconds until chosen work is done.
+    pub busy_s: f64,
+    /// Share of its time that each may work.
+    pub cap: f64,
+}
+
+/// A stream to plan for.
+#[derive(Debug)]
+pub(crate) struct ClientStream<'a> {
+    pub id: StreamId,
+    /// Seconds of an accelerator for one of its anchors.
+    pub cost_s: f64,
+    /// Maximum anchors per frame.
+    pub fraction: f64,
+    pub known: &'a mut Promised,
+}
+
+/// Plans for all streams of the policy.
+#[derive(Debug, Default)]
+pub(crate) struct Promises {
+    admission: Admission,
+    last_plan: Option<f64>,
+    clients: Vec<Client>,
+    free: Vec<f64>,
+    told: Vec<(StreamId, Option<Refusal>)>,
+    served: usize,
+    costliest_s: f64,
+}
+
+impl Promises {
+    /// Whether it is time for another plan.
+    pub fn is_due(&self, now: f64) -> bool {
+        self.last_plan.is_none_or(|last| now - last >= EVERY || now < last)
+    }
+
+    /// Plans the next second of all streams.
+    pub fn plan<'a>(
+        &mut self,
+        now: f64,
+        terms: Terms,
+        accelerators: Accelerators,
+        streams: impl Iterator<Item = ClientStream<'a>>,
+    ) {
+        let Accelerators { count, busy_s, cap } = accelerators;
+        self.last_plan = Some(now);
+        let mut streams: Vec<_> = streams.collect();
+        self.costliest_s = streams.iter().map(|stream| stream.cost_s).fold(0.0, f64::max);
+        self.clients.clear();
+        // An accelerator that may work for a part of the time takes as much longer for an anchor.
+        let each_s = |cost_s: f64| cost_s / cap.max(1e-6);
+        self.clients.extend(streams.iter().map(|stream| {
+            stream.known.client(stream.id, now, each_s(stream.cost_s), stream.fraction, terms)
+        }));
+        self.free.clear();
+        self.free.resize(count, now + busy_s);
+        self.admission.plan(now, &self.clients, &self.free);
+        for stream in &mut streams {
+            stream.known.planned.clear();
+        }
+        let served = self.admission.served();
+        for planned in self.admission.planned() {
+            if let Some(stream) = served.get(planned.client).and_then(|&at| streams.get_mut(at)) {
+                stream.known.planned.push_back(planned.begins);
+            }
+        }
+        for stream in &mut streams {
+            if self.admission.verdict(stream.id) == Some(Verdict::Refused) {
+                stream.known.clear();
+            }
+        }
+        self.served = served.len();
+        self.told.extend(self.admission.changes().iter().map(|&(id, verdict)| match verdict {
+            Verdict::Refused => (id, Some(Refusal::Promise)),
+            Verdict::Served => (id, None),
+        }));
+        self.forget_excess();
+    }
+
+    /// Seconds of the costliest anchor that is planned for: between two such anchors compute is saved up.
+    pub fn costliest_s(&self) -> f64 {
+        self.costliest_s
+    }
+
+    /// Queues a refusal, or its end, that is not of a plan.
+    pub fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
+        self.told.push((id, reason));
+        self.forget_excess();
+    }
+
+    /// Drops the oldest refusals where nobody takes them.
+    fn forget_excess(&mut self) {
+        let excess = self.told.len().saturating_sub(MAX_TOLD);
+        self.told.drain(..excess);
+    }
+
+    /// Whether a stream was refused by the last plan.
+    pub fn refuses(&self, id: StreamId) -> bool {
+        self.admission.verdict(id) == Some(Verdict::Refused)
+    }
+
+    /// How many streams have the promise, and how many were refused it.
+    pub fn standing(&self) -> (usize, usize) {
+        (self.served, self.clients.len() - self.served.min(self.clients.len()))
+    }
+
+    /// Refusals, and their ends, since the last call.
+    pub fn take_told(&mut self) -> std::vec::Drain<'_, (StreamId, Option<Refusal>)> {
+        self.told.drain(..)
+    }
+
+    /// A stream has ended, or has another policy.
+    pub fn left(&mut self, id: StreamId) {
+        if self.refuses(id) {
+            self.told.push((id, None));
+        }
+    }
+}
+
+/// Maximum refusals that wait to be taken.
+const MAX_TOLD: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_decibel_of_forty_is_a_ninth_of_its_error() {
+        assert!((promise_of_db(0.5) - 0.793).abs() < 1e-3, "{}", promise_of_db(0.5));
+        assert!(promise_of_db(0.0).abs() < 1e-12);
+        assert!((promise_of_db(f64::NAN) - promise_of_db(0.5)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn frames_are_wanted_when_their_time_has_come() {
+        let mut known = Promised { planned: [0.1, 0.2, 0.9].into(), ..Promised::default() };
+        assert_eq!(
+            (known.take_wanted(0.3), known.take_wanted(0.3), known.take_wanted(1.0)),
+            (2, 0, 1)
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! Viewers' reports of how a stream's picture gets worse. Viewers are not trusted: no report decides alone.
+//!
+//! Each viewer is heard once a second, within bounds, and forgotten a while after its last report. What counts is the median of all; of an
+//! even number, with the usual loss as one more. So one false report moves the median to another viewer's report at most, or to the usual
+//! loss. A single viewer is believed: a false report harms nobody else.
+
+/// Minimum time between two reports of a viewer, in seconds; a little less than viewers' interval.
+const EVERY: f64 = 0.9;
+/// Seconds after its last report when a viewer is forgotten.
+const FORGOTTEN: f64 = 10.0;
+/// Maximum viewers per stream; the first ones count.
+const MAX_VIEWERS: usize = 64;
+/// Weight of a viewer's new report (EWMA).
+const WEIGHT: f64 = 0.5;
+/// Bounds of the reported loss after one frame, in square grey levels.
+const BELIEVED: (f64, f64) = (1e-3, 1e3);
+
+#[derive(Debug, Clone, Copy)]
+struct Viewer {
+    id: u64,
+    heard: f64,
+    first: f64,
+}
+
+/// The viewers of one stream.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Viewers {
+    viewers: Vec<Viewer>,
+}
+
+impl Viewers {
+    /// Takes a viewer's report: the loss after one frame.
+    pub fn report(&mut self, id: u64, now: f64, first: f64) {
+        let first = first.clamp(BELIEVED.0, BELIEVED.1);
+        self.viewers.retain(|viewer| now - viewer.heard < FORGOTTEN);
+        if let Some(known) = self.viewers.iter_mut().find(|viewer| viewer.id == id) {
+            if now - known.heard >= EVERY {
+                known.first += WEIGHT * (first - known.first);
+                known.heard = now;
+            }
+        } else if self.viewers.len() < MAX_VIEWERS {
+            self.viewers.push(Viewer { id, heard: now, first });
+        }
+    }
+
+    /// Loss after one frame by all reports, where `usual` is the usual loss; `None` without recent reports.
+    pub fn lost(&self, now: f64, usual: f64) -> Option<f64> {
+        let heard = self.viewers.iter().filter(|viewer| now - viewer.heard < FORGOTTEN);
+        let mut said: Vec<f64> = heard.map(|viewer| viewer.first).collect();
+        if said.is_empty() {
+            return None;
+        }
+        if said.len().is_multiple_of(2) {
+            said.push(usual);
+        }
+        let middle = said.len() / 2;
+        Some(*said.select_nth_unstable_by(middle, f64::total_cmp).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: f64 = 1.2;
+
+    fn said(reports: &[f64]) -> Option<f64> {
+        let mut viewers = Viewers::default();
+        for (id, &first) in (0..).zip(reports) {
+            viewers.report(id, 0.0, first);
+        }
+        viewers.lost(1.0, USUAL)
+    }
+
+    #[test]
+    fn one_who_lies_moves_it_no_further_than_to_what_others_say() {
+        assert_eq!(said(&[]), None);
+        assert_eq!(said(&[0.4]), Some(0.4), "who watches alone is believed");
+        assert_eq!(said(&[0.4, 1e9]), Some(USUAL));
+        assert_eq!(said(&[2.0, 1e-9]), Some(USUAL));
+        assert_eq!(said(&[0.4, 0.5, 1e9]), Some(0.5));
+        assert_eq!(said(&[0.4, 0.5, 0.0]), Some(0.4));
+    }
+
+    #[test]
+    fn a_viewer_is_heard_once_a_second_and_within_bounds() {
+        let mut viewers = Viewers::default();
+        viewers.report(1, 0.0, 1.0);
+        (0..40).for_each(|n| viewers.report(1, f64::from(n) / 50.0, 1e300));
+        assert_eq!(viewers.lost(1.0, USUAL), Some(1.0));
+        viewers.report(1, 1.0, 1e300);
+        assert_eq!(viewers.lost(1.0, USUAL), Some(500.5), "half of what is believed at most");
+    }
+
+    #[test]
+    fn viewers_are_bounded_and_forgotten() {
+        let mut viewers = Viewers::default();
+        (0..1_000).for_each(|id| viewers.report(id, 0.0, 1.0));
+        assert_eq!(viewers.viewers.len(), MAX_VIEWERS);
+        assert_eq!(viewers.lost(FORGOTTEN, USUAL), None);
+        viewers.report(7, FORGOTTEN + 1.0, 3.0);
+        assert_eq!(viewers.viewers.len(), 1);
+    }
+}

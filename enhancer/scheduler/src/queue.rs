@@ -1,0 +1,250 @@
+//! Which of the chosen frames an accelerator takes next.
+//!
+//! Source: PrefillOnly §5.3, Algorithm 1: shortest remaining job first, less λ × the time that the job has waited. The completion time is
+//! estimated anew each time that a device is free, because a network that the device has loaded makes its jobs shorter.
+//! [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
+//!
+//! **No starvation.** Let J be the greatest estimate and λ > 0. A job that came later by Δ goes first only if its score is smaller:
+//! jct' − λ(T − Δ) < jct − λT, so Δ < (jct − jct') / λ ≤ J / λ. A job that comes more than J / λ later never overtakes. So a job waits for no
+//! more than what was there before it and what comes within J / λ ([`AcceleratorQueue::overtaking`]). The paper states λ and no bound; a test
+//! holds this one.
+//!
+//! Jobs of one shape are expected to take the same time, so that the oldest of them is always the next: a choice looks at one job per
+//! shape, however many wait.
+//!
+//! Pure: times are since one origin of the caller. Bounded: a full queue refuses the job with the greatest score.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::jct::JctModel;
+
+/// Default λ: a job that has waited as long as another takes goes first.
+pub const LAMBDA: f64 = 1.0;
+
+/// A job for an accelerator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Which network is to run.
+    pub network: usize,
+    /// Width and height of the LR picture.
+    pub size: (u32, u32),
+}
+
+impl Shape {
+    /// LR pixels of a picture.
+    pub fn pixels(self) -> u64 {
+        u64::from(self.size.0) * u64::from(self.size.1)
+    }
+}
+
+/// How the next job is chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Order {
+    /// In order of arrival.
+    Fifo,
+    /// The shortest by the estimate at arrival, less λ × waiting.
+    Shortest {
+        /// λ: seconds of work that a second of waiting counts for.
+        lambda: f64,
+    },
+    /// The shortest by the estimate of now, on this device, less λ × waiting.
+    Calibrated {
+        /// λ: seconds of work that a second of waiting counts for.
+        lambda: f64,
+    },
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Order::Calibrated { lambda: LAMBDA }
+    }
+}
+
+impl Order {
+    fn lambda(self) -> f64 {
+        match self {
+            Order::Fifo => 0.0,
+            Order::Shortest { lambda } | Order::Calibrated { lambda } => {
+                if lambda.is_finite() {
+                    lambda.max(0.0)
+                } else {
+                    LAMBDA
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Waiting<T> {
+    job: T,
+    shape: Shape,
+    came: Duration,
+    /// Order of arrival: of equal jobs the first goes first.
+    number: u64,
+    /// Estimate at arrival, for a device that has another network loaded.
+    at_first: Duration,
+}
+
+/// The jobs that wait for a device.
+#[derive(Debug, Clone)]
+pub struct AcceleratorQueue<T> {
+    order: Order,
+    max: usize,
+    /// By shape, in order of arrival. Never an empty one.
+    lanes: Vec<VecDeque<Waiting<T>>>,
+    waiting: usize,
+    numbers: u64,
+}
+
+impl<T> AcceleratorQueue<T> {
+    /// An empty queue of at most `max` jobs.
+    pub fn new(order: Order, max: usize) -> Self {
+        AcceleratorQueue { order, max: max.max(1), lanes: Vec::new(), waiting: 0, numbers: 0 }
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// Adds a job that counts as waiting since `came`. Where there is no room, gives back the job that would be served last.
+    ///
+    /// PrefillOnly counts from when a request is queued. Jobs with a deadline count from a fixed time before it, even if that is still to
+    /// come: of two that take the same, the one with the nearer deadline goes first.
+    pub fn push(&mut self, came: Duration, shape: Shape, job: T, jct: &JctModel) -> Option<T> {
+        let at_first = jct.predict(shape.network, shape.pixels(), false);
+        let waiting = Waiting { job, shape, came, number: self.numbers, at_first };
+        match self.lanes.iter_mut().find(|lane| lane.front().is_some_and(|w| w.shape == shape)) {
+            Some(lane) => {
+                let first_in_line = matches!(self.order, Order::Fifo);
+                let place = |w: &Waiting<T>| first_in_line || w.came <= came;
+                lane.insert(lane.partition_point(place), waiting);
+            }
+            None => self.lanes.push(VecDeque::from([waiting])),
+        }
+        self.numbers += 1;
+        self.waiting += 1;
+        if self.waiting <= self.max {
+            return None;
+        }
+        let scores = self.candidates(|lane| lane.len() - 1);
+        let scores = scores.map(|(at, w)| (at, self.score(w, came, &[], jct)));
+        let (worst, _) = scores.max_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL))?;
+        self.remove(worst).map(|w| w.job)
+    }
+
+    /// The next job of a device that is free at `now` and has loaded the networks `resident`; with it up to `batch` − 1
+    /// others of its shape, the next ones of them. `out` is emptied first.
+    pub fn pop(
+        &mut self,
+        now: Duration,
+        resident: &[usize],
+        batch: usize,
+        jct: &JctModel,
+        out: &mut Vec<T>,
+    ) -> Option<Shape> {
+        self.pop_fitting(now, resident, batch, jct, |_, _| true, out)
+    }
+
+    /// The same, of jobs that suit this device: the first job of a shape decides for all behind it.
+    pub fn pop_fitting(
+        &mut self,
+        now: Duration,
+        resident: &[usize],
+        batch: usize,
+        jct: &JctModel,
+        suits: impl Fn(Shape, &T) -> bool,
+        out: &mut Vec<T>,
+    ) -> Option<Shape> {
+        out.clear();
+        let best = |queue: &Self, of: Option<Shape>| {
+            let fits =
+                |w: &Waiting<T>| of.is_none_or(|shape| w.shape == shape) && suits(w.shape, &w.job);
+            let some = queue.candidates(|_| 0).filter(|(_, w)| fits(w));
+            let scores = some.map(|(at, w)| (at, queue.score(w, now, resident, jct)));
+            scores.min_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL)).map(|(at, _)| at)
+        };
+        let first = best(self, None)?;
+        let Waiting { job, shape, .. } = self.remove(first)?;
+        out.push(job);
+        while out.len() < batch
+            && let Some(next) = best(self, Some(shape)).and_then(|next| self.remove(next))
+        {
+            out.push(next.job);
+        }
+        Some(shape)
+    }
+
+    /// The jobs that can be the first or the last of all, with their places: `end` of each lane. Estimates at arrival differ within a lane,
+    /// so that all its jobs count.
+    fn candidates(
+        &self,
+        end: impl Fn(&VecDeque<Waiting<T>>) -> usize,
+    ) -> impl Iterator<Item = ((usize, usize), &Waiting<T>)> {
+        let all = matches!(self.order, Order::Shortest { .. });
+        self.lanes.iter().enumerate().flat_map(move |(lane, waiting)| {
+            let places = if all { 0..waiting.len() } else { end(waiting)..end(waiting) + 1 };
+            places.filter_map(move |at| Some(((lane, at), waiting.get(at)?)))
+        })
+    }
+
+    fn remove(&mut self, (lane, at): (usize, usize)) -> Option<Waiting<T>> {
+        let waiting = self.lanes.get_mut(lane)?;
+        let removed = waiting.remove(at)?;
+        if waiting.is_empty() {
+            self.lanes.swap_remove(lane);
+        }
+        self.waiting -= 1;
+        Some(removed)
+    }
+
+    /// A job that comes this long after another never overtakes it, if no job takes longer than `longest`; `None`: there is no bound.
+    pub fn overtaking(&self, longest: Duration) -> Option<Duration> {
+        match self.order {
+            Order::Fifo => Some(Duration::ZERO),
+            order if order.lambda() > 0.0 => {
+                Duration::try_from_secs_f64(longest.as_secs_f64() / order.lambda()).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// Removes all waiting jobs, for a device that is lost.
+    pub fn drain(&mut self) -> impl Iterator<Item = (Shape, T)> {
+        self.waiting = 0;
+        self.lanes.drain(..).flatten().map(|w| (w.shape, w.job))
+    }
+
+    /// The smallest score goes first; then the first arrival.
+    fn score(
+        &self,
+        waiting: &Waiting<T>,
+        now: Duration,
+        resident: &[usize],
+        jct: &JctModel,
+    ) -> (f64, u64) {
+        let Waiting { shape, came, number, at_first, .. } = waiting;
+        let expected = match self.order {
+            Order::Fifo => Duration::ZERO,
+            Order::Shortest { .. } => *at_first,
+            Order::Calibrated { .. } => {
+                jct.predict(shape.network, shape.pixels(), resident.contains(&shape.network))
+            }
+        };
+        let waited = now.as_secs_f64() - came.as_secs_f64();
+        (expected.as_secs_f64() - self.order.lambda() * waited, *number)
+    }
+}
+
+const EQUAL: std::cmp::Ordering = std::cmp::Ordering::Equal;
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

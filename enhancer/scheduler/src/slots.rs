@@ -1,0 +1,258 @@
+//! Which CPU task runs next: slots, and the order of the tasks that wait for one.
+//!
+//! Source: ZARN §3.2. At most `cpu_tasks_cap` tasks run at once; the others wait until one yields, and nothing is preempted. The next task is
+//! the first one (FIFO) or the one with the nearest deadline (EDF), which "can be past but no more than `lost_cause_threshold`".
+//!
+//! **Lost causes.** The paper gives a task up when its deadline is past by more than the threshold. Here the expected time counts as well: a
+//! task is lost when now + expected > deadline + threshold. An anchor that will be late is of no use before it is encoded either. As in the
+//! paper, only EDF has lost causes.
+//!
+//! **Short tasks.** Decoding takes a millisecond, encoding an anchor nine. By deadlines alone every frame waits behind older anchors that
+//! have time to spare: at 70 % load more anchors were late than without slots. So the task with the nearest deadline lets the shortest task
+//! go first while it has time to spare: at least [`EASE`] and three times its own time. Under overload the nearest deadline decides alone.
+//!
+//! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task goes behind all that can
+//! still be in time. After [`SlotConfig::max_wait`] it goes before all others, the oldest first, so that it does not starve. In any time L,
+//! the longest that a task runs, each slot is given back at least once. With at most M such tasks waiting, each waits for no more than
+//! max_wait + L × ⌈M / cap⌉ ([`SlotQueue::longest_wait`]). A test holds this.
+//!
+//! Pure: times are since one origin of the caller. Bounded: at most [`SlotConfig::max_waiting`] tasks that may be refused wait, and the last
+//! of the order is given back where there are more. Tasks that must run are one per stream, and bounded with the streams.
+
+use std::time::Duration;
+
+/// Maximum expected time of a task.
+const MAX_EXPECTED: Duration = Duration::from_secs(3_600);
+
+/// Minimum time to spare with which a task lets shorter ones go first; at least three times its own time as well.
+const EASE: Duration = Duration::from_millis(20);
+/// Rank of tasks that can be in time.
+const IN_TIME: u8 = 1;
+
+/// Which task gets the next slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TaskOrder {
+    /// The first task. There are no lost causes.
+    Fifo,
+    /// The nearest deadline; shorter tasks before it while it has time to spare.
+    #[default]
+    Edf,
+}
+
+/// Limits and order of the slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotConfig {
+    /// `cpu_tasks_cap`: tasks that run at once, at least one.
+    pub cap: usize,
+    /// Which task gets the next slot.
+    pub order: TaskOrder,
+    /// By how much a deadline may be missed before the task is given up.
+    pub lost_cause_threshold: Duration,
+    /// Time after which a task that must run goes before all others.
+    pub max_wait: Duration,
+    /// Maximum tasks that wait, of those that may be refused.
+    pub max_waiting: usize,
+}
+
+impl Default for SlotConfig {
+    fn default() -> Self {
+        SlotConfig {
+            cap: 1,
+            order: TaskOrder::default(),
+            // What is late is not sent: there is nothing to be had from a missed deadline.
+            lost_cause_threshold: Duration::ZERO,
+            // Five frames a second, for a stream that always comes last.
+            max_wait: Duration::from_millis(200),
+            max_waiting: 256,
+        }
+    }
+}
+
+/// A CPU task.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Task {
+    /// When it should be done.
+    pub deadline: Duration,
+    /// Expected run time in seconds; what is no time counts as zero.
+    pub expected_s: f64,
+    /// Others depend on it: it is never refused.
+    pub must_run: bool,
+    /// Of two tasks that are otherwise alike, the smaller key goes first.
+    pub key: u64,
+}
+
+impl Task {
+    fn expected(&self) -> Duration {
+        if self.expected_s.is_nan() || self.expected_s <= 0.0 {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64(self.expected_s).map_or(MAX_EXPECTED, |e| e.min(MAX_EXPECTED))
+    }
+}
+
+/// What becomes of a new task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// It has a slot: it runs, and gives it back.
+    Runs {
+        /// It will be late.
+        late: bool,
+    },
+    /// It is a lost cause.
+    Lost,
+    /// It has to wait ([`SlotQueue::push`]).
+    Waits,
+}
+
+#[derive(Debug, Clone)]
+struct Waiting<T> {
+    of: T,
+    task: Task,
+    came: Duration,
+    /// Order of arrival, among tasks that are otherwise alike.
+    number: u64,
+}
+
+/// The slots, and the tasks that wait for one.
+#[derive(Debug, Clone)]
+pub struct SlotQueue<T> {
+    config: SlotConfig,
+    running: usize,
+    waiting: Vec<Waiting<T>>,
+    numbers: u64,
+}
+
+impl<T> SlotQueue<T> {
+    /// All slots are free.
+    pub fn new(config: SlotConfig) -> Self {
+        let config = SlotConfig { cap: config.cap.max(1), ..config };
+        SlotQueue { config, running: 0, waiting: Vec::new(), numbers: 0 }
+    }
+
+    /// Tasks that have a slot.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Tasks that wait for one.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Gives a task a slot at once, if one is free and nobody waits.
+    pub fn offer(&mut self, now: Duration, task: &Task) -> Offer {
+        let late = self.lost(now, task);
+        if late && !task.must_run {
+            return Offer::Lost;
+        }
+        if self.running >= self.config.cap || !self.waiting.is_empty() {
+            return Offer::Waits;
+        }
+        self.running += 1;
+        Offer::Runs { late }
+    }
+
+    /// Adds a waiting task. Where there is no room, gives back the last of those that may be refused.
+    pub fn push(&mut self, now: Duration, task: Task, of: T) -> Option<T> {
+        self.waiting.push(Waiting { of, task, came: now, number: self.numbers });
+        self.numbers += 1;
+        let may_be_refused = self.waiting.iter().enumerate().filter(|(_, w)| !w.task.must_run);
+        if may_be_refused.clone().count() <= self.config.max_waiting {
+            return None;
+        }
+        let last = may_be_refused.max_by_key(|(_, w)| self.rank(w, now)).map(|(at, _)| at)?;
+        Some(self.waiting.swap_remove(last).of)
+    }
+
+    /// The next task, if a slot is free, and whether it will be late. Lost causes are appended to `lost` before.
+    pub fn pop(&mut self, now: Duration, lost: &mut Vec<T>) -> Option<(T, bool)> {
+        self.give_up(now, lost);
+        if self.running >= self.config.cap {
+            return None;
+        }
+        let all = self.waiting.iter().enumerate();
+        let (next, first) = all.min_by_key(|(_, w)| self.rank(w, now))?;
+        let next = self.shorter(now, first).unwrap_or(next);
+        self.running += 1;
+        let Waiting { of, task, .. } = self.waiting.swap_remove(next);
+        Some((of, self.lost(now, &task)))
+    }
+
+    /// The shortest task, if the first one has time to spare for it.
+    fn shorter(&self, now: Duration, first: &Waiting<T>) -> Option<usize> {
+        if self.config.order == TaskOrder::Fifo || self.rank(first, now).0 != IN_TIME {
+            return None;
+        }
+        let takes = first.task.expected();
+        let to_spare = first.task.deadline.saturating_sub(now).saturating_sub(takes);
+        if to_spare < EASE.max(takes * 3) {
+            return None;
+        }
+        let some = self.waiting.iter().enumerate();
+        let short =
+            some.filter(|(_, w)| w.task.expected() <= takes / 2 && self.rank(w, now).0 == IN_TIME);
+        short.min_by_key(|(_, w)| (w.task.expected(), self.rank(w, now))).map(|(at, _)| at)
+    }
+
+    /// Takes lost causes out.
+    pub fn give_up(&mut self, now: Duration, lost: &mut Vec<T>) {
+        let mut at = 0;
+        while let Some(w) = self.waiting.get(at) {
+            if !w.task.must_run && self.lost(now, &w.task) {
+                lost.push(self.waiting.swap_remove(at).of);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Gives a slot back.
+    pub fn done(&mut self) {
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// The last moment to begin a task, if there is one: after it, it is a lost cause.
+    pub fn begin_by(&self, task: &Task) -> Option<Duration> {
+        let until = task.deadline.saturating_add(self.config.lost_cause_threshold);
+        (self.config.order == TaskOrder::Edf).then(|| until.saturating_sub(task.expected()))
+    }
+
+    /// What a task that must run waits at the most if none runs longer than `longest` and no more than `tasks` such tasks, with it,
+    /// wait at once (by [`TaskOrder::Fifo`]: than `tasks` of any kind).
+    pub fn longest_wait(&self, longest: Duration, tasks: usize) -> Duration {
+        let rounds = u32::try_from(tasks.div_ceil(self.config.cap)).unwrap_or(u32::MAX);
+        let turn = longest.saturating_mul(rounds);
+        match self.config.order {
+            TaskOrder::Fifo => turn,
+            TaskOrder::Edf => self.config.max_wait.saturating_add(turn),
+        }
+    }
+
+    fn lost(&self, now: Duration, task: &Task) -> bool {
+        let until = task.deadline.saturating_add(self.config.lost_cause_threshold);
+        self.config.order == TaskOrder::Edf && now.saturating_add(task.expected()) > until
+    }
+
+    /// The smallest rank goes first.
+    fn rank(&self, waiting: &Waiting<T>, now: Duration) -> (u8, Duration, u64, u64) {
+        let Waiting { task, came, number, .. } = waiting;
+        let (class, by) = match self.config.order {
+            TaskOrder::Fifo => (0, *came),
+            TaskOrder::Edf => {
+                let waited = now.saturating_sub(*came);
+                if task.must_run && waited >= self.config.max_wait {
+                    (0, *came)
+                } else if self.lost(now, task) {
+                    (2, *came)
+                } else {
+                    (IN_TIME, task.deadline)
+                }
+            }
+        };
+        (class, by, task.key, *number)
+    }
+}
+
+#[cfg(test)]
+#[path = "slots_tests.rs"]
+mod tests;

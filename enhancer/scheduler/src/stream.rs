@@ -1,0 +1,148 @@
+//! One stream between ticks.
+
+use std::time::Duration;
+
+use windlass_types::{AnchorPolicy, Owner, StreamId};
+
+use crate::candidate::{Captured, Tier};
+use crate::config::SchedulerConfig;
+use crate::frames::{Frames, accumulate};
+use crate::gain::GainEstimator;
+use crate::lateness::Lateness;
+use crate::networks::{Networks, StreamNetwork};
+use crate::policy::{self, Policy, Selection};
+use crate::promise::Promised;
+use crate::quota::Quota;
+use crate::rank::{Ranked, order_stream};
+use crate::shares::FairShare;
+use crate::worth::Worth;
+
+/// All that the scheduler keeps of a stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub policy: &'static dyn Policy,
+    /// Frames that are not decided yet.
+    pub frames: Frames,
+    /// Its frames are decided at the tick that is under way.
+    pub due: bool,
+    /// Anchors that the fraction allows.
+    pub quota: Quota,
+    /// Width and height of its last picture.
+    pub size: (u32, u32),
+    /// Maximum scale of its last picture.
+    pub max_scale: usize,
+    pub network: StreamNetwork,
+    pub share: FairShare,
+    pub lateness: Lateness,
+    /// For the policy `quality-sla`.
+    pub promised: Promised,
+    /// What its enhanced anchors are worth.
+    pub worth: Worth,
+    /// What its publisher gives of its own pictures: for those no network runs.
+    pub captured: Captured,
+    pub first_seen: Duration,
+    pub last_seen: Duration,
+    /// When it last got an anchor: among equals, the longest without goes first.
+    pub last_chosen: Duration,
+}
+
+impl Stream {
+    pub fn new(id: StreamId, arrival: Duration) -> Self {
+        Stream {
+            policy: policy::of(AnchorPolicy::default()),
+            frames: Frames::default(),
+            due: false,
+            quota: Quota::default(),
+            size: (0, 0),
+            max_scale: 0,
+            network: StreamNetwork::default(),
+            share: FairShare::new(Owner::alone(id)),
+            lateness: Lateness::default(),
+            promised: Promised::default(),
+            worth: Worth::default(),
+            captured: Captured::No,
+            first_seen: arrival,
+            last_seen: arrival,
+            last_chosen: Duration::ZERO,
+        }
+    }
+
+    /// Whether it makes no anchors but probes.
+    pub fn is_held_back(&self) -> bool {
+        self.worth.holds_back()
+            && self.captured != Captured::Pictures
+            && self.policy.stops_when_worthless()
+    }
+
+    /// Takes note of the interval's frames: its last picture, and the anchors that they allow.
+    pub fn begin_decision(&mut self, config: &SchedulerConfig) {
+        let frames = self.frames.waiting();
+        self.quota.refill(frames, self.policy, config);
+        if let Some(last) = frames.last() {
+            (self.size, self.max_scale) = ((last.width, last.height), last.max_scale);
+        }
+    }
+
+    /// Frames that its plan passes over: all but the newest that begin before `until`, in seconds. Without a plan none.
+    pub fn take_unplanned(&mut self, until: f64) -> usize {
+        if self.policy.selection() != Selection::ByPlan {
+            return 0;
+        }
+        let wanted = self.promised.take_wanted(until);
+        self.frames.waiting().len().saturating_sub(wanted)
+    }
+
+    /// Appends its frames but the first `skipped`, with their gains, costs and ranks, to those of others. Returns how many frames of an
+    /// earlier tick are dropped for it.
+    pub fn rank(
+        &mut self,
+        context: &mut Ranking<'_>,
+        skipped: usize,
+        ranked: &mut Vec<Ranked>,
+    ) -> u64 {
+        let Ranking { now, config, ref mut gains, networks, spent_s } = *context;
+        let (policy, selection) = (self.policy, self.policy.selection());
+        let (mut residual, frames) = (self.frames.residual(), self.frames.waiting());
+        let gains = policy.gains(frames, residual, config, gains);
+        let first = ranked.len();
+        ranked.extend(frames.iter().zip(gains).enumerate().map(|(position, (frame, &gain))| {
+            residual = accumulate(residual, frame);
+            Ranked {
+                candidate: *frame,
+                ahead: 0,
+                tier: match frame.tier {
+                    Tier::Golden if selection != Selection::ByGain => Tier::Normal,
+                    tier => tier,
+                },
+                gain,
+                network: networks.fitting(self.network.index(), frame),
+                cost: Duration::ZERO,
+                last_chosen: self.last_chosen.min(now),
+                residual,
+                position,
+                planned: selection == Selection::ByPlan,
+            }
+        }));
+        ranked.drain(first..first + skipped);
+        let kept = self.frames.take_kept();
+        let dropped = kept.filter(|_| selection == Selection::ByPlan);
+        ranked.extend(kept.filter(|_| dropped.is_none()));
+        let own = &mut ranked[first..];
+        for Ranked { candidate, network, cost, .. } in &mut *own {
+            let size = (candidate.width, candidate.height);
+            *cost = networks.predict(*network, self.captured, size);
+        }
+        order_stream(own, self.share.spent_s, self.share.share * spent_s);
+        u64::from(dropped.is_some())
+    }
+}
+
+/// What ranking a stream's frames takes beside the stream.
+pub(crate) struct Ranking<'a> {
+    pub now: Duration,
+    pub config: &'a SchedulerConfig,
+    pub gains: &'a mut GainEstimator,
+    pub networks: &'a Networks,
+    /// Inference seconds that were spent on all streams lately.
+    pub spent_s: f64,
+}

@@ -1,0 +1,181 @@
+//! What an anchor is worth, from what it changes in what viewers see.
+//!
+//! Let `e` be what is wrong with the picture that viewers see without enhanced anchors, `d` what the network would change in it. Where the
+//! publisher's own picture is at hand, [`Truth`], both are known. Else `d` alone is, and how much of it is right is believed: `right` is the
+//! mean of `d · e` over that of `d²`, of the same stream's pictures where there were some, else a usual one. Then the square error
+//! falls by `(2 right − 1) d²` on the anchor's own frame. On a later frame viewers see what was carried there, `c`, and what the network says of that frame
+//! stands for the truth of which somewhat more than `right` is believed: the error falls by `2 right' (c · d) − c²`, and by no more than on the anchor's own.
+
+//
+// Measured by `examples/anchor_worth.rs`: five people, 80 to 300 kbit/s, networks `fused-xs-x2` and `fused-m-x2`, an anchor a second; the mean over
+// an anchor's time is met within 0.03 dB (rms) where the source was seen, within 0.04 dB where it was not.
+
+/// The usual share of what a network changes that is right: 0.4 to 1.1.
+pub const USUAL_RIGHT: f64 = 0.85;
+/// The usual mean square error of what the network makes of a face, in grey levels.
+pub const USUAL_ERROR: f64 = 5.0;
+/// Usual worth of an anchor at the end of its time, as a share of its worth at its frame.
+pub const USUAL_LASTS: f64 = 0.2;
+/// Ratio of the right share of carried detail to that of new detail: what is carried is what both frames agree on.
+const CARRIED: f64 = 1.3;
+/// What the last frame counts for in the mean over the time that an anchor is shown. Most of what is lost is lost by encoding and in the first frames.
+const LAST: f64 = 0.85;
+/// Weight of a new measurement (EWMA).
+const NEW: f64 = 0.25;
+
+/// What an anchor changes in its frame, in mean square grey levels over the whole picture.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Change {
+    /// By what the network says of it.
+    pub new: f64,
+    /// By the anchors before, where viewers have such.
+    pub old: Option<Old>,
+}
+
+/// What the anchors before change in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Old {
+    /// Mean square.
+    pub square: f64,
+    /// Mean product with what the network says of the frame.
+    pub product: f64,
+}
+
+/// A picture of which the truth is known: mean squares in grey levels.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Truth {
+    /// Error of what viewers see without enhanced anchors.
+    pub seen: f64,
+    /// Error of what the network makes of it.
+    pub made: f64,
+    /// By how much the two differ.
+    pub change: f64,
+}
+
+/// What is believed of a network on one stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Belief {
+    right: f64,
+    /// Error of what viewers see, once it was measured.
+    error: Option<f64>,
+    lasts: f64,
+}
+
+impl Default for Belief {
+    fn default() -> Self {
+        Belief { right: USUAL_RIGHT, error: None, lasts: USUAL_LASTS }
+    }
+}
+
+impl Belief {
+    /// Takes what was measured by a picture of the publisher's own.
+    pub fn learn(&mut self, truth: &Truth) {
+        if !truth.change.is_normal() || !(truth.seen - truth.made).is_finite() {
+            return;
+        }
+        let right = (0.5 + 0.5 * (truth.seen - truth.made) / truth.change).clamp(-1.0, 1.5);
+        match &mut self.error {
+            Some(error) => {
+                *error += NEW * (truth.seen - *error);
+                self.right += NEW * (right - self.right);
+            }
+            none => {
+                *none = Some(truth.seen);
+                self.right = right;
+            }
+        }
+    }
+
+    /// By how many dB an anchor raises its own frame.
+    pub fn own_db(&self, new: f64) -> f64 {
+        let gain = self.gain(new);
+        db(self.error(gain), gain)
+    }
+
+    /// What an anchor is worth in the mean over the time that it is shown, in dB.
+    pub fn mean_db(&mut self, change: &Change) -> f64 {
+        let gain = self.gain(change.new);
+        let error = self.error(gain);
+        let own = db(error, gain);
+        let last = match change.old {
+            Some(Old { square, product }) => {
+                let carried = 2.0 * CARRIED * self.right * product - square;
+                let last = db(error, carried.min(gain.max(0.0)));
+                if own > 0.0 {
+                    self.lasts += NEW * ((last / own).clamp(-1.0, 1.0) - self.lasts);
+                }
+                last
+            }
+            None => own * if own > 0.0 { self.lasts } else { 1.0 },
+        };
+        own + LAST * (last - own)
+    }
+
+    fn gain(&self, new: f64) -> f64 {
+        (2.0 * self.right - 1.0) * new
+    }
+
+    /// Error of what viewers see without an anchor that takes so much off it.
+    fn error(&self, gain: f64) -> f64 {
+        self.error.unwrap_or(USUAL_ERROR + gain.max(0.0)).max(1e-3)
+    }
+}
+
+/// What less of a square error is in dB.
+fn db(error: f64, gain: f64) -> f64 {
+    // What is known only by guess never takes all.
+    -10.0 * (1.0 - (gain / error).min(0.9)).log10()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_pictures_whose_truth_is_known_the_own_frames_gain_is_exact() {
+        let mut belief = Belief::default();
+        belief.learn(&Truth { seen: 10.0, made: 8.0, change: 3.0 });
+        assert!((belief.own_db(3.0) - 10.0 * (10.0f64 / 8.0).log10()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_network_that_harms_is_worth_less_than_nothing() {
+        let mut belief = Belief::default();
+        assert!(belief.own_db(4.0) > 0.0, "believed until it is known");
+        belief.learn(&Truth { seen: 10.0, made: 14.0, change: 4.0 });
+        assert!(belief.own_db(4.0) < -1.0);
+        assert!(belief.mean_db(&Change { new: 4.0, old: None }) < -1.0);
+    }
+
+    #[test]
+    fn what_has_changed_since_is_worth_less_than_what_stays() {
+        let mut belief = Belief::default();
+        let mean = |belief: &mut Belief, product: f64| {
+            belief.mean_db(&Change { new: 2.0, old: Some(Old { square: 2.0, product }) })
+        };
+        let stays = mean(&mut belief, 2.0);
+        assert!((stays - belief.own_db(2.0)).abs() < 1e-9, "all of it is still right");
+        let half = mean(&mut belief, 1.0);
+        let nothing = mean(&mut belief, 0.0);
+        assert!(stays > half && half > nothing && nothing < 0.0, "{stays} {half} {nothing}");
+    }
+
+    #[test]
+    fn a_probe_is_taken_to_last_as_anchors_did_before() {
+        let mut lasting = Belief::default();
+        for _ in 0..20 {
+            lasting.mean_db(&Change { new: 2.0, old: Some(Old { square: 2.0, product: 2.0 }) });
+        }
+        let probe = Change { new: 2.0, old: None };
+        assert!(lasting.mean_db(&probe) > 1.2 * Belief::default().mean_db(&probe));
+    }
+
+    #[test]
+    fn what_changes_nothing_is_worth_nothing_and_teaches_nothing() {
+        let mut belief = Belief::default();
+        belief.learn(&Truth { seen: 4.0, made: 4.0, change: 0.0 });
+        belief.learn(&Truth { seen: f64::NAN, made: 4.0, change: 1.0 });
+        assert_eq!(belief, Belief::default());
+        assert!(belief.mean_db(&Change::default()).abs() < 1e-9);
+    }
+}

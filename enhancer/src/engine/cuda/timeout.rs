@@ -1,0 +1,53 @@
+//! Work on a GPU with a timeout: kernels on trial may hang, and their caller must not.
+
+use std::time::Duration;
+
+use crossbeam_channel::{RecvTimeoutError, bounded};
+
+use super::CudaError;
+
+/// Timeout of a network's trial, compiling included.
+pub const TRIAL: Duration = Duration::from_secs(120);
+
+/// Runs work on a thread of its own and waits for it with a timeout; work that hangs keeps its thread.
+pub fn within<T: Send + 'static>(
+    timeout: Duration,
+    work: impl FnOnce() -> Result<T, CudaError> + Send + 'static,
+) -> Result<T, CudaError> {
+    let (back, answer) = bounded(1);
+    let thread = std::thread::Builder::new().name("gpu-trial".to_owned());
+    let spawned = thread.spawn(move || {
+        // The caller has timed out.
+        let _ = back.try_send(work());
+    });
+    spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
+    match answer.recv_timeout(timeout) {
+        Ok(done) => done,
+        Err(RecvTimeoutError::Timeout) => Err(CudaError::Silent(timeout)),
+        Err(RecvTimeoutError::Disconnected) => {
+            Err(CudaError::Driver("its trial failed".to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_end_is_left_to_itself() {
+        assert_eq!(within(Duration::from_secs(60), || Ok(7)), Ok(7));
+        assert_eq!(
+            within(Duration::from_secs(60), || Err::<(), _>(CudaError::Wrong)),
+            Err(CudaError::Wrong)
+        );
+        let short = Duration::from_millis(20);
+        let slow = || {
+            std::thread::sleep(Duration::from_millis(500));
+            Ok(())
+        };
+        assert_eq!(within(short, slow), Err(CudaError::Silent(short)));
+        let failed = within(Duration::from_secs(60), || -> Result<(), _> { panic!("a trial") });
+        assert!(matches!(failed, Err(CudaError::Driver(_))));
+    }
+}

@@ -1,0 +1,91 @@
+//! Time budget of learning: a share of one core, for all streams together.
+
+use std::time::{Duration, Instant};
+
+/// Time that may be spent. It grows by a share of the time that passes, up to what a span gives. Training may start while any is left;
+/// an overrun is waited for.
+#[derive(Debug)]
+pub(crate) struct TimeBudget {
+    share: f64,
+    /// Seconds, at most.
+    max: f64,
+    /// Seconds; below zero after a sample that took more than there was.
+    left: f64,
+    as_of: Instant,
+}
+
+impl TimeBudget {
+    /// `share` of the time, 0 to 1, over any `span` and one sample.
+    pub fn new(share: f64, span: Duration, now: Instant) -> Self {
+        let max = share * span.as_secs_f64();
+        TimeBudget { share, max, left: max, as_of: now }
+    }
+
+    /// Accounts for a sample that ended at `now`.
+    pub fn spend(&mut self, now: Instant, took: Duration) {
+        self.grow(now);
+        self.left -= took.as_secs_f64();
+    }
+
+    /// When the next sample may begin.
+    pub fn ready_at(&mut self, now: Instant) -> Instant {
+        self.grow(now);
+        if self.left > 0.0 {
+            return now;
+        }
+        // A little more than nothing, or rounding would leave it at nothing.
+        let wait = (-self.left / self.share).min(3600.0);
+        now + Duration::from_secs_f64(wait) + Duration::from_millis(1)
+    }
+
+    fn grow(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.as_of);
+        self.as_of = self.as_of.max(now);
+        self.left = (self.left + self.share * passed.as_secs_f64()).min(self.max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Duration = Duration::from_secs(5);
+
+    /// Seconds spent in a minute of samples that each take `took`, as many as may begin.
+    fn spent(took: Duration) -> f64 {
+        let start = Instant::now();
+        let mut budget = TimeBudget::new(0.1, SPAN, start);
+        let (mut now, mut sum) = (start, 0.0);
+        loop {
+            now = budget.ready_at(now);
+            if now >= start + Duration::from_secs(60) {
+                return sum;
+            }
+            now += took;
+            budget.spend(now, took);
+            sum += took.as_secs_f64();
+        }
+    }
+
+    #[test]
+    fn lessons_of_any_length_stay_within_the_share() {
+        for took in [1, 30, 100, 400, 2000].map(Duration::from_millis) {
+            // What was saved at the start, and the last sample, come on top.
+            let max = 6.0 + 0.5 + took.as_secs_f64();
+            let spent = spent(took);
+            assert!(spent <= max, "{took:?}: {spent} s");
+            assert!(spent >= 5.0, "{took:?}: {spent} s");
+        }
+    }
+
+    #[test]
+    fn time_in_which_nothing_was_learned_is_saved_up_to_the_span_only() {
+        let start = Instant::now();
+        let mut budget = TimeBudget::new(0.1, SPAN, start);
+        let later = start + Duration::from_secs(3600);
+        assert_eq!(budget.ready_at(later), later);
+        budget.spend(later, Duration::from_secs(1));
+        let wait = budget.ready_at(later).saturating_duration_since(later);
+        assert!((4.9..5.1).contains(&wait.as_secs_f64()), "{wait:?}");
+    }
+}

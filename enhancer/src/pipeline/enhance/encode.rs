@@ -1,0 +1,128 @@
+//! Encodes what was made of a frame: on the GPU that has it or runs its network, or on the CPU.
+
+use std::time::{Duration, Instant};
+
+use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::{colour, payload};
+use windlass_types::AnchorSource;
+use windlass_types::tiles::{TILE, TileMap};
+
+use super::super::anchors::{Content, CpuStills, Stills, encode};
+use super::super::gpu_picture::GpuPicture;
+use super::super::slots::Stage;
+use super::super::stills::GpuStills;
+use super::super::worker::Worker;
+use super::send::Outgoing;
+use super::{Draft, Made, Order, Run, Tools, Unmade};
+use crate::engine::cuda::coder::{Encoding, SharedCoder};
+use crate::stats::count;
+
+/// An anchor's payload.
+pub(super) struct Encoded {
+    pub payload: Vec<u8>,
+    /// Whether it begins with a map of its tiles.
+    pub tiled: bool,
+    /// What it was encoded from, where the loss by that is to be measured.
+    pub wanted: Option<Detail>,
+}
+
+impl Worker {
+    /// Encodes a draft, sends it, and shows it to the subscribers' twin.
+    pub(super) fn encode(
+        &self,
+        order: &Order<'_>,
+        draft: Draft<'_>,
+        inferred: Instant,
+        tools: &mut Tools<'_>,
+        run: &mut Run,
+    ) -> Result<(), Unmade> {
+        let Draft { made, tiles, learned, to_weigh, mut slot, gpu } = draft;
+        let (size, twin) = (made.size(), &order.job.frame.twin);
+        let samples = (tiles.count() * TILE * TILE * order.scale * order.scale) as u64;
+        let colour = colour_of(order, &tiles);
+        // Only the CPU encodes colour.
+        let mut on_gpu = gpu.filter(|_| colour.is_none()).map(|coder| GpuStills {
+            coder,
+            slots: &self.slots,
+            samples,
+            deadline: order.deadline,
+            key: order.key,
+            counters: &self.stats.counters,
+            waited: Duration::ZERO,
+        });
+        // What the GPU encodes takes nothing of the CPU.
+        if slot.is_none() && on_gpu.is_none() {
+            let asked = Instant::now();
+            slot = self.slots.take(Stage::Encode, samples, order.deadline, order.key);
+            run.waited += asked.elapsed();
+            if slot.is_none() {
+                return Err(Unmade::LateEncode);
+            }
+        }
+        let coding = self.coding(order);
+        let encoded = match made {
+            Made::OnGpu(picture) => {
+                self.encode_on_gpu(&picture, gpu, &tiles, coding, twin.measures())
+            }
+            Made::OnCpu(mut detail) => {
+                tools.prior.take_out(order.low, &mut detail);
+                let wanted = twin.measures().then(|| detail.clone());
+                let mut on_processor = CpuStills;
+                let stills: &mut dyn Stills = match &mut on_gpu {
+                    Some(on_gpu) => on_gpu,
+                    None => &mut on_processor,
+                };
+                let coded = encode(coding, Content { detail, colour }, &tiles, order.scale, stills);
+                coded
+                    .map(|(payload, tiled)| Encoded { payload, tiled, wanted })
+                    .map_err(Unmade::Encode)
+            }
+        };
+        run.waited += on_gpu.map_or(Duration::ZERO, |on_gpu| on_gpu.waited);
+        let Encoded { payload, tiled, wanted } = encoded?;
+        let sent = self.send(order, Outgoing { payload, tiled, size, learned, inferred })?;
+        drop(slot);
+        // Before the twin has it: what it changes.
+        if let Some((detail, known)) = to_weigh {
+            run.weigh(order.job, Some(&Made::OnCpu(detail)), Some(&known), order.low);
+        }
+        twin.sent(&sent, wanted.as_ref());
+        Ok(())
+    }
+
+    /// Encodes a picture on the GPU that it stays on.
+    fn encode_on_gpu(
+        &self,
+        picture: &GpuPicture,
+        gpu: Option<&SharedCoder>,
+        tiles: &TileMap,
+        coding: Encoding,
+        wants_detail: bool,
+    ) -> Result<Encoded, Unmade> {
+        let coded = gpu.and_then(|gpu| picture.code(gpu, tiles, coding, wants_detail));
+        let (code, wanted) = coded.ok_or(Unmade::LeavesGpu)?.map_err(Unmade::Encode)?;
+        count(&self.stats.counters.gpu_coded);
+        count(&self.stats.counters.gpu_held);
+        let (payload, tiled) = payload::pack(tiles, code);
+        Ok(Encoded { payload, tiled, wanted })
+    }
+
+    /// The quality and the bytes that an anchor may have. To search for what fits takes several encodings, for which pictures of the
+    /// publisher's own have the time.
+    fn coding(&self, order: &Order<'_>) -> Encoding {
+        let anchors = &order.job.frame.anchors;
+        let quality = self.live.get().anchor_quality;
+        let max_bytes = match order.source {
+            AnchorSource::Captured => anchors.max_bytes(Instant::now()),
+            AnchorSource::Enhanced => anchors.limits().bytes,
+        };
+        Encoding { quality, max_bytes }
+    }
+}
+
+/// The colour of some tiles of the publisher's own picture.
+fn colour_of(order: &Order<'_>, tiles: &TileMap) -> Option<Detail> {
+    let high = order.job.captured.as_ref();
+    let [_, u, v] = high.filter(|_| order.source == AnchorSource::Captured)?.samples();
+    Some(colour::image([u, v], order.job.frame.picture.samples(), tiles, order.scale))
+}

@@ -1,0 +1,77 @@
+//! What was made of a frame, and what it is worth.
+
+use std::time::Instant;
+
+use windlass_hybrid::Detail;
+use windlass_scheduler::worth::{Belief, Change};
+use windlass_types::tiles::TileMap;
+use windlass_vp9::Samples;
+
+use super::super::gpu_picture::GpuPicture;
+use super::super::learn::of;
+use super::super::select::Job;
+use super::Run;
+use crate::tiles::energy_by_tile;
+
+/// The HR picture of a frame.
+pub(super) enum Made {
+    OnCpu(Detail),
+    /// It stays on the GPU that super-resolved it.
+    OnGpu(GpuPicture),
+}
+
+impl Made {
+    /// Width and height in HR samples.
+    pub fn size(&self) -> (usize, usize) {
+        match self {
+            Made::OnCpu(detail) => (detail.width(), detail.height()),
+            Made::OnGpu(picture) => picture.size(),
+        }
+    }
+
+    /// What it adds to some tiles, in mean square grey levels.
+    pub fn energies(&self, tiles: &TileMap, scale: usize) -> Vec<((usize, usize), f64)> {
+        match self {
+            Made::OnCpu(detail) => energy_by_tile(detail, tiles, scale).collect(),
+            Made::OnGpu(picture) => picture.by_tile(tiles, |tile| tile.all),
+        }
+    }
+}
+
+impl Run {
+    /// Measures what the enhanced anchor of a job is worth; `known`: the detail that viewers see of the frame without enhanced
+    /// anchors. That is no part of what inference costs.
+    pub(super) fn weigh(
+        &mut self,
+        job: &Job,
+        made: Option<&Made>,
+        known: Option<&Detail>,
+        low: Samples<'_>,
+    ) {
+        let started = Instant::now();
+        self.worth = made.and_then(|made| weigh(job, made, known, low));
+        self.waited += started.elapsed();
+    }
+}
+
+/// What the enhanced anchor of a job is worth, in dB.
+fn weigh(job: &Job, made: &Made, known: Option<&Detail>, low: Samples<'_>) -> Option<f64> {
+    let (frame, tiles) = (&job.frame, &job.choice.tiles);
+    let change = match made {
+        Made::OnCpu(detail) => {
+            frame.twin.change(frame.rtp_timestamp, low, detail, known?, tiles)?
+        }
+        // What was carried there is not on the GPU.
+        Made::OnGpu(picture) => {
+            let whole = TileMap::full(low.width, low.height).count().max(1) as f64;
+            let differences = picture.by_tile(tiles, |tile| tile.new);
+            let new = differences.iter().map(|(_, e)| e).sum::<f64>() / whole;
+            Change { new, old: None }
+        }
+    };
+    let worth = |belief: &mut Belief| (belief.own_db(change.new), belief.mean_db(&change));
+    let (own, mean) = frame.progress.belief(of(job), worth);
+    frame.twin.raised(own);
+    // What was seen goes before what is believed: stills come at any age of the anchors before them.
+    Some(frame.progress.take_seen().unwrap_or(mean))
+}

@@ -1,0 +1,239 @@
+//! One chosen frame becomes an anchor: [`infer`] or the publisher's own picture, then [`encode`], then [`send`].
+//!
+//! Each step takes what the one before made, and stops with [`Unmade`]: the reason, by which it is counted.
+
+mod encode;
+mod infer;
+mod made;
+mod send;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+pub(super) use infer::super_resolve;
+use made::Made;
+use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::codec::detail_of;
+use windlass_hybrid::anchor::prior::Prior;
+use windlass_types::AnchorSource;
+use windlass_types::tiles::TileMap;
+use windlass_vp9::Samples;
+
+use super::anchors::EncodeError;
+use super::select::{Job, within};
+use super::slots::Slot;
+use super::worker::Worker;
+use crate::engine::cuda::coder::SharedCoder;
+use crate::engine::{Engine, InferError, Residual};
+use crate::stats::{Counters, count};
+
+/// How a job went.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    /// How long it waited for slots, or measured: no part of what inference costs.
+    pub waited: Duration,
+    /// It was given up because it was late.
+    pub late: bool,
+    /// Inference time of an accelerator that workers share: not this worker's time, but all that it costs others.
+    pub charged: Option<Duration>,
+    /// What its enhanced anchor is worth, in dB.
+    pub worth: Option<f64>,
+    /// Whether its picture may stay on the GPU; not any more once it could not be measured or encoded picture.
+    pub stays: bool,
+}
+
+/// What a worker keeps from job to job.
+pub(super) struct Tools<'a> {
+    pub engine: &'a mut dyn Engine,
+    pub prior: &'a mut Prior,
+    pub residual: &'a mut Residual,
+}
+
+/// A job and what follows from it before anything is made.
+struct Order<'a> {
+    job: &'a Job,
+    low: Samples<'a>,
+    scale: usize,
+    source: AnchorSource,
+    /// From the frame's arrival to its anchor handed over.
+    within: Duration,
+    deadline: Instant,
+    /// Its place among tasks that are otherwise alike.
+    key: u64,
+}
+
+impl<'a> Order<'a> {
+    fn new(job: &'a Job, source: AnchorSource, scale: usize) -> Self {
+        let frame = &job.frame;
+        let within = within(job.chosen.deadline, source == AnchorSource::Captured);
+        Order {
+            job,
+            low: Samples::from(&frame.picture.planes()[0]),
+            scale,
+            source,
+            within,
+            deadline: frame.arrival + within.min(Duration::from_secs(3_600)),
+            key: u64::from(frame.stream.0),
+        }
+    }
+}
+
+/// What inference made, or the publisher gave, on its way to be encoded.
+struct Draft<'w> {
+    made: Made,
+    /// The tiles worth sending.
+    tiles: TileMap,
+    /// Learned weights made it.
+    learned: bool,
+    /// What is measured once the anchor has left: its detail, and what subscribers have without.
+    to_weigh: Option<(Detail, Detail)>,
+    /// The slot of inference, where it ran on the CPU.
+    slot: Option<Slot<'w>>,
+    /// The coder of the GPU that the network runs on.
+    gpu: Option<&'w SharedCoder>,
+}
+
+/// Why a job gave no anchor.
+#[derive(Debug)]
+enum Unmade {
+    /// There is no time for inference.
+    LateInfer,
+    /// Subscribers have forgotten the frame.
+    Forgotten,
+    /// A probe that is worth too little.
+    Worthless,
+    /// Subscribers have all of its detail.
+    Known,
+    Infer(InferError),
+    /// The GPU that has the picture cannot encode it.
+    LeavesGpu,
+    /// There is no time to encode or send it.
+    LateEncode,
+    Encode(EncodeError),
+    /// Its code is larger than messages to the browser can carry.
+    TooLarge,
+    /// The SFU's queue is full.
+    QueueFull,
+}
+
+impl Worker {
+    /// Makes the anchor of a job; whether subscribers have it, or need none.
+    pub(super) fn enhance(&self, job: &Job, tools: &mut Tools<'_>, run: &mut Run) -> bool {
+        let mut made = self.make(job, tools, run);
+        if matches!(made, Err(Unmade::LeavesGpu)) {
+            // Once more, by way of the CPU.
+            run.stays = false;
+            made = self.make(job, tools, run);
+        }
+        made.map_or_else(
+            |unmade| unmade.report(job.frame.stream.0, &self.stats.counters, run),
+            |()| true,
+        )
+    }
+
+    fn make(&self, job: &Job, tools: &mut Tools<'_>, run: &mut Run) -> Result<(), Unmade> {
+        let scale = tools.engine.scale();
+        let captured = captured_detail(job, scale);
+        let source =
+            if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
+        let order = Order::new(job, source, scale);
+        let draft = match captured {
+            Some(detail) => self.captured(&order, detail, tools.engine, run),
+            None => self.infer(&order, tools, run)?,
+        };
+        let inferred = Instant::now();
+        let regions = job.frame.captures.regions.load(Ordering::Relaxed);
+        if order.source == AnchorSource::Enhanced && regions {
+            let energies = draft.made.energies(&draft.tiles, scale);
+            job.frame.anchors.note_uncertainty(&draft.tiles, energies.into_iter());
+        }
+        self.encode(&order, draft, inferred, tools, run)
+    }
+
+    /// The publisher's own picture: nothing is to be inferred.
+    fn captured(
+        &self,
+        order: &Order<'_>,
+        detail: Detail,
+        engine: &dyn Engine,
+        run: &mut Run,
+    ) -> Draft<'_> {
+        let job = order.job;
+        if let Some(samples) = &self.samples {
+            samples.submit(job, &self.networks[job.chosen.network]);
+        }
+        // The workers' time is not what accelerators are short of.
+        run.charged = engine.accelerators().map(|_| Duration::ZERO);
+        Draft {
+            made: Made::OnCpu(detail),
+            tiles: job.choice.tiles.clone(),
+            learned: false,
+            to_weigh: None,
+            slot: None,
+            gpu: self.gpu_of(engine),
+        }
+    }
+
+    /// What encodes on the GPU, where the network runs picture.
+    fn gpu_of(&self, engine: &dyn Engine) -> Option<&SharedCoder> {
+        self.gpu.as_deref().filter(|_| !engine.on_processor())
+    }
+}
+
+/// The detail of the publisher's own picture of a job. A picture of another size is of another time: the publisher is changing its
+/// layers.
+fn captured_detail(job: &Job, scale: usize) -> Option<Detail> {
+    let high = Samples::from(&job.captured.as_ref()?.planes()[0]);
+    detail_of(high, Samples::from(&job.frame.picture.planes()[0]), scale).ok()
+}
+
+impl Unmade {
+    /// Counts the reason; whether subscribers need no anchor.
+    fn report(self, stream: u32, counters: &Counters, run: &mut Run) -> bool {
+        run.late |= matches!(
+            self,
+            Unmade::LateInfer | Unmade::LateEncode | Unmade::Encode(EncodeError::Late)
+        );
+        match &self {
+            Unmade::Infer(error) => tracing::debug!(stream, %error, "picture refused"),
+            Unmade::Encode(error) => tracing::debug!(stream, %error, "anchor not encoded"),
+            _ => {}
+        }
+        count(match self {
+            Unmade::LateInfer | Unmade::Forgotten => &counters.late_infer,
+            Unmade::Worthless => &counters.worthless,
+            Unmade::Known => &counters.known,
+            Unmade::Infer(_) => &counters.infer_errors,
+            Unmade::LateEncode | Unmade::Encode(EncodeError::Late) => &counters.late_encode,
+            Unmade::TooLarge | Unmade::LeavesGpu | Unmade::Encode(EncodeError::Failed) => {
+                &counters.encode_errors
+            }
+            Unmade::QueueFull => &counters.dropped_anchors,
+        });
+        matches!(self, Unmade::Known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_counted_and_only_late_ones_say_so() {
+        let counters = Counters::default();
+        let reported = |unmade: Unmade| {
+            let mut run = Run::default();
+            (unmade.report(1, &counters, &mut run), run.late)
+        };
+        assert_eq!(reported(Unmade::LateInfer), (false, true));
+        assert_eq!(reported(Unmade::Forgotten), (false, false));
+        assert_eq!(reported(Unmade::Known), (true, false));
+        assert_eq!(reported(Unmade::Encode(EncodeError::Late)), (false, true));
+        assert_eq!(reported(Unmade::Encode(EncodeError::Failed)), (false, false));
+        assert_eq!(reported(Unmade::QueueFull), (false, false));
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        assert_eq!((load(&counters.late_infer), load(&counters.known)), (2, 1));
+        assert_eq!((load(&counters.late_encode), load(&counters.encode_errors)), (1, 1));
+        assert_eq!(load(&counters.dropped_anchors), 1);
+    }
+}

@@ -1,0 +1,98 @@
+//! Sends an anchor to the SFU, and counts it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use windlass_types::message::{HTJ2K, ReassembledAnchor};
+use windlass_types::{Anchor, AnchorSource, EnhancerOutput, StageTimes};
+
+use super::super::anchors::arrived;
+use super::super::worker::Worker;
+use super::{Order, Unmade};
+use crate::stats::count;
+
+/// Maximum payload of an anchor in bytes: what the messages to the browser can carry.
+const MAX_PAYLOAD: usize = 1 << 20;
+
+/// An encoded anchor.
+pub(super) struct Outgoing {
+    pub payload: Vec<u8>,
+    /// Whether it begins with a map of its tiles.
+    pub tiled: bool,
+    /// Width and height in HR samples.
+    pub size: (usize, usize),
+    /// Learned weights made it.
+    pub learned: bool,
+    /// When its picture was made.
+    pub inferred: Instant,
+}
+
+impl Worker {
+    /// Sends an anchor; as subscribers will have it.
+    pub(super) fn send(
+        &self,
+        order: &Order<'_>,
+        outgoing: Outgoing,
+    ) -> Result<ReassembledAnchor, Unmade> {
+        let encoded = Instant::now();
+        let age = encoded.saturating_duration_since(order.job.frame.arrival);
+        if age > order.within || !self.enabled.load(Ordering::Relaxed) {
+            return Err(Unmade::LateEncode);
+        }
+        if outgoing.payload.len() > MAX_PAYLOAD {
+            return Err(Unmade::TooLarge);
+        }
+        let learned = outgoing.learned;
+        let anchor = anchor(order, outgoing, encoded);
+        let sent = self.output.try_send(EnhancerOutput::Anchor(anchor.clone()));
+        sent.map_err(|_| Unmade::QueueFull)?;
+        order.job.frame.anchors.took(anchor.payload.len());
+        self.count_anchor(order, &anchor, learned, age);
+        Ok(arrived(&anchor))
+    }
+
+    fn count_anchor(&self, order: &Order<'_>, anchor: &Anchor, learned: bool, age: Duration) {
+        let (stats, counters) = (&self.stats, &self.stats.counters);
+        stats.schedule.record(anchor.times.schedule);
+        stats.infer.record(anchor.times.infer);
+        stats.encode.record(anchor.times.encode);
+        stats.total.record(age);
+        count(&counters.anchors);
+        match anchor.source {
+            AnchorSource::Captured => count(&counters.captured_anchors),
+            AnchorSource::Enhanced => {
+                if let Some(network) = stats.networks.lock().get_mut(order.job.chosen.network) {
+                    network.anchors += 1;
+                }
+            }
+        }
+        counters.learned_anchors.fetch_add(u64::from(learned), Ordering::Relaxed);
+        counters.whole_anchors.fetch_add(u64::from(order.job.choice.whole), Ordering::Relaxed);
+        counters.anchor_bytes.fetch_add(anchor.payload.len() as u64, Ordering::Relaxed);
+    }
+}
+
+fn anchor(order: &Order<'_>, outgoing: Outgoing, encoded: Instant) -> Anchor {
+    let (job, frame) = (order.job, &order.job.frame);
+    let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
+    Anchor {
+        stream: frame.stream,
+        epoch: frame.epoch,
+        rtp_timestamp: frame.rtp_timestamp,
+        arrival: frame.arrival,
+        source: order.source,
+        codec: HTJ2K,
+        tiled: outgoing.tiled,
+        width: side(outgoing.size.0),
+        height: side(outgoing.size.1),
+        beyond_prior: true,
+        payload: Bytes::from(outgoing.payload),
+        times: StageTimes {
+            decode: frame.ready_at.saturating_duration_since(frame.arrival),
+            schedule: job.chosen_at.saturating_duration_since(frame.ready_at),
+            infer: outgoing.inferred.saturating_duration_since(job.chosen_at),
+            encode: encoded.saturating_duration_since(outgoing.inferred),
+        },
+    }
+}

@@ -1,0 +1,260 @@
+//! When the publisher is asked for a still of its own, and of which tiles: where its own pixels would pay most.
+//!
+//! DDS has the server choose regions by what its network finds in the low stream. Here a tile is worth what is
+//! missing there: its *uncertainty* (the energy of what super-resolution, or the built-in filters, would add: where
+//! they add much there is much to know) times the share of its captured detail that is lost. Detail is lost where it no longer fits what
+//! flow carries it to, which the subscribers' twin knows, and with age. Tiles that people look at ([`Subjects`](super::Subjects)) count for more. DDS forgets; this remembers, so that what is known is not asked for again.
+//!
+//! A still is asked for from time to time, and sooner where most of what was captured is lost: at a scene cut, or when somebody
+//! turns round. It may take what has been saved since the last one, so that the bit rate holds however often it is asked.
+//!
+//! Pure: time is an argument. In: what is lost by tile, what is at stake by tile if known. Out: tiles within a cap on area, and
+//! bytes.
+
+use std::time::Duration;
+
+use windlass_hybrid::detail::{Detail, ONE};
+use windlass_types::tiles::{TILE, TileMap};
+
+/// What one request may ask for, and when a tile is due.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RegionConfig {
+    /// Maximum share of the picture's tiles; one tile is always allowed.
+    pub area: f64,
+    /// Bytes that answers may take in a second.
+    pub bytes_per_s: f64,
+    /// Requests are this far apart, as long as what was captured is of use.
+    pub interval: Duration,
+    /// They are this far apart where most of it is lost.
+    pub min_interval: Duration,
+    /// Bytes are saved for a request for no longer than this.
+    pub max_saving: Duration,
+    /// Detail of this age counts as lost.
+    pub lifetime: Duration,
+    /// Minimum worth of a tile that is asked for, in square grey levels per sample.
+    pub min_worth: f64,
+    /// Minimum time between two requests for a tile.
+    pub ask_again_after: Duration,
+}
+
+impl Default for RegionConfig {
+    fn default() -> Self {
+        Self {
+            area: 1.0,
+            bytes_per_s: 6000.0,
+            interval: Duration::from_secs(2),
+            min_interval: Duration::from_secs(1),
+            max_saving: Duration::from_secs(4),
+            lifetime: Duration::from_secs(20),
+            min_worth: 0.25,
+            ask_again_after: Duration::from_secs(1),
+        }
+    }
+}
+
+impl RegionConfig {
+    /// Bytes of an answer to a request so long after the last one; the first comes as if at the usual time.
+    pub fn bytes(&self, since: Option<Duration>) -> usize {
+        let saved = since.unwrap_or(self.interval).min(self.max_saving);
+        (self.bytes_per_s * saved.as_secs_f64()) as usize
+    }
+}
+
+/// Share of what was captured that is lost when the next request should not wait.
+const MAX_LOST: f64 = 0.5;
+
+/// What the publisher is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The tiles.
+    pub tiles: TileMap,
+    /// Maximum bytes of the answer.
+    pub bytes: usize,
+}
+
+/// Some tiles of a detail, row by row, each with its mean energy in square grey levels by sample. Where super-resolution adds
+/// much there is much to know; where two details differ much, one has what the other has not.
+pub fn energy_by_tile<'a>(
+    detail: &'a Detail,
+    tiles: &'a TileMap,
+    scale: usize,
+) -> impl Iterator<Item = ((usize, usize), f64)> + 'a {
+    let side = TILE * scale;
+    tiles.iter().map(move |(column, row)| {
+        let (x, y) = (column * side, row * side);
+        let columns = x.min(detail.width())..(x + side).min(detail.width());
+        let rows = y.min(detail.height())..(y + side).min(detail.height());
+        let area = (columns.len() * rows.len()).max(1);
+        let sum: i64 = rows
+            .flat_map(|y| &detail.row(y)[columns.clone()])
+            .map(|&d| i64::from(d) * i64::from(d))
+            .sum();
+        let unit = f64::from(ONE) * f64::from(ONE);
+        ((column, row), sum as f64 / unit / area as f64)
+    })
+}
+
+/// What is at stake in each tile: its uncertainty (square grey levels by sample; where none is known, 1) times what it counts for
+/// by what people look at. `None` where neither is known.
+pub fn stakes(uncertainty: &[f64], subjects: &[f64]) -> Option<Vec<f64>> {
+    let tiles = uncertainty.len().max(subjects.len());
+    let of = |known: &[f64], i: usize| known.get(i).copied().unwrap_or(1.0);
+    (tiles > 0).then(|| (0..tiles).map(|i| of(uncertainty, i) * of(subjects, i)).collect())
+}
+
+/// What is known of one tile.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    captured: Option<Duration>,
+    asked: Option<Duration>,
+}
+
+/// What is known of the tiles of one stream.
+#[derive(Debug, Clone, Default)]
+pub struct RegionLedger {
+    tiles: Vec<Known>,
+}
+
+impl RegionLedger {
+    /// The tiles of a low picture of this size that are worth most at `now`, which then count as asked for; `None` where
+    /// none is worth it. `lost`: the share of each tile's captured detail that no longer fits. `stakes`: what each tile lacks while nothing is known
+    /// of it, as of [`stakes`]; without, all are alike.
+    pub fn choose(
+        &mut self,
+        (width, height): (usize, usize),
+        lost: &[f64],
+        stakes: Option<&[f64]>,
+        now: Duration,
+        config: &RegionConfig,
+    ) -> Option<TileMap> {
+        let mut map = TileMap::empty(width, height);
+        self.tiles.resize(map.columns() * map.rows(), Known::default());
+        let columns = map.columns().max(1);
+        let mut worth: Vec<(f64, usize)> = (0..self.tiles.len())
+            .filter(|&i| {
+                self.tiles[i]
+                    .asked
+                    .is_none_or(|at| now.saturating_sub(at) >= config.ask_again_after)
+            })
+            .map(|i| {
+                let stake = stakes.and_then(|s| s.get(i)).map_or(1.0, |&s| s.max(0.0));
+                (stake * self.lost(i, lost, now, config), i)
+            })
+            .filter(|&(worth, _)| worth >= config.min_worth)
+            .collect();
+        worth.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let by_area = (config.area * self.tiles.len() as f64) as usize;
+        for &(_, i) in worth.iter().take(by_area.max(1)) {
+            self.tiles[i].asked = Some(now);
+            map.set(i % columns, i / columns);
+        }
+        (map.count() > 0).then_some(map)
+    }
+
+    /// Whether most of what was captured is of no use, with this share of each tile's lost.
+    pub fn outdated(&self, lost: &[f64], now: Duration, config: &RegionConfig) -> bool {
+        let all: f64 = (0..lost.len()).map(|i| self.lost(i, lost, now, config)).sum();
+        all > MAX_LOST * lost.len() as f64
+    }
+
+    /// Takes note of captured detail from `at`: whole frames and regions.
+    pub fn captured(&mut self, tiles: &TileMap, at: Duration) {
+        self.tiles.resize(tiles.columns() * tiles.rows(), Known::default());
+        for (column, row) in tiles.iter() {
+            if let Some(known) = self.tiles.get_mut(row * tiles.columns() + column) {
+                *known = Known { captured: Some(at), asked: None };
+            }
+        }
+    }
+
+    /// The share of a tile's captured detail that is lost, by age too.
+    fn lost(&self, i: usize, lost: &[f64], now: Duration, config: &RegionConfig) -> f64 {
+        let age = self.tiles.get(i).and_then(|known| known.captured);
+        let age = age.map_or(0.0, |at| now.saturating_sub(at).as_secs_f64());
+        let kept = 1.0 - age / config.lifetime.as_secs_f64().max(0.001);
+        1.0 - kept.max(0.0) * (1.0 - lost.get(i).copied().unwrap_or(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Low samples of 4 × 2 tiles.
+    const SIZE: (usize, usize) = (256, 128);
+    const ALL: [f64; 8] = [1.0; 8];
+    const NONE: [f64; 8] = [0.0; 8];
+
+    fn config() -> RegionConfig {
+        RegionConfig { area: 0.5, ..RegionConfig::default() }
+    }
+
+    /// All but one tile fit.
+    fn one_lost(tile: usize) -> [f64; 8] {
+        std::array::from_fn(|i| if i == tile { 0.8 } else { 0.0 })
+    }
+
+    fn chosen(tiles: Option<TileMap>) -> Vec<(usize, usize)> {
+        tiles.map_or_else(Vec::new, |tiles| tiles.iter().collect())
+    }
+
+    #[test]
+    fn tiles_that_were_never_captured_come_first_by_their_uncertainty_within_the_area() {
+        let mut ledger = RegionLedger::default();
+        let uncertainty = [0.0, 9.0, 1.0, 8.0, 7.0, 0.1, 6.0, 5.0];
+        let mut choose =
+            |now: Duration| ledger.choose(SIZE, &ALL, Some(&uncertainty), now, &config());
+        assert_eq!(chosen(choose(SECOND)), [(1, 0), (3, 0), (0, 1), (2, 1)]);
+        // Those are on their way; what is worth nothing is not asked for.
+        assert_eq!(chosen(choose(SECOND)), [(2, 0), (3, 1)]);
+        assert_eq!(choose(SECOND), None);
+        assert_eq!(chosen(choose(3 * SECOND)).len(), 4, "no answer came");
+    }
+
+    #[test]
+    fn of_equally_uncertain_tiles_those_that_people_look_at_come_first() {
+        assert_eq!(stakes(&[], &[]), None);
+        assert_eq!(stakes(&[4.0, 2.0], &[1.0, 3.0, 2.0]), Some(vec![4.0, 6.0, 2.0]));
+        let mut ledger = RegionLedger::default();
+        let at_stake = stakes(&[2.0; 8], &[1.0, 1.0, 3.0, 1.0, 1.0, 2.0, 1.0, 1.0]);
+        let few = RegionConfig { area: 0.25, ..config() };
+        let request = ledger.choose(SIZE, &ALL, at_stake.as_deref(), SECOND, &few);
+        assert_eq!(chosen(request), [(2, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn captured_detail_is_asked_for_again_where_it_no_longer_fits_or_is_old() {
+        let mut ledger = RegionLedger::default();
+        ledger.captured(&TileMap::full(SIZE.0, SIZE.1), SECOND);
+        let mut choose = |lost: &[f64], now| ledger.choose(SIZE, lost, None, now, &config());
+        assert_eq!(choose(&NONE, 2 * SECOND), None);
+        assert_eq!(chosen(choose(&one_lost(5), 2 * SECOND)), [(1, 1)]);
+        assert_eq!(chosen(choose(&NONE, 22 * SECOND)).len(), 4);
+    }
+
+    #[test]
+    fn one_tile_is_always_allowed() {
+        let mut ledger = RegionLedger::default();
+        let tight = RegionConfig { area: 0.0, ..config() };
+        assert_eq!(chosen(ledger.choose(SIZE, &ALL, None, SECOND, &tight)).len(), 1);
+    }
+
+    #[test]
+    fn what_was_captured_is_outdated_once_most_of_it_no_longer_fits() {
+        let (mut ledger, config) = (RegionLedger::default(), config());
+        assert!(ledger.outdated(&ALL, SECOND, &config), "there is nothing yet");
+        ledger.captured(&TileMap::full(SIZE.0, SIZE.1), SECOND);
+        assert!(!ledger.outdated(&one_lost(2), SECOND, &config), "one tile is not most of it");
+        assert!(ledger.outdated(&[0.6; 8], SECOND, &config));
+    }
+
+    #[test]
+    fn answers_take_what_was_saved_since_the_last() {
+        let config = RegionConfig { bytes_per_s: 5000.0, ..config() };
+        let after = |seconds: f64| config.bytes(Some(Duration::from_secs_f64(seconds)));
+        assert_eq!([after(1.0), after(2.5), after(60.0)], [5000, 12_500, 20_000]);
+        assert_eq!(config.bytes(None), 10_000);
+    }
+}
