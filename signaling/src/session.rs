@@ -1,9 +1,9 @@
 //! One client's socket as a state machine, without I/O.
 //!
-//! Texts, the SFU's answers and events, and time go in; [`Action`]s come out of [`Session::poll`],
+//! Messages, the SFU's answers and events, and time go in; [`Action`]s come out of [`Session::poll`],
 //! to be carried out in order. A session is outside a room, entering one, inside one, or closed.
-//! It bounds how fast a client may talk, how long it may be silent, and never fails: what cannot
-//! be used becomes an `error` message.
+//! It bounds the rate of messages and the time without any, and never fails: a message that cannot
+//! be used is answered with an `error` message.
 
 mod ruled;
 
@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use windlass_protocol::View as ViewMessage;
 use windlass_protocol::{
-    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceServers, Join, Moderate, OwnTrack,
-    Participant, ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
+    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceServers, Join, Moderate,
+    Offer as OfferMessage, OwnTrack, Participant, ProtocolError, Report, Request, ServerMessage,
+    SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
     Answer, Ended, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
@@ -26,37 +27,44 @@ use crate::access::AccessError;
 use crate::convert;
 use crate::door::Refused;
 use crate::rate::TokenBucket;
-use crate::rights::{Out, Ruling};
+use crate::rights::{Denied, Ruling};
+
+/// A token bucket's parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Messages at once.
+    pub burst: u32,
+    /// Messages a second, on average.
+    pub per_second: u32,
+}
 
 /// Bounds and times of a socket.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
-    /// The latency budget that clients are told.
+    /// Latency budget, for `welcome`.
     pub budget: Duration,
-    /// HR size / LR size that clients are told.
+    /// HR size / LR size, for `welcome`.
     pub scale: u32,
-    /// Most pixels of a layer that is enhanced, as clients are told.
+    /// Maximum number of pixels of a layer that is enhanced, for `welcome`.
     pub lr_pixels: u32,
-    /// Most sections with media that an offer may have, as clients are told.
+    /// Maximum number of media sections in an offer, for `welcome`.
     pub max_sections: u32,
-    /// Silence, or time without a room, after which a socket is closed.
+    /// Time without a message, or without a room, after which a socket is closed.
     pub idle: Duration,
-    /// Between two pings of the server.
+    /// Interval of the server's pings.
     pub ping: Duration,
-    /// How long whoever is sent to another server is served here for those who are not there yet.
+    /// Time for which a participant that must move to another server is served here.
     pub moving: Duration,
-    /// Messages that a client may send at once.
-    pub burst: u32,
-    /// Messages that a client may send each second for long.
-    pub per_second: u32,
-    /// Offers that a client may send at once, and each second for long: each costs the media thread time.
-    pub offers: (u32, u32),
-    /// Tracks that a client may begin to publish at once, and each second for long: everybody else negotiates anew for each.
-    pub tracks: (u32, u32),
-    /// Changes of `mute` at once, and each second for long: everybody else is told of each.
-    pub mutes: (u32, u32),
-    /// Messages over the rate within a second after which the socket is closed.
-    pub patience: u32,
+    /// All messages.
+    pub messages: RateLimit,
+    /// Offers: each costs time of the media thread.
+    pub offers: RateLimit,
+    /// New published tracks: all other participants renegotiate for each.
+    pub tracks: RateLimit,
+    /// `mute` messages: all other participants get each.
+    pub mutes: RateLimit,
+    /// Messages above the rate within a second from which on the socket is closed.
+    pub max_excess: u32,
 }
 
 impl Default for SessionConfig {
@@ -69,12 +77,11 @@ impl Default for SessionConfig {
             idle: Duration::from_secs(30),
             ping: Duration::from_secs(10),
             moving: Duration::from_secs(6),
-            burst: 120,
-            per_second: 40,
-            offers: (30, 5),
-            tracks: (16, 1),
-            mutes: (20, 4),
-            patience: 1000,
+            messages: RateLimit { burst: 120, per_second: 40 },
+            offers: RateLimit { burst: 30, per_second: 5 },
+            tracks: RateLimit { burst: 16, per_second: 1 },
+            mutes: RateLimit { burst: 20, per_second: 4 },
+            max_excess: 1000,
         }
     }
 }
@@ -104,7 +111,7 @@ pub mod close {
 pub enum Action {
     /// Send a message to the client.
     Send(ServerMessage),
-    /// Tell the client at which address the room is.
+    /// Tell the client that the room is on the server with this signalling address.
     Moved(String),
     /// Send a WebSocket ping.
     Ping,
@@ -119,15 +126,15 @@ pub enum Action {
     Join {
         /// The room as the client calls it.
         room: String,
-        /// The participant's name, where the token does not say another.
+        /// The participant's name, if the token has none.
         name: String,
-        /// What is to let it in.
+        /// The access token.
         token: Option<AccessToken>,
-        /// By what another server has sent it here.
+        /// Ticket of the server from which the participant moves.
         ticket: Option<String>,
-        /// By which it comes back where nobody new may.
+        /// Seat token of an earlier stay in the room.
         seat: Option<String>,
-        /// A room of its own, and what the client can decode.
+        /// Loopback, and what the client can decode.
         options: JoinOptions,
     },
     /// Answer the offer; answer with [`Session::answered`].
@@ -143,111 +150,111 @@ pub enum Action {
     },
     /// Cap a subscription.
     SetMaxRung(TrackId, Rung),
-    /// Say how the participant shows a track.
+    /// Set how the participant shows a track.
     SetView(TrackId, View),
-    /// Ask for an anchor of a track that rests on no other.
+    /// Ask for a whole anchor of a track.
     WholeAnchor(TrackId),
-    /// Take what the client says of the uplink of a track of its own.
+    /// Take the client's report of the uplink of a published track.
     Uplink(TrackId, UplinkReport),
-    /// Mute a track of the client's own, or end that.
+    /// Mute or unmute a published track.
     SetMuted(TrackId, bool),
-    /// Tell the client what helps it to reach this server from now on.
+    /// Send the client fresh ICE servers.
     IceServers,
-    /// The client is on the server that it was sent to: answer with [`End::AllMoved`] where all are.
+    /// The client has arrived on the server to which it was sent. Command [`End::AllMoved`] when all have.
     Arrived,
-    /// Do what a moderator asks for; answer with [`Session::moderated`].
+    /// Apply a moderator's request; answer with [`Session::moderated`].
     Moderate {
         /// The client's id of the message.
         id: Option<u32>,
-        /// What.
-        order: Moderate,
+        /// The request.
+        request: Moderate,
     },
     /// Leave the room, or the lobby.
     Leave,
-    /// Count what the browser made of a track.
+    /// Take the client's report of a received track.
     Report(TrackId, Report),
 }
 
-/// A participant as others know it.
+/// A participant, as others see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
-    /// The name to show.
+pub struct ParticipantInfo {
+    /// The display name.
     pub name: String,
-    /// Who that is by an access token.
+    /// The identity in its access token.
     pub identity: Option<String>,
-    /// Its id at the server that its room was on before, as that one's ticket says.
+    /// Its id on the server from which it moved, as that server's ticket says.
     pub was: Option<String>,
 }
 
-impl Person {
-    /// One who has just gone.
+impl ParticipantInfo {
+    /// A participant that has left.
     pub fn someone() -> Self {
-        Person { name: "Someone".to_owned(), identity: None, was: None }
+        ParticipantInfo { name: "Someone".to_owned(), identity: None, was: None }
     }
 }
 
-/// What the shell found when it entered the room.
+/// The room, as it was when the shell entered it.
 #[derive(Debug, Clone)]
 pub struct Entered {
     /// The client's own id.
     pub id: ParticipantId,
-    /// Its identity by its token.
+    /// The identity in its access token.
     pub identity: Option<String>,
-    /// What holds for it.
+    /// Its rights.
     pub ruling: Ruling,
-    /// By which it comes back.
+    /// Its seat token, with which it may enter again.
     pub seat: Option<String>,
-    /// Who else is there.
-    pub participants: Vec<(ParticipantId, Person)>,
-    /// What they publish.
+    /// The other participants.
+    pub participants: Vec<(ParticipantId, ParticipantInfo)>,
+    /// Their tracks.
     pub tracks: Vec<TrackInfo>,
-    /// Servers that help it to reach this one.
+    /// STUN and TURN servers.
     pub ice: IceServers,
-    /// Other servers of the cluster.
+    /// Signalling addresses of other servers of the cluster.
     pub others: Vec<String>,
 }
 
 /// Why the shell did not enter the room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EnterError {
-    /// The token does not let the client in.
+    /// The access token is refused.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// A moderator or operator does not.
+    /// A moderator or operator refuses it.
     #[error(transparent)]
-    Out(#[from] Out),
-    /// The SFU does not.
+    Denied(#[from] Denied),
+    /// The SFU refuses it.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The client, its address or its identity has as much as one may have.
+    /// Admission control refuses it.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
-/// What others than the client want of a participant, all of it at any time.
+/// What others command of a participant: a state, of which only the latest counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Orders {
-    /// To go.
+pub struct Commands {
+    /// To leave.
     pub end: Option<End>,
-    /// Of its own tracks, those that stay muted whatever it says.
+    /// Published tracks that stay muted.
     pub held: BTreeSet<TrackId>,
 }
 
-/// Why a participant has to go.
+/// Why a participant has to leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Its identity has come again.
+    /// Another participant with its identity has entered.
     Replaced,
-    /// An operator wants it.
+    /// An operator removed it.
     Removed,
-    /// Its room lives on another server, or there is more of it there.
+    /// Its room is on another server, or more of the room is.
     Moved {
-        /// That server's signalling.
+        /// Signalling address of that server.
         url: String,
-        /// Whether it is served here for some seconds only.
+        /// Whether it is disconnected after [`SessionConfig::moving`].
         must: bool,
     },
-    /// And all who were here are there.
+    /// All participants that were here have arrived there.
     AllMoved,
 }
 
@@ -264,15 +271,15 @@ enum Phase {
     Inside {
         id: ParticipantId,
         loopback: bool,
-        /// What holds for it.
+        /// Its rights, as the client knows them.
         ruled: Ruled,
         /// The tracks of the room.
         tracks: HashSet<TrackId>,
-        /// The client's own tracks, and whether it muted them.
+        /// The client's published tracks, and whether it muted them.
         own: BTreeMap<TrackId, bool>,
-        /// Of these, those that stay muted whatever it says.
+        /// Published tracks that an operator muted.
         held: BTreeSet<TrackId>,
-        /// Where it was sent, and until when it is served here still, if it must go.
+        /// Address to which it was sent; and if it must move, when it is disconnected here.
         moving: Option<(String, Option<Instant>)>,
     },
     Closed,
@@ -283,15 +290,17 @@ enum Phase {
 pub struct Session {
     config: SessionConfig,
     phase: Phase,
-    bucket: TokenBucket,
+    messages: TokenBucket,
     offers: TokenBucket,
     tracks: TokenBucket,
     mutes: TokenBucket,
-    /// The sections in which the last offer published.
+    /// Mids of the published sections of the last offer.
     publishing: HashSet<String>,
-    /// When the current second of messages over the rate began, and how many they are.
-    refused: Option<(Instant, u32)>,
+    /// Beginning of the current second of messages above the rate, and their number.
+    excess: Option<(Instant, u32)>,
+    /// Time of the last message.
     heard: Instant,
+    /// Time of the last ping.
     pinged: Instant,
     /// Since when the session has been outside a room.
     outside: Instant,
@@ -299,21 +308,20 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session of a socket that has just been opened.
+    /// The session of a new socket.
     pub fn new(config: SessionConfig, now: Instant) -> Self {
-        let bucket = TokenBucket::new(config.burst, config.per_second, now);
-        let offers = TokenBucket::new(config.offers.0, config.offers.1, now);
-        let tracks = TokenBucket::new(config.tracks.0, config.tracks.1, now);
-        let mutes = TokenBucket::new(config.mutes.0, config.mutes.1, now);
+        let bucket = |limit: RateLimit| TokenBucket::new(limit.burst, limit.per_second, now);
+        let (messages, offers) = (bucket(config.messages), bucket(config.offers));
+        let (tracks, mutes) = (bucket(config.tracks), bucket(config.mutes));
         Self {
             config,
             phase: Phase::Outside,
-            bucket,
+            messages,
             offers,
             tracks,
             mutes,
             publishing: HashSet::new(),
-            refused: None,
+            excess: None,
             heard: now,
             pinged: now,
             outside: now,
@@ -351,7 +359,7 @@ impl Session {
         }
     }
 
-    /// The socket cannot be read on: a message was too large for it, or no WebSocket message.
+    /// The socket cannot be read any further: a message was too large, or malformed.
     pub fn unreadable(&mut self, too_large: bool) {
         if matches!(self.phase, Phase::Closed) {
             return;
@@ -364,12 +372,12 @@ impl Session {
         self.fail(ProtocolError::new(code, message), close::TOO_LARGE);
     }
 
-    /// A ping or pong came: they count as messages do.
+    /// A ping or pong came. They count as messages.
     pub fn heard(&mut self, now: Instant) {
         self.admit(now);
     }
 
-    /// More bytes come than may, and have for long.
+    /// The client has exceeded the byte rate for too long.
     pub fn flooded(&mut self) {
         if !matches!(self.phase, Phase::Closed) {
             let e = ProtocolError::new(ErrorCode::RateLimited, "too much comes on this socket");
@@ -377,15 +385,15 @@ impl Session {
         }
     }
 
-    /// The answer to [`Action::Join`] of an address that joins too often.
+    /// The answer to [`Action::Join`] where the address has joined too often.
     pub fn joins_limited(&mut self, why: &str) {
         let Phase::Entering { request, .. } = self.phase else { return };
         self.phase = Phase::Outside;
         self.refuse(ProtocolError::new(ErrorCode::RateLimited, why).answering(request));
     }
 
-    /// The room is on another server: also an answer to [`Action::Join`].
-    pub fn elsewhere(&mut self, url: String) {
+    /// The answer to [`Action::Join`] where the room is on another server.
+    pub fn redirect(&mut self, url: String) {
         self.actions.push_back(Action::Moved(url));
         self.moved();
     }
@@ -435,7 +443,7 @@ impl Session {
             participants: entered
                 .participants
                 .into_iter()
-                .map(|(id, Person { name, identity, was })| Participant {
+                .map(|(id, ParticipantInfo { name, identity, was })| Participant {
                     id: id.to_string(),
                     name,
                     identity,
@@ -445,8 +453,8 @@ impl Session {
             tracks: entered.tracks.into_iter().map(convert::track).collect(),
             identity: entered.identity,
             grants: entered.ruling.grants.list(),
-            locked: entered.ruling.door.0,
-            lobby: entered.ruling.door.1,
+            locked: entered.ruling.door.locked,
+            lobby: entered.ruling.door.lobby,
             seat: entered.seat,
             ice: entered.ice,
             others: entered.others,
@@ -472,13 +480,13 @@ impl Session {
         }
     }
 
-    /// Something happened in the room; `who` tells who a participant is.
-    pub fn event(&mut self, event: SfuEvent, who: impl Fn(ParticipantId) -> Person) {
+    /// An event of the room; `who` gives a participant's name and identity.
+    pub fn event(&mut self, event: SfuEvent, who: impl Fn(ParticipantId) -> ParticipantInfo) {
         let Phase::Inside { id, tracks, .. } = &mut self.phase else { return };
         let message = match event {
             SfuEvent::ParticipantJoined { participant } if participant == *id => return,
             SfuEvent::ParticipantJoined { participant } => {
-                let Person { name, identity, was } = who(participant);
+                let ParticipantInfo { name, identity, was } = who(participant);
                 let participant = participant.to_string();
                 ServerMessage::ParticipantJoined { participant, name, identity, was }
             }
@@ -521,19 +529,19 @@ impl Session {
         }
     }
 
-    /// Others want something of the participant: it goes, or its tracks stay muted.
-    pub fn orders(&mut self, now: Instant, orders: &Orders) {
+    /// The commands of others have changed.
+    pub fn commands(&mut self, now: Instant, commands: &Commands) {
         let Phase::Inside { own, held, moving, .. } = &mut self.phase else { return };
-        let mut told = None;
-        match &orders.end {
+        let mut redirect = None;
+        match &commands.end {
             Some(End::Moved { url, must }) => {
-                // It is served until it has what it needs there.
+                // It is served here until its connection to the new server works.
                 let until = must.then(|| now + self.config.moving);
                 let known =
                     matches!(moving, Some((to, by)) if to == url && (by.is_some() || !must));
                 if !known {
                     *moving = Some((url.clone(), until));
-                    told = Some(url.clone());
+                    redirect = Some(url.clone());
                 }
             }
             Some(End::AllMoved) => return self.moved(),
@@ -549,30 +557,30 @@ impl Session {
             None => {}
         }
         let ordered: BTreeSet<_> =
-            orders.held.iter().copied().filter(|track| own.contains_key(track)).collect();
+            commands.held.iter().copied().filter(|track| own.contains_key(track)).collect();
         let changed: Vec<_> = ordered
             .symmetric_difference(held)
             .filter_map(|track| Some((*track, ordered.contains(track) || *own.get(track)?)))
             .collect();
         *held = ordered;
-        self.actions.extend(told.map(Action::Moved));
+        self.actions.extend(redirect.map(Action::Moved));
         for (track, muted) in changed {
             self.actions.push_back(Action::SetMuted(track, muted));
             self.send(ServerMessage::TrackMuted { track: track.to_string(), muted });
         }
     }
 
-    /// Something else holds for the participant.
+    /// The participant's rights have changed.
     pub fn ruling(&mut self, now: Instant, ruling: &Ruling) {
         let Phase::Inside { ruled, own, .. } = &mut self.phase else { return };
-        if let Some(out) = ruling.out {
+        if let Some(out) = ruling.denied {
             return self.fail(out.into(), close::REMOVED);
         }
-        let told = ruled.change(now, ruling);
+        let messages = ruled.change(now, ruling);
         if !ruled.grants.has(Grant::Publish) {
             own.clear();
         }
-        for message in told {
+        for message in messages {
             self.send(message);
         }
     }
@@ -638,14 +646,14 @@ impl Session {
                     self.actions.push_back(Action::Arrived);
                 }
             }
-            ClientMessage::Moderate(order) => {
+            ClientMessage::Moderate(request) => {
                 self.inside()?;
                 self.may(Grant::Moderate)?;
                 if matches!(self.phase, Phase::Inside { loopback: true, .. }) {
-                    let message = "nobody else is in a room of one's own";
+                    let message = "a loopback room has no other participants";
                     return Err(ProtocolError::new(ErrorCode::Forbidden, message));
                 }
-                self.actions.push_back(Action::Moderate { id, order });
+                self.actions.push_back(Action::Moderate { id, request });
             }
             ClientMessage::Leave {} => {
                 if !matches!(self.phase, Phase::Entering { waits: true, .. }) {
@@ -656,78 +664,81 @@ impl Session {
                 self.publishing.clear();
                 self.actions.push_back(Action::Leave);
             }
-            ClientMessage::Offer(offer) => {
-                self.inside()?;
-                if !offer.publish.is_empty() {
-                    self.may(Grant::Publish)?;
-                }
-                if !offer.subscribe.is_empty() {
-                    self.may(Grant::Subscribe)?;
-                }
-                rated(self.offers.take(now), self.config.offers.1, "offers")?;
-                let begun =
-                    offer.publish.iter().filter(|p| !self.publishing.contains(&p.mid)).count();
-                let all = (0..begun).all(|_| self.tracks.take(now));
-                rated(all, self.config.tracks.1, "new tracks")?;
-                self.publishing = offer.publish.iter().map(|p| p.mid.clone()).collect();
-                let (sdp, publish, subscribe) = convert::offer(offer)?;
-                // `Request::parse` lets no offer pass without an id.
-                let id = id.unwrap_or_default();
-                self.actions.push_back(Action::Offer { id, sdp, publish, subscribe });
-            }
+            // `Request::parse` accepts no offer without an id.
+            ClientMessage::Offer(offer) => return self.offer(now, id.unwrap_or_default(), offer),
+            ClientMessage::Mute { track, muted } => return self.mute(now, &track, muted),
             ClientMessage::SetRung(SetRung { track, max }) => {
                 let tracks = self.inside()?;
                 let id = convert::track_id(&track, |id| tracks.contains(id))?;
                 self.actions.push_back(Action::SetMaxRung(id, max));
             }
             ClientMessage::View(view) => {
-                let tracks = self.inside()?;
-                // One about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&view.track, |id| tracks.contains(id)) {
+                if let Some(id) = self.track_or_gone(&view.track)? {
                     let ViewMessage { width, height, pinned, .. } = view;
                     self.actions.push_back(Action::SetView(id, View { width, height, pinned }));
                 }
             }
             ClientMessage::WholeAnchor { track } => {
-                let tracks = self.inside()?;
-                // A wish about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&track, |id| tracks.contains(id)) {
+                if let Some(id) = self.track_or_gone(&track)? {
                     self.may(Grant::Enhance)?;
                     self.actions.push_back(Action::WholeAnchor(id));
                 }
             }
             ClientMessage::Uplink(uplink) => {
                 let (own, _) = self.own()?;
-                // One about a track that has just gone is no error: the two crossed.
                 if let Ok(id) = convert::track_id(&uplink.track, |id| own.contains_key(id)) {
                     let Uplink { kbps, width, height, fps, .. } = uplink;
                     let report = UplinkReport { kbps, size: (width, height), fps };
                     self.actions.push_back(Action::Uplink(id, report));
                 }
             }
-            ClientMessage::Mute { track, muted } => {
-                self.inside()?;
-                rated(self.mutes.take(now), self.config.mutes.1, "mutes")?;
-                let (own, held) = self.own()?;
-                let id = convert::track_id(&track, |id| own.contains_key(id))?;
-                if held.contains(&id) && !muted {
-                    let message = "an operator has muted this track";
-                    return Err(ProtocolError::new(ErrorCode::Forbidden, message));
-                }
-                own.insert(id, muted);
-                if !held.contains(&id) {
-                    self.actions.push_back(Action::SetMuted(id, muted));
-                }
-            }
             ClientMessage::Report(report) => {
-                let tracks = self.inside()?;
-                // A report about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&report.track, |id| tracks.contains(id)) {
+                if let Some(id) = self.track_or_gone(&report.track)? {
                     self.actions.push_back(Action::Report(id, report));
                 }
             }
         }
         Ok(())
+    }
+
+    fn offer(&mut self, now: Instant, id: u32, offer: OfferMessage) -> Result<(), ProtocolError> {
+        self.inside()?;
+        if !offer.publish.is_empty() {
+            self.may(Grant::Publish)?;
+        }
+        if !offer.subscribe.is_empty() {
+            self.may(Grant::Subscribe)?;
+        }
+        check_rate(self.offers.take(now), self.config.offers, "offers")?;
+        let new = offer.publish.iter().filter(|p| !self.publishing.contains(&p.mid)).count();
+        let allowed = (0..new).all(|_| self.tracks.take(now));
+        check_rate(allowed, self.config.tracks, "new tracks")?;
+        self.publishing = offer.publish.iter().map(|p| p.mid.clone()).collect();
+        let (sdp, publish, subscribe) = convert::offer(offer)?;
+        self.actions.push_back(Action::Offer { id, sdp, publish, subscribe });
+        Ok(())
+    }
+
+    fn mute(&mut self, now: Instant, track: &str, muted: bool) -> Result<(), ProtocolError> {
+        self.inside()?;
+        check_rate(self.mutes.take(now), self.config.mutes, "mutes")?;
+        let (own, held) = self.own()?;
+        let id = convert::track_id(track, |id| own.contains_key(id))?;
+        if held.contains(&id) && !muted {
+            let message = "an operator has muted this track";
+            return Err(ProtocolError::new(ErrorCode::Forbidden, message));
+        }
+        own.insert(id, muted);
+        if !held.contains(&id) {
+            self.actions.push_back(Action::SetMuted(id, muted));
+        }
+        Ok(())
+    }
+
+    /// A track of the room; `None`: there is none. That is no error: the message may have crossed with the end of the track.
+    fn track_or_gone(&self, track: &str) -> Result<Option<TrackId>, ProtocolError> {
+        let tracks = self.inside()?;
+        Ok(convert::track_id(track, |id| tracks.contains(id)).ok())
     }
 
     fn join(&mut self, request: Option<u32>, join: Join) -> Result<(), ProtocolError> {
@@ -751,7 +762,7 @@ impl Session {
         }
     }
 
-    /// The client's own tracks, each with whether it muted it, and those that stay muted whatever it says.
+    /// The client's published tracks, each with whether it muted it, and those that an operator muted.
     fn own(&mut self) -> Result<(&mut BTreeMap<TrackId, bool>, &BTreeSet<TrackId>), ProtocolError> {
         match &mut self.phase {
             Phase::Inside { own, held, .. } => Ok((own, held)),
@@ -759,7 +770,7 @@ impl Session {
         }
     }
 
-    /// Refuses what the client's token does not grant.
+    /// Refuses what the client's rights do not include.
     fn may(&self, grant: Grant) -> Result<(), ProtocolError> {
         match &self.phase {
             Phase::Inside { ruled, .. } => Ok(ruled.grants.check(grant)?),
@@ -767,28 +778,29 @@ impl Session {
         }
     }
 
-    /// Whether a message may be looked at: the socket is open and the client within its rate.
+    /// Whether a message may be handled: the socket is open, and the client within its rate.
     fn admit(&mut self, now: Instant) -> bool {
         if matches!(self.phase, Phase::Closed) {
             return false;
         }
         self.heard = now;
-        if self.bucket.take(now) {
+        if self.messages.take(now) {
             return true;
         }
         let second = Duration::from_secs(1);
-        match &mut self.refused {
+        match &mut self.excess {
             Some((since, count)) if now.saturating_duration_since(*since) < second => {
                 *count += 1;
-                if *count > self.config.patience {
+                if *count > self.config.max_excess {
                     let message = "far too many messages";
                     let e = ProtocolError::new(ErrorCode::RateLimited, message);
                     self.fail(e, close::REFUSED);
                 }
             }
-            refused => {
-                *refused = Some((now, 1));
-                let message = format!("more than {} messages a second", self.config.per_second);
+            excess => {
+                *excess = Some((now, 1));
+                let message =
+                    format!("more than {} messages a second", self.config.messages.per_second);
                 self.refuse(ProtocolError::new(ErrorCode::RateLimited, message));
             }
         }
@@ -824,9 +836,9 @@ impl Session {
     }
 }
 
-/// Refuses what comes more often than so many times a second.
-fn rated(allowed: bool, per_second: u32, what: &str) -> Result<(), ProtocolError> {
-    let message = || format!("more than {per_second} {what} a second");
+/// Refuses what comes more often than its limit allows.
+fn check_rate(allowed: bool, limit: RateLimit, what: &str) -> Result<(), ProtocolError> {
+    let message = || format!("more than {} {what} a second", limit.per_second);
     allowed.then_some(()).ok_or_else(|| ProtocolError::new(ErrorCode::RateLimited, message()))
 }
 

@@ -31,8 +31,8 @@ pub(super) fn track(webhooks: &Webhooks, what: What, seen: &Present, id: TrackId
 fn of(what: What, seen: &Present) -> Event {
     let participant = EventParticipant {
         id: seen.id.to_string(),
-        identity: seen.person.identity.clone(),
-        name: seen.person.name.clone(),
+        identity: seen.info.identity.clone(),
+        name: seen.info.name.clone(),
     };
     Event { participant: Some(participant), ..Event::now(what, &seen.room) }
 }
