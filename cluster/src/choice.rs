@@ -167,7 +167,7 @@ impl Workers {
     }
 
     /// Whether a stream should move away from a working worker: the worker is draining, or has a much higher load than another. The second
-    /// reason holds for one stream in each [`SETTLE_TIME`].
+    /// reason holds for one stream in each `SETTLE_TIME`.
     pub fn should_move(&mut self, name: &str, now: Instant) -> bool {
         let Some(worker) = self.known.get(name) else { return false };
         let others =
@@ -204,7 +204,7 @@ impl Workers {
         }
     }
 
-    /// A worker failed: it gets no streams for [`RETRY_AFTER`].
+    /// A worker failed: it gets no streams for `RETRY_AFTER`.
     pub fn on_failure(&mut self, name: &str, now: Instant) {
         if let Some(known) = self.known.get_mut(name) {
             known.avoided_until = Some(now + RETRY_AFTER);

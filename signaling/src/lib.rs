@@ -238,7 +238,7 @@ impl Signaling {
         self.shared.directory.remote_left(id);
     }
 
-    /// Sends all participants of a room to another server. They are served until they have arrived there; if they `must` move, at most for [`SessionConfig::moving`].
+    /// Sends all participants of a room to another server. They are served until they have arrived there; if they `must` move, at most for `SessionConfig::moving`.
     /// Returns whether this is new to any of them.
     pub fn send_away(&self, room: &str, url: &str, must: bool) -> bool {
         self.shared.directory.send_away(room, url, must)

@@ -54,7 +54,7 @@ const ROOMS: Bucket = Bucket {
 /// Entries that are written to learn the time of NATS. Their content is not read, so they have no seal.
 pub(super) const CLOCK: Bucket =
     Bucket { name: "windlass-clock", ttl: LEASE_TTL, writers: Writers::Enhancers, bytes: 1 << 20 };
-/// Rules of moderators and operators; servers write them again every hour ([`crate::rules`]).
+/// Rules of moderators and operators; servers write them again every hour ([`crate::node`]).
 pub(crate) const RULES: Bucket = Bucket {
     name: "windlass-rights",
     ttl: Duration::from_secs(6 * 3_600),

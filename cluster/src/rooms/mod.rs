@@ -14,8 +14,8 @@
 //!  ┌──────┐ ──────────────────────────▶ ┌───────┐ ─────────────────────────▶ ┌────────┐
 //!  │ FREE │                             │ OWNED │                            │ SHARED │
 //!  └──────┘ ◀────────────────────────── └───────┘ ◀───────────────────────── └────────┘
-//!            empty for JOIN_GRACE:                 the other servers are lost,
-//!            claim released                        or have no participants left
+//!            no participants for JOIN_GRACE:       all other servers are lost
+//!            claim released
 //!
 //!  The lease of the owner of an OWNED or SHARED room:
 //!
@@ -37,8 +37,8 @@
 //! | free | no claim | claims the room for this server ([`Placement::Claim`]) |
 //! | owned | the claim's owner lives | joins here, or is sent to the owner ([`Placement::Redirect`]) |
 //! | shared | the claim names further servers ([`Claim::with`]) | joins here, or is sent to one of these servers |
-//! | suspect | the owner's last renewal is older than [`SUSPECT_AFTER`] | waits until the lease is renewed or ends ([`Placement::RetryAt`]) |
-//! | lost | the owner's last renewal is older than [`LEASE_TIMEOUT`] | claims the room in place of the old revision |
+//! | suspect | the owner's last renewal is older than `SUSPECT_AFTER` | waits until the lease is renewed or ends ([`Placement::RetryAt`]) |
+//! | lost | the owner's last renewal is older than [`LEASE_TIMEOUT`] | is sent to another server of the room, or claims it in place of the old revision |
 //! | moving | the claim names another owner; participants are still here | is sent to the new owner |
 //! | unknown | leases or claims cannot be read (NATS is down) | joins here |
 //!
@@ -53,12 +53,13 @@
 //! | claim damaged by a foreign writer | [`Rooms::on_claim_overwritten`] | the claim holds; its owner writes it again |
 //! | relay link up or down | [`Rooms::on_link`] | a linked server lives, whatever its lease says |
 //! | NATS readable or not | [`Rooms::set_readable`] | leases end only while they can be read |
+//! | a second has passed | [`Rooms::reconcile`] | claims are written and released, participants are moved, old entries are forgotten. An owner without participants gives a shared room to its other servers |
 //! | SIGTERM | [`Rooms::drain`], [`Rooms::handoffs`] | this server takes no new rooms and gives its rooms away |
 //!
 //! # Invariants
 //!
 //! 1. **One owner.** A claim is written with the revision that it replaces; of two servers that write, one succeeds (013). Who fails asks again.
-//! 2. **Nobody is sent to a dead server.** A redirect needs a lease younger than [`SUSPECT_AFTER`]; between that and [`LEASE_TIMEOUT`] the client waits (013.2).
+//! 2. **Nobody is sent to a server whose lease has ended.** A client of a room on other servers waits while the owner is suspect (013.2).
 //! 3. **Only a server that reads its own lease takes a lost room.** Otherwise others may only seem lost (014.5). For the same reason a server
 //!    that has just started claims nothing before its own lease can be read (013.6).
 //! 4. **A released claim is forgotten before others hear of the release**, so that the next client claims anew (013.6).
@@ -68,7 +69,7 @@
 //! 7. **Of two servers of a room without a link one yields**: the one that is not the owner, or of two others the one with the larger name.
 //!    Its participants *may* go to the owner (014.6). Participants on a server without the claim *must* go (015.6).
 //! 8. **A draining server stays in the claim's `with`** until its participants have arrived elsewhere, so that they are relayed meanwhile (015.5).
-//! 9. **Bounded memory**: [`MAX_NODES`], [`MAX_CLAIMS`]; older ones are forgotten by time.
+//! 9. **Bounded memory**: `MAX_NODES` and `MAX_CLAIMS`; servers and claims are forgotten by time.
 //!
 //! The numbers in parentheses are decisions in `docs/decisions`, with the point. `lab/src/simulator/servers` runs this code at 100 servers.
 

@@ -69,7 +69,7 @@ pub enum Denied {
     /// A moderator refused the participant in the lobby.
     #[error("you were not let in")]
     Refused,
-    /// No moderator answered within [`MAX_WAIT_S`].
+    /// No moderator answered within `MAX_WAIT_S`.
     #[error("nobody has let you in")]
     Forgotten,
     /// The same identity has entered the lobby again.

@@ -1,10 +1,12 @@
 //! Behaviour of a session, one each.
 
-use windlass_sfu::{Ended, Kind, TrackStats};
+use windlass_protocol::{IceServers, Moderate};
+use windlass_sfu::{Ended, JoinError, JoinOptions, Kind, TrackInfo, TrackStats};
+use windlass_types::Rung;
 
 use super::*;
-use crate::access::Grants;
-use crate::rights::Door;
+use crate::access::{AccessError, Grants};
+use crate::rights::{Denied, Door};
 
 const JOIN: &str = r#"{"type":"join","version":1,"room":"tea","name":"Ana"}"#;
 
