@@ -5,7 +5,7 @@
 //! | [`rooms`] | which server serves which room: leases, claims, placement | yes |
 //! | [`node`] | one server of a cluster: connects `rooms`, `nats` and `relay` with signalling and the SFU | |
 //! | [`relay`] | links between servers that share rooms, and their messages (`proto/relay.proto`) | |
-//! | [`ticket`] | proof of who a participant was on the server from which it moves | yes |
+//! | [`ticket`] | proof of a participant's id on the server from which it moves | yes |
 //! | [`choice`], [`lease`] | which worker (remote enhancer) a stream goes to, and what workers say of themselves | yes |
 //! | [`remote`], [`worker`] | the two ends of a stream between an SFU and a worker (`proto/enhancer.proto`) | |
 //! | [`wire`], [`clock`], [`liveness`] | messages, times and pings of these streams | yes |

@@ -84,7 +84,7 @@ struct State {
     clients: HashMap<Client, ClientState>,
 }
 
-/// To whom a resource is counted.
+/// The client to which a resource is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Client {
     Address(IpAddr),

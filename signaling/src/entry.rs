@@ -137,9 +137,7 @@ pub(crate) fn check_entry(
 
 /// Lets a participant enter a room, until [`leave`].
 pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    enter_quietly(shared, entry)
-        .await
-        .inspect_err(|error| tracing::info!(%error, "join refused by the access token"))
+    enter_quietly(shared, entry).await.inspect_err(|error| tracing::info!(%error, "join refused"))
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {

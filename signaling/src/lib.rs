@@ -330,7 +330,9 @@ impl Signaling {
             (false, _) => tracing::info!("rooms need access tokens"),
             (true, true) => tracing::info!("no token keys: every room is open"),
             (true, false) => {
-                tracing::warn!("no token keys: every room is open to whoever reaches this server");
+                tracing::warn!(
+                    "no token keys: every room is open to all clients that reach this server"
+                );
             }
         }
     }

@@ -215,10 +215,10 @@ const HELP: &[(&str, &str)] = &[
         "signaling_rules",
         "Bans, locks, revocations and other rules of moderators and operators that hold.",
     ),
-    ("signaling_waiting", "People who wait in lobbies, on all servers of the cluster."),
+    ("signaling_waiting", "Participants in lobbies, on all servers of the cluster."),
     (
         "signaling_rules_refused_total",
-        "Rules for which there was no room, those who may not wait among them.",
+        "Rules and lobby places that were refused because there were too many.",
     ),
     (
         "signaling_joins_barred_total",

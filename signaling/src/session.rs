@@ -314,7 +314,7 @@ impl Session {
             }
             Some(End::AllMoved) => return self.moved(),
             Some(End::Replaced) => {
-                let message = "you have joined this room again from elsewhere";
+                let message = "your identity has joined this room with another client";
                 let e = ProtocolError::new(ErrorCode::Replaced, message);
                 return self.fail(e, close::REPLACED);
             }

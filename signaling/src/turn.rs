@@ -129,7 +129,7 @@ pub enum TurnAccess {
 /// TURN and STUN servers, and credentials for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnConfig {
-    /// None: clients are told of none.
+    /// Without servers.
     pub urls: Vec<TurnUrl>,
     /// Credentials for the TURN servers.
     pub access: TurnAccess,

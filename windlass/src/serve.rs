@@ -135,8 +135,8 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 
     metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let elsewhere = Elsewhere { workers, nats, node: node.clone(), mutual };
-    let services = services(&sfu, enhancer.clone(), elsewhere, reloads.clone());
+    let cluster_parts = ClusterParts { workers, nats, node: node.clone(), mutual };
+    let services = services(&sfu, enhancer.clone(), cluster_parts, reloads.clone());
     supervise::start(sfu.handle(), node.clone())?;
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
@@ -174,15 +174,15 @@ async fn connect(nats: &NatsConfig, config: &Config) -> Result<nats::Client> {
     Ok(nats::connect(nats, "windlass serve", token).await?)
 }
 
-/// What is not in this process.
-struct Elsewhere {
+/// The connections to other machines.
+struct ClusterParts {
     workers: Arc<Workers>,
     nats: Option<nats::Client>,
     node: Option<Arc<Node>>,
     mutual: Option<Mutual>,
 }
 
-impl Elsewhere {
+impl ClusterParts {
     fn metrics(&self) -> Vec<Metric> {
         let mut all = self.workers.metrics();
         all.extend(self.nats.as_ref().map(|client| {
@@ -205,11 +205,12 @@ impl Elsewhere {
 fn services(
     sfu: &Sfu,
     enhancer: Option<Arc<Enhancer>>,
-    elsewhere: Elsewhere,
+    cluster_parts: ClusterParts,
     reloads: Arc<Reloads>,
 ) -> Services {
-    let (switched, handle, workers) = (enhancer.clone(), sfu.handle(), elsewhere.workers.clone());
-    let cluster = elsewhere.node.clone().map(|node| node as Arc<dyn Cluster>);
+    let (switched, handle, workers) =
+        (enhancer.clone(), sfu.handle(), cluster_parts.workers.clone());
+    let cluster = cluster_parts.node.clone().map(|node| node as Arc<dyn Cluster>);
     Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(move |on| {
@@ -226,7 +227,7 @@ fn services(
             let mut all = metrics::of_process();
             all.extend(reloads.metrics());
             all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
-            all.extend(elsewhere.metrics());
+            all.extend(cluster_parts.metrics());
             all
         }),
         cluster,

@@ -15,13 +15,13 @@ pub struct Bucket {
     pub name: &'static str,
     /// Age at which NATS deletes an entry.
     pub ttl: Duration,
-    /// Who writes entries.
+    /// Roles that write entries.
     pub writers: Writers,
     /// Maximum size in bytes, which NATS reserves at once. All buckets together fit into the 64 MiB of the Helm chart.
     pub bytes: i64,
 }
 
-/// Whose seals are valid in a bucket.
+/// The roles whose seals are valid in a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writers {
     /// Servers: holders of the cluster's token.

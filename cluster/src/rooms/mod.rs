@@ -58,11 +58,11 @@
 //!
 //! # Invariants
 //!
-//! 1. **One owner.** A claim is written with the revision that it replaces; of two servers that write, one succeeds (013). Who fails asks again.
-//! 2. **Nobody is sent to a server whose lease has ended.** A client of a room on other servers waits while the owner is suspect (013.2).
+//! 1. **One owner.** A claim is written with the revision that it replaces; of two servers that write, one succeeds (013). The other one places its client again.
+//! 2. **No client is sent to a server whose lease has ended.** A client of a room on other servers waits while the owner is suspect (013.2).
 //! 3. **Only a server that reads its own lease takes a lost room.** Otherwise others may only seem lost (014.5). For the same reason a server
 //!    that has just started claims nothing before its own lease can be read (013.6).
-//! 4. **A released claim is forgotten before others hear of the release**, so that the next client claims anew (013.6).
+//! 4. **A released claim is forgotten before the release reaches others**, so that the next client claims anew (013.6).
 //! 5. **Nothing expires while NATS cannot be read.** Rooms are then served where clients ask; when NATS is back, the participants of the server
 //!    without the claim are moved (013.4).
 //! 6. **A link outweighs a lease.** A linked server of a shared room keeps its place without NATS (014.4).
@@ -278,7 +278,7 @@ impl Rooms {
         }
     }
 
-    /// A writer that is not of this cluster has overwritten a claim. It still holds for all who know it; others learn of it when its owner writes it again.
+    /// A writer that is not of this cluster has overwritten a claim. It still holds on servers that have read it; others get it when its owner writes it again.
     pub fn on_claim_overwritten(&mut self, room: &str) {
         if let Some(claim) = self.claims.get_mut(room) {
             claim.is_overwritten = true;

@@ -68,7 +68,7 @@ impl AdminError {
             C::Malformed => (400, "See /openapi.json."),
             C::UnknownRoom => (
                 404,
-                "See /admin/rooms: a room is there while somebody is in it, or has been configured.",
+                "See /admin/rooms: a room exists while it has participants, or has been configured.",
             ),
             C::UnknownParticipant | C::UnknownTrack => {
                 (404, "See /admin/rooms/{room}: it may have just gone.")
@@ -84,8 +84,7 @@ impl AdminError {
 
     /// For everybody, without token keys.
     pub(crate) fn no_keys() -> Self {
-        let message =
-            "this server has no token keys, so that nobody can show that they may do this";
+        let message = "this server has no token keys, with which requests could be authorized";
         let hint = "Configure a token key (`windlass key`), or `admin-local` for programs of the server's own machine.";
         AdminError { hint: hint.to_owned(), ..Self::new(AdminErrorCode::Forbidden, message) }
     }

@@ -234,8 +234,8 @@ pub(crate) async fn waiting(
 /// Admit or refuse a participant in the lobby.
 #[utoipa::path(put, path = "/admin/rooms/{room}/waiting/{waiting}", tag = "rooms", request_body = Answered,
     params(("room" = String, Path, description = "The room's name"),
-        ("waiting" = String, Path, description = "The id of who waits")),
-    responses((status = 204, description = "It is told"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+        ("waiting" = String, Path, description = "The id of the participant in the lobby")),
+    responses((status = 204, description = "The participant gets the answer"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn answer(
     _: Operator,
     State(shared): State<Arc<Shared>>,

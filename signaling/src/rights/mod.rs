@@ -70,19 +70,19 @@ pub enum Denied {
     #[error("you were not let in")]
     Refused,
     /// No moderator answered within `MAX_WAIT_S`.
-    #[error("nobody has let you in")]
+    #[error("no moderator has let you in in time")]
     Forgotten,
     /// The same identity has entered the lobby again.
-    #[error("you wait to be let in from elsewhere")]
+    #[error("your identity waits in the lobby with another client")]
     Again,
     /// The room is locked.
     #[error("the room is locked")]
     Locked,
     /// The room has a lobby, in which WHIP and WHEP cannot wait.
-    #[error("a moderator must let you in, and this way in cannot wait for that")]
+    #[error("the room has a lobby, in which WHIP and WHEP clients cannot wait")]
     Lobby,
     /// The lobby is full.
-    #[error("too many wait to be let in")]
+    #[error("the lobby of the room is full")]
     Crowd,
 }
 
@@ -123,7 +123,7 @@ enum Effect {
     Restrict(ParticipantId, May),
 }
 
-/// All rules, and those whom they affect. See the module.
+/// All rules, and the participants that they affect. See the module.
 #[derive(Debug)]
 pub(crate) struct Rights {
     inner: Mutex<Inner>,

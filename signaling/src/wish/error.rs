@@ -67,7 +67,7 @@ impl WishError {
 
     pub(super) fn not_yours() -> Self {
         let hint = "Ask with an access token of the identity that began the session.";
-        Self::with(403, ErrorCode::Forbidden, "the session is somebody else's", hint)
+        Self::with(403, ErrorCode::Forbidden, "the session belongs to another identity", hint)
     }
 
     pub(super) fn no_credentials() -> Self {
@@ -87,8 +87,8 @@ impl WishError {
     }
 
     pub(super) fn nothing_to_watch() -> Self {
-        let hint = "Try again when somebody publishes.";
-        Self::with(409, ErrorCode::UnknownTrack, "nobody publishes in this room", hint)
+        let hint = "Try again when a participant publishes.";
+        Self::with(409, ErrorCode::UnknownTrack, "no participant publishes in this room", hint)
     }
 }
 
