@@ -1,7 +1,7 @@
-//! Which worker a stream goes to: of those that work, the one with the least to do; and when it should go to another.
+//! Which worker a stream goes to (the one with the lowest load), and when it should move to another.
 //!
-//! Workers are named in the configuration, or come and go by their leases. A lease that is not renewed takes a worker's new
-//! streams, never those that it has: it is judged by its answers ([`crate::judge`]), and what the cluster's bucket says may be old.
+//! Workers are named in the configuration, or found by their leases. A worker whose lease has ended gets no new streams, but keeps those
+//! that it has: whether it works is decided by its answers ([`crate::liveness`]), since leases may be out of date.
 //!
 //! Source: NeuroScaler §4.2 (load balance over instances). Pure: every time is an argument.
 
@@ -9,48 +9,48 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::lease::{HOLDS, Lease};
+use crate::lease::{LEASE_TIMEOUT, Lease};
 
-/// How long a worker that failed is left alone, while there are others.
-const AVOIDED: Duration = Duration::from_secs(2);
-/// A worker with so much to do gives streams to others...
-const HIGH: f64 = 0.85;
-/// ...that have so much less.
-const LESS: f64 = 0.3;
-/// One stream for each such time: what it changes must show first.
-const SETTLE: Duration = Duration::from_secs(3);
-/// Workers that are known at the most; no more leases are read.
-const MOST: usize = 1_024;
+/// Time for which a worker gets no streams after it failed.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// Load (0 to 1) from which on a worker's streams move to others.
+const OVERLOADED: f64 = 0.85;
+/// Difference in load (0 to 1) that makes a move worth its key frame.
+const MIN_LOAD_DIFFERENCE: f64 = 0.3;
+/// Time between two moves because of load, so that the first one shows in the loads.
+const SETTLE_TIME: Duration = Duration::from_secs(3);
+/// Maximum number of workers that are known. Leases of further ones are refused.
+const MAX_WORKERS: usize = 1_024;
 
 /// A worker's name: its address in the configuration, or its lease's.
 pub type Name = Arc<str>;
 
-/// Whether a worker is there.
+/// Why a worker is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Standing {
-    /// By the configuration.
+    /// Named in the configuration.
     Named,
-    /// By a lease, which was last renewed then.
+    /// Its lease, last renewed at that time.
     Leased(Instant),
-    /// No longer.
+    /// Its lease has ended; it still has streams of this SFU.
     Gone,
 }
 
-/// What is known of one worker.
+/// One worker.
 #[derive(Debug, Clone)]
 struct Known {
     address: Arc<str>,
     standing: Standing,
-    /// Streams of ours that it has.
-    ours: usize,
+    /// Streams of this SFU on it.
+    own_streams: usize,
     capacity: f64,
-    /// The share of its accelerators' time that is taken, as it says; with all that others give it.
+    /// Share of its capacity in use, by all SFUs together, as it reports it.
     load: f64,
-    /// As its lease names them.
+    /// GPUs, as in [`Lease::devices`].
     devices: Arc<[String]>,
     full: bool,
     draining: bool,
-    avoided: Option<Instant>,
+    avoided_until: Option<Instant>,
 }
 
 impl Known {
@@ -58,60 +58,60 @@ impl Known {
         Known {
             address: address.into(),
             standing,
-            ours: 0,
+            own_streams: 0,
             capacity: 1.0,
             load: 0.0,
             devices: Arc::default(),
             full: false,
             draining: false,
-            avoided: None,
+            avoided_until: None,
         }
     }
 
     fn takes(&self, now: Instant) -> bool {
-        let works = self.avoided.is_none_or(|until| until <= now);
+        let works = self.avoided_until.is_none_or(|until| until <= now);
         self.standing != Standing::Gone && works && !self.draining && !self.full
     }
 
-    /// What orders workers: what was just given to one is not in what it says yet.
+    /// Sort key: load in steps of a tenth, then own streams by capacity. The streams placed last are not in the load yet.
     fn order(&self) -> (f64, f64) {
-        ((self.load * 10.0).round(), self.ours as f64 / self.capacity)
+        ((self.load * 10.0).round(), self.own_streams as f64 / self.capacity)
     }
 }
 
-/// A worker, for whoever counts.
+/// A worker, for metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerState {
-    /// Where it is.
+    /// Its gRPC address.
     pub address: Arc<str>,
-    /// Whether it may be given streams, as far as its lease and itself say.
-    pub there: bool,
-    /// Streams of ours that it has.
-    pub ours: usize,
-    /// The share of its time that is taken.
+    /// Whether it is known and not draining.
+    pub available: bool,
+    /// Streams of this SFU on it.
+    pub own_streams: usize,
+    /// Share of its capacity in use, 0 to 1.
     pub load: f64,
-    /// GPUs, or the slice of one, on which it works, as its lease says.
+    /// GPUs, as in [`Lease::devices`].
     pub devices: Arc<[String]>,
 }
 
-/// The workers.
+/// All workers that an SFU knows.
 #[derive(Debug, Clone, Default)]
 pub struct Workers {
     known: BTreeMap<Name, Known>,
-    /// When a stream was last taken from one with much to do.
-    balanced: Option<Instant>,
+    /// When a stream was last moved because of load.
+    balanced_at: Option<Instant>,
 }
 
 impl Workers {
-    /// Those of the configuration, of which nothing else is known.
+    /// Workers named in the configuration.
     pub fn named<'a>(addresses: impl Iterator<Item = &'a str>) -> Self {
         let known = |address: &str| (address.into(), Known::new(address, Standing::Named));
-        Workers { known: addresses.map(known).collect(), balanced: None }
+        Workers { known: addresses.map(known).collect(), balanced_at: None }
     }
 
-    /// A worker says by its lease that it is there. Whether there is room for it.
-    pub fn renewed(&mut self, name: &str, lease: &Lease, now: Instant) -> bool {
-        let room = self.known.len() < MOST;
+    /// A worker has written its lease. `false`: too many workers are known.
+    pub fn on_lease(&mut self, name: &str, lease: &Lease, now: Instant) -> bool {
+        let room = self.known.len() < MAX_WORKERS;
         if !room && !self.known.contains_key(name) {
             return false;
         }
@@ -124,23 +124,23 @@ impl Workers {
             known.devices = lease.devices.as_slice().into();
         }
         known.draining = lease.draining;
-        known.full = lease.streams >= lease.most_streams;
+        known.full = lease.streams >= lease.max_streams;
         true
     }
 
-    /// A worker has given up its lease.
-    pub fn given_up(&mut self, name: &str) {
+    /// A worker has released its lease.
+    pub fn on_lease_released(&mut self, name: &str) {
         if let Some(known) = self.known.get_mut(name) {
             known.standing = Standing::Gone;
         }
         self.forget();
     }
 
-    /// Leases that were not renewed end, while leases can be read: since `since` without a break.
+    /// Ends leases that were not renewed. Leases have been readable since `since` without interruption.
     pub fn expire(&mut self, since: Instant, now: Instant) {
         for known in self.known.values_mut() {
             if let Standing::Leased(renewed) = known.standing
-                && now.saturating_duration_since(renewed.max(since)) > HOLDS
+                && now.saturating_duration_since(renewed.max(since)) > LEASE_TIMEOUT
             {
                 known.standing = Standing::Gone;
             }
@@ -149,72 +149,74 @@ impl Workers {
     }
 
     fn forget(&mut self) {
-        self.known.retain(|_, known| known.standing != Standing::Gone || known.ours > 0);
+        self.known.retain(|_, known| known.standing != Standing::Gone || known.own_streams > 0);
     }
 
-    /// Takes a worker for a stream: of those that work, the one with the least load, and of equals the one with the fewest streams for its
-    /// capacity. `None`: none works.
-    pub fn take(&mut self, now: Instant) -> Option<(Name, Arc<str>)> {
+    /// Chooses a worker for a stream: lowest load, then fewest own streams for its capacity. Returns name and address; `None`: no worker is
+    /// available.
+    pub fn assign(&mut self, now: Instant) -> Option<(Name, Arc<str>)> {
         let all = self.known.iter().filter(|(_, known)| known.takes(now));
-        let least = all.min_by(|(_, a), (_, b)| {
+        let lowest = all.min_by(|(_, a), (_, b)| {
             let (a, b) = (a.order(), b.order());
             a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
         });
-        let name = least?.0.clone();
+        let name = lowest?.0.clone();
         let known = self.known.get_mut(&name)?;
-        known.ours += 1;
+        known.own_streams += 1;
         Some((name, known.address.clone()))
     }
 
-    /// Whether a stream should leave a worker that answers: it ends soon, or has much more to do than another. Of the latter,
-    /// one stream for each time that its going takes to show.
-    pub fn should_leave(&mut self, name: &str, now: Instant) -> bool {
-        let Some(of) = self.known.get(name) else { return false };
+    /// Whether a stream should move away from a working worker: the worker is draining, or has a much higher load than another. The second
+    /// reason holds for one stream in each `SETTLE_TIME`.
+    pub fn should_move(&mut self, name: &str, now: Instant) -> bool {
+        let Some(worker) = self.known.get(name) else { return false };
         let others =
             self.known.iter().filter(|(other, known)| &***other != name && known.takes(now));
         let least = others.map(|(_, known)| known.load).min_by(f64::total_cmp);
         let Some(least) = least else { return false };
-        if of.draining {
+        if worker.draining {
             return true;
         }
-        let settled = self.balanced.is_none_or(|at| now.saturating_duration_since(at) >= SETTLE);
-        let unbalanced = of.load >= HIGH && of.load - least >= LESS && settled;
-        if unbalanced {
-            self.balanced = Some(now);
+        let is_settled =
+            self.balanced_at.is_none_or(|at| now.saturating_duration_since(at) >= SETTLE_TIME);
+        let is_unbalanced =
+            worker.load >= OVERLOADED && worker.load - least >= MIN_LOAD_DIFFERENCE && is_settled;
+        if is_unbalanced {
+            self.balanced_at = Some(now);
         }
-        unbalanced
+        is_unbalanced
     }
 
     /// A stream has left a worker.
-    pub fn leave(&mut self, name: &str) {
+    pub fn unassign(&mut self, name: &str) {
         if let Some(known) = self.known.get_mut(name) {
-            known.ours = known.ours.saturating_sub(1);
+            known.own_streams = known.own_streams.saturating_sub(1);
         }
         self.forget();
     }
 
-    /// A worker says what it has to do, and whether it ends soon; it works.
-    pub fn says(&mut self, name: &str, load: f64, draining: bool) {
+    /// A worker has answered a ping with its load.
+    pub fn on_answer(&mut self, name: &str, load: f64, draining: bool) {
         if let Some(known) = self.known.get_mut(name) {
             known.load = if load.is_finite() { load.clamp(0.0, 1.0) } else { 1.0 };
             known.draining = draining;
-            known.avoided = None;
+            known.avoided_until = None;
         }
     }
 
-    /// A worker failed.
-    pub fn failed(&mut self, name: &str, now: Instant) {
+    /// A worker failed: it gets no streams for `RETRY_AFTER`.
+    pub fn on_failure(&mut self, name: &str, now: Instant) {
         if let Some(known) = self.known.get_mut(name) {
-            known.avoided = Some(now + AVOIDED);
+            known.avoided_until = Some(now + RETRY_AFTER);
         }
     }
 
-    /// All that are known.
+    /// All workers that are known.
     pub fn states(&self) -> impl Iterator<Item = WorkerState> {
         self.known.values().map(|known| WorkerState {
             address: known.address.clone(),
-            there: known.standing != Standing::Gone && !known.draining,
-            ours: known.ours,
+            available: known.standing != Standing::Gone && !known.draining,
+            own_streams: known.own_streams,
             load: known.load,
             devices: known.devices.clone(),
         })

@@ -1,4 +1,4 @@
-//! Times of one machine on another: what is left of a frame's budget travels, and each side reads it on its own clock.
+//! Times of one machine on the clock of another: messages carry spans (the age of a frame), and each side computes with its own clock.
 //!
 //! Pure: every time is an argument.
 
@@ -7,63 +7,70 @@ use std::time::{Duration, Instant};
 
 use windlass_types::Epoch;
 
-/// Frames whose arrival is remembered: some seconds of a stream.
-const REMEMBERED: usize = 512;
-/// Share of a new measurement in the round trip that is reckoned with.
-const NEW: f64 = 0.25;
+/// Number of frames of a stream whose arrival is remembered: some seconds.
+const MAX_ARRIVALS: usize = 512;
+/// Weight of a new measurement in the smoothed round trip.
+const SMOOTHING: f64 = 0.25;
+/// Upper bound of spans in messages of others.
+const MAX_SPAN: Duration = Duration::from_secs(60);
 
-/// The round trip of a stream, from its pings.
+/// The smoothed round trip of a stream, from its pings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundTrip(Option<f64>);
 
 impl RoundTrip {
-    /// A ping was answered after so long.
+    /// Takes a measurement.
     pub fn measured(&mut self, took: Duration) {
         let took = took.as_secs_f64();
-        self.0 = Some(self.0.map_or(took, |known| known + NEW * (took - known)));
+        self.0 = Some(self.0.map_or(took, |known| known + SMOOTHING * (took - known)));
     }
 
-    /// What is reckoned with; zero before the first answer.
+    /// The smoothed round trip; zero before the first measurement.
     pub fn get(self) -> Duration {
         Duration::from_secs_f64(self.0.unwrap_or_default())
     }
 }
 
-/// When a frame reached the SFU, on the worker's clock, for a scheduler that hands its anchor over at most `deadline` after that:
-/// so that this is when the SFU needs it, less its way back.
+/// What a message says of a frame's time.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameAge {
+    /// Since the frame reached the SFU, when the message was sent.
+    pub age: Duration,
+    /// Maximum age of the frame when its anchor is back at the SFU.
+    pub within: Duration,
+}
+
+/// The arrival of a frame for the worker's scheduler, which hands the anchor over at most `deadline` later.
 ///
-/// `age` is since its arrival when it was sent, `within` how old its anchor may be when the SFU has it. A frame that is late by
-/// then still has to be decoded; its arrival is so long ago that no anchor is made of it.
+/// Chosen so that `arrival + deadline` is when the anchor must leave for the SFU. A frame that is too late must still be decoded: its
+/// arrival is so long ago that no anchor is made of it.
 pub fn arrival(
     now: Instant,
-    (age, within): (Duration, Duration),
+    FrameAge { age, within }: FrameAge,
     round_trip: Duration,
     deadline: Duration,
 ) -> Instant {
     let passed = age.saturating_add(round_trip);
-    // What the worker's own deadline is longer, or shorter, than what the SFU allows.
-    let ready = now + within.min(MOST);
-    let back = passed.min(MOST).saturating_add(deadline.min(MOST));
+    // The worker's own deadline may be longer or shorter than what the SFU allows.
+    let ready = now + within.min(MAX_SPAN);
+    let back = passed.min(MAX_SPAN).saturating_add(deadline.min(MAX_SPAN));
     ready.checked_sub(back).unwrap_or(now)
 }
-
-/// No span of a stream is longer: what others send may say anything.
-const MOST: Duration = Duration::from_secs(60);
 
 /// When the frames of a stream reached the SFU.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals(VecDeque<(Epoch, u32, Instant)>);
 
 impl Arrivals {
-    /// A frame was sent to the worker.
+    /// Remembers a frame that was sent to the worker.
     pub fn sent(&mut self, epoch: Epoch, rtp_timestamp: u32, arrival: Instant) {
-        if self.0.len() >= REMEMBERED {
+        if self.0.len() >= MAX_ARRIVALS {
             self.0.pop_front();
         }
         self.0.push_back((epoch, rtp_timestamp, arrival));
     }
 
-    /// When the frame of an anchor did; `None` if it was none of this stream's, or too long ago.
+    /// When the frame of an anchor arrived; `None`: unknown, or too long ago.
     pub fn of(&self, epoch: Epoch, rtp_timestamp: u32) -> Option<Instant> {
         let newest_first = self.0.iter().rev();
         newest_first.clone().find(|f| (f.0, f.1) == (epoch, rtp_timestamp)).map(|f| f.2)
@@ -80,16 +87,19 @@ mod tests {
     fn on_one_machine_a_frame_arrived_when_it_did() {
         let came = Instant::now();
         let now = came + 5 * MS;
-        assert_eq!(arrival(now, (5 * MS, 140 * MS), Duration::ZERO, 140 * MS), came);
+        assert_eq!(
+            arrival(now, FrameAge { age: 5 * MS, within: 140 * MS }, Duration::ZERO, 140 * MS),
+            came
+        );
     }
 
     #[test]
     fn the_way_there_and_back_comes_off_what_is_left() {
         let now = Instant::now() + Duration::from_secs(100);
-        let at = arrival(now, (5 * MS, 140 * MS), 30 * MS, 140 * MS);
+        let at = arrival(now, FrameAge { age: 5 * MS, within: 140 * MS }, 30 * MS, 140 * MS);
         assert_eq!(at + 35 * MS, now);
         // A worker that allows itself 200 ms has the anchor ready at the same time.
-        let other = arrival(now, (5 * MS, 140 * MS), 30 * MS, 200 * MS);
+        let other = arrival(now, FrameAge { age: 5 * MS, within: 140 * MS }, 30 * MS, 200 * MS);
         assert_eq!(at + 140 * MS, other + 200 * MS);
     }
 
@@ -99,8 +109,8 @@ mod tests {
         for (age, within) in
             [(Duration::MAX, MS), (MS, Duration::MAX), (Duration::MAX, Duration::MAX)]
         {
-            let at = arrival(now, (age, within), Duration::MAX, Duration::MAX);
-            assert!(at <= now + 2 * MOST);
+            let at = arrival(now, FrameAge { age, within }, Duration::MAX, Duration::MAX);
+            assert!(at <= now + 2 * MAX_SPAN);
         }
     }
 
@@ -122,7 +132,7 @@ mod tests {
         assert_eq!(arrivals.of(Epoch(1), 7), Some(now));
         assert_eq!(arrivals.of(Epoch(2), 7), Some(now + MS));
         assert_eq!(arrivals.of(Epoch(2), 8), None);
-        (0..REMEMBERED as u32).for_each(|n| arrivals.sent(Epoch(3), n, now));
+        (0..MAX_ARRIVALS as u32).for_each(|n| arrivals.sent(Epoch(3), n, now));
         assert_eq!(arrivals.of(Epoch(2), 7), None);
     }
 }

@@ -1,85 +1,90 @@
-//! What a worker says of itself where all SFUs of a cluster can read it, until it says it again or is no longer believed.
+//! The lease of a worker (an enhancer on another machine): address, capacity and load, written into a bucket that all SFUs read.
 //!
-//! Pure: bytes in, values out. Source: NeuroScaler §4.2 (capacities are known to the scheduler); decision 011.
+//! Pure: bytes in, values out. Source: NeuroScaler §4.2 (capacities are known to the scheduler); decisions 011 and 012.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Between two renewals.
-pub const RENEW: Duration = Duration::from_millis(500);
-/// Who has not renewed its lease for so long gets no new streams.
-pub const HOLDS: Duration = Duration::from_secs(2);
+/// Interval between two renewals of a worker's lease.
+pub const RENEW_INTERVAL: Duration = Duration::from_millis(500);
+/// Age of the last renewal from which on a worker gets no new streams.
+pub const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A longer one is not read.
-const MOST_BYTES: usize = 4_096;
-/// Networks that are read.
-const MOST_NETWORKS: usize = 64;
-/// Devices that are read, and so are to be written.
-pub const MOST_DEVICES: usize = 16;
+/// Longest lease that is read, in bytes.
+const MAX_BYTES: usize = 4_096;
+/// Maximum number of networks in a lease.
+const MAX_NETWORKS: usize = 64;
+/// Maximum number of devices in a lease.
+pub const MAX_DEVICES: usize = 16;
 
 /// A worker's lease.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Lease {
-    /// Where SFUs reach it (`https://host:port`).
+    /// gRPC address for SFUs (`https://host:port`).
     pub address: String,
-    /// Seconds of its accelerators' time that it offers each second, as calibrated.
+    /// Accelerator time that it offers, in calibrated seconds per second.
     pub capacity: f64,
-    /// The share of it that is taken, 0 to 1.
+    /// Share of the capacity that is in use, 0 to 1.
     pub load: f64,
-    /// Publishers that it has.
+    /// Streams that it has: one for each publisher.
     pub streams: u32,
-    /// Publishers that it takes.
-    pub most_streams: u32,
-    /// Networks that are loaded.
+    /// Maximum number of streams.
+    #[serde(rename = "most-streams")]
+    pub max_streams: u32,
+    /// Names of the loaded networks.
     pub networks: Vec<String>,
-    /// GPUs, or the slice of one, on which it works: name and UUID of each; none on processors. Workers of before say nothing.
+    /// Name and UUID of each GPU, or GPU slice, in use; empty on CPUs, and of workers of older versions.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// It ends soon: its streams should go elsewhere.
+    /// The worker is about to stop: its streams should move to others.
     pub draining: bool,
 }
 
-/// Why a lease is none.
+/// Why a lease is refused.
 #[derive(Debug, Error)]
 pub enum BadLease {
-    /// More bytes than any has.
-    #[error("a lease of {0} bytes")]
-    Long(usize),
-    /// Something else than a lease.
-    #[error("it cannot be read: {0}")]
+    /// The lease is longer than any that a worker writes.
+    #[error("the lease has {0} bytes, more than {MAX_BYTES}")]
+    TooLong(usize),
+    /// The lease is not the expected JSON.
+    #[error("the lease cannot be parsed: {0}")]
     Json(#[from] serde_json::Error),
-    /// Values that make no sense.
+    /// A value is out of its range.
     #[error("{0}")]
     Value(&'static str),
 }
 
 impl Lease {
-    /// Reads what a worker wrote.
+    /// Parses and checks a lease.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are no lease, or a value is out of its range.
     pub fn read(bytes: &[u8]) -> Result<Lease, BadLease> {
-        if bytes.len() > MOST_BYTES {
-            return Err(BadLease::Long(bytes.len()));
+        if bytes.len() > MAX_BYTES {
+            return Err(BadLease::TooLong(bytes.len()));
         }
         let lease: Lease = serde_json::from_slice(bytes)?;
-        let fine = |v: f64| v.is_finite() && v >= 0.0;
+        let is_valid = |v: f64| v.is_finite() && v >= 0.0;
         if !(lease.address.starts_with("http://") || lease.address.starts_with("https://")) {
-            return Err(BadLease::Value("its address is none"));
+            return Err(BadLease::Value("the address is not an http:// or https:// URL"));
         }
-        if !fine(lease.capacity) || lease.capacity == 0.0 || !fine(lease.load) {
-            return Err(BadLease::Value("its capacity or load is none"));
+        if !is_valid(lease.capacity) || lease.capacity == 0.0 || !is_valid(lease.load) {
+            return Err(BadLease::Value("the capacity must be above 0, and the load 0 or more"));
         }
-        if lease.networks.len() > MOST_NETWORKS {
-            return Err(BadLease::Value("it has too many networks"));
+        if lease.networks.len() > MAX_NETWORKS {
+            return Err(BadLease::Value("the lease names too many networks"));
         }
-        if lease.devices.len() > MOST_DEVICES {
-            return Err(BadLease::Value("it has too many devices"));
+        if lease.devices.len() > MAX_DEVICES {
+            return Err(BadLease::Value("the lease names too many devices"));
         }
         Ok(lease)
     }
 
-    /// As workers write it.
+    /// The lease as JSON.
     pub fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
@@ -91,16 +96,16 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// One of a worker with nothing to do.
+    /// The lease of an idle worker.
     pub(crate) fn lease(address: &str) -> Lease {
         Lease {
             address: address.to_owned(),
             capacity: 1.0,
             load: 0.0,
             streams: 0,
-            most_streams: 64,
+            max_streams: 64,
             networks: vec!["fused-xs-x2".to_owned()],
-            devices: vec!["A card MIG 1g.10gb (MIG-b)".to_owned()],
+            devices: vec!["A GPU MIG 1g.10gb (MIG-b)".to_owned()],
             draining: false,
         }
     }
@@ -133,7 +138,7 @@ pub(crate) mod tests {
             spoil(&mut lease);
             assert!(Lease::read(&lease.write()).is_err(), "{lease:?}");
         }
-        assert!(matches!(Lease::read(&[b' '; 5_000]), Err(BadLease::Long(5_000))));
+        assert!(matches!(Lease::read(&[b' '; 5_000]), Err(BadLease::TooLong(5_000))));
     }
 
     proptest! {

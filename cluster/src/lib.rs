@@ -1,18 +1,30 @@
-//! Enhancers and SFUs on other machines.
+//! Several servers that share rooms, and enhancers on other machines.
 //!
-//! Source: `docs/decisions/011-enhancer-workers.md` and `012-leases-in-nats.md`; NeuroScaler §4.2 and §7. [`wire`] says the same as [`windlass_types`] in the messages of
-//! `proto/enhancer.proto`, whose times are spans: what becomes of them is [`clock`]'s.
+//! | module | is | pure |
+//! | --- | --- | --- |
+//! | [`rooms`] | which server serves which room: leases, claims, placement | yes |
+//! | [`node`] | one server of a cluster: connects `rooms`, `nats` and `relay` with signalling and the SFU | |
+//! | [`relay`] | links between servers that share rooms, and their messages (`proto/relay.proto`) | |
+//! | [`ticket`] | proof of a participant's id on the server from which it moves | yes |
+//! | [`choice`], [`lease`] | which worker (remote enhancer) a stream goes to, and what workers say of themselves | yes |
+//! | [`remote`], [`worker`] | the two ends of a stream between an SFU and a worker (`proto/enhancer.proto`) | |
+//! | [`wire`], [`clock`], [`liveness`] | messages, times and pings of these streams | yes |
+//! | [`nats`], [`sealed`] | buckets of leases, claims and rules; the seals of their entries | `sealed` |
+//! | [`mutual`], [`token`] | mutual TLS and the shared secret of a cluster | |
+//!
+//! Source: decisions 011 to 015, 025 and 026 in `docs/decisions`; NeuroScaler §4.2 and §7.
 
 pub mod choice;
 pub mod clock;
-pub mod judge;
-mod key_wish;
+mod key_frame_request;
 pub mod lease;
-pub mod links;
+pub mod liveness;
 pub mod mutual;
 pub mod nats;
+pub mod node;
+mod rejections;
+pub mod relay;
 pub mod remote;
-mod rogues;
 pub mod rooms;
 pub mod sealed;
 pub mod ticket;
@@ -20,14 +32,16 @@ pub mod token;
 pub mod wire;
 pub mod worker;
 
-/// What prost and tonic make of `proto/enhancer.proto`.
+/// Generated from the files of `proto/`.
 #[allow(missing_docs, clippy::pedantic, reason = "generated")]
 pub mod proto {
-    tonic::include_proto!("windlass.enhancer.v1");
-}
+    /// `proto/enhancer.proto`.
+    pub mod enhancer {
+        tonic::include_proto!("windlass.enhancer.v1");
+    }
 
-/// What they make of `proto/relay.proto`.
-#[allow(missing_docs, clippy::pedantic, reason = "generated")]
-pub mod relay {
-    tonic::include_proto!("windlass.relay.v1");
+    /// `proto/relay.proto`.
+    pub mod relay {
+        tonic::include_proto!("windlass.relay.v1");
+    }
 }

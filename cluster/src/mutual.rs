@@ -1,8 +1,6 @@
-//! TLS between the machines of a cluster: both sides show a certificate of its authority, which says by a name what its machine is there for, and both read
-//! theirs again when they have changed.
+//! Mutual TLS between the machines of a cluster. Both sides present a certificate of the cluster's authority, and reload it when its files change.
 //!
-//! The name is that of a [`Role`], not of a machine: certificates need no addresses in them, and an enhancer's is of no use to whoever wants to pass for a
-//! server. Source: decision 025.
+//! Certificates name a [`Role`], not a machine: they need no addresses, and an enhancer cannot act as a server with its own. Source: decision 025.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,24 +24,26 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-/// Handshakes at a time; whoever comes then is let go.
-const HANDSHAKES: usize = 64;
-/// What one may take.
-const HANDSHAKE: Duration = Duration::from_secs(3);
-/// Connections that wait for whoever serves them.
-const WAITING: usize = 16;
+/// Maximum number of concurrent handshakes; further connections are closed.
+const MAX_HANDSHAKES: usize = 64;
+/// Time limit of a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Capacity of the queue of ready connections.
+const READY_QUEUE: usize = 16;
+/// Pause after a failed `accept`.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a machine of a cluster is there for, as its certificate says.
+/// What a machine of a cluster does, as its certificate says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It serves rooms.
+    /// An SFU.
     Server,
-    /// It enhances.
+    /// An enhancer for SFUs.
     Enhancer,
 }
 
 impl Role {
-    /// The DNS name that its certificate is good for.
+    /// The DNS name (subjectAltName) in its certificate.
     pub fn name(self) -> &'static str {
         match self {
             Role::Server => "windlass-sfu",
@@ -52,19 +52,19 @@ impl Role {
     }
 }
 
-/// Where authority, certificate and key lie (PEM).
+/// Files of authority, certificate and key (PEM).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The authority.
+    /// Certificates of the authority.
     pub ca: PathBuf,
-    /// The machine's certificate.
+    /// This machine's certificate.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The private key of the certificate.
     pub key: PathBuf,
 }
 
 impl Files {
-    /// All of them.
+    /// All three files.
     pub fn all(&self) -> [&Path; 3] {
         [&self.ca, &self.certificate, &self.key]
     }
@@ -76,33 +76,33 @@ pub enum MutualError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}", file.display())]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
         /// What is wrong with it.
         why: std::io::Error,
     },
-    /// What is in one is not what it should be, or they do not go together.
+    /// A file has no valid content, or key and certificate do not match.
     #[error("{}: {why}", file.display())]
     Content {
-        /// Which.
+        /// The file.
         file: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// It is not one of its machine's role.
+    /// The certificate is for another role.
     #[error(
-        "{}: it is not good for `{name}`, by which others know what this machine is there for: make it with that DNS name (subjectAltName)",
+        "{}: the certificate lacks the DNS name `{name}`, which states this machine's role: create it with that subjectAltName",
         file.display()
     )]
     Role {
         /// The certificate.
         file: PathBuf,
-        /// What it should be good for.
+        /// The DNS name of this machine's role.
         name: &'static str,
     },
 }
 
-/// A machine's own certificate, and what it asks of others'. A clone is the same.
+/// This machine's certificate, and the check of others'. Clones share one state.
 #[derive(Clone)]
 pub struct Mutual(Arc<Shared>);
 
@@ -115,7 +115,7 @@ struct Shared {
 
 #[derive(Clone)]
 struct Current {
-    /// Another for each time that the files were read.
+    /// Number of reloads.
     generation: u64,
     server: Arc<ServerConfig>,
     client: ClientTlsConfig,
@@ -123,76 +123,84 @@ struct Current {
 }
 
 impl Mutual {
-    /// Reads what lies there, of a machine with that role.
+    /// Reads the files of a machine with that role.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or used.
     pub fn load(files: &Files, role: Role) -> Result<Mutual, MutualError> {
         let current = RwLock::new(read(files, role, 0)?);
         let shared = Shared { files: files.clone(), role, current, refused: AtomicU64::new(0) };
         Ok(Mutual(Arc::new(shared)))
     }
 
-    /// Reads it again, for connections from now on. What cannot be used changes nothing.
+    /// Reads the files again, for new connections.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or used; the former certificate stays in use.
     pub fn reload(&self) -> Result<(), MutualError> {
         let generation = self.generation() + 1;
         *self.0.current.write() = read(&self.0.files, self.0.role, generation)?;
         Ok(())
     }
 
-    /// Another one after each reload.
+    /// Number of successful reloads.
     pub fn generation(&self) -> u64 {
         self.0.current.read().generation
     }
 
-    /// When its own certificate ends, in seconds since 1970.
+    /// When the certificate expires, in seconds since 1970.
     pub fn not_after(&self) -> u64 {
         self.0.current.read().not_after
     }
 
-    /// Connections that were let go because whoever came had no certificate of the role that was asked for.
+    /// Number of connections that were refused for lack of a certificate of the required role.
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// What goes with a connection to a machine of that role.
+    /// The client's TLS configuration for connections to a machine of that role.
     pub fn to(&self, role: Role) -> ClientTlsConfig {
         self.0.current.read().client.clone().domain_name(role.name())
     }
 
-    /// Connections of whoever comes and has that role.
+    /// Accepts connections of machines with the role `admits`.
     pub fn incoming(
         &self,
         listener: TcpListener,
         admits: Role,
     ) -> impl Stream<Item = std::io::Result<TlsStream<TcpStream>>> + use<> {
-        let (ready, connections) = mpsc::channel(WAITING);
+        let (ready, connections) = mpsc::channel(READY_QUEUE);
         let shared = self.0.clone();
         tokio::spawn(async move {
-            let turns = Arc::new(Semaphore::new(HANDSHAKES));
+            let permits = Arc::new(Semaphore::new(MAX_HANDSHAKES));
             loop {
                 let accepted = tokio::select! {
                     accepted = listener.accept() => accepted,
                     () = ready.closed() => return,
                 };
                 let Ok((stream, _)) = accepted else {
-                    // Too many open files, as a rule: it passes.
-                    tokio::time::sleep(HANDSHAKE / 30).await;
+                    // Usually too many open files, for a while.
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let Ok(turn) = turns.clone().try_acquire_owned() else { continue };
+                let Ok(permit) = permits.clone().try_acquire_owned() else { continue };
                 let (shared, ready) = (shared.clone(), ready.clone());
                 tokio::spawn(async move {
-                    match timeout(HANDSHAKE, accept(&shared, stream, admits)).await {
+                    match timeout(HANDSHAKE_TIMEOUT, accept(&shared, stream, admits)).await {
                         Ok(Ok(stream)) => {
                             let _ = ready.send(Ok(stream)).await;
                         }
                         Ok(Err(error)) => {
                             shared.refused.fetch_add(1, Ordering::Relaxed);
-                            tracing::debug!(%error, "refused a machine without a certificate");
+                            tracing::debug!(%error, "refused a connection without a certificate of the required role");
                         }
                         Err(_) => {
                             shared.refused.fetch_add(1, Ordering::Relaxed);
                         }
                     }
-                    drop(turn);
+                    drop(permit);
                 });
             }
         });
@@ -208,15 +216,15 @@ async fn accept(
     stream.set_nodelay(true)?;
     let config = shared.current.read().server.clone();
     let stream = TlsAcceptor::from(config).accept(stream).await?;
-    let own = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-    if own.is_some_and(|own| is_good_for(own, admits)) {
+    let peer = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    if peer.is_some_and(|peer| is_valid_for(peer, admits)) {
         Ok(stream)
     } else {
-        Err(std::io::Error::other("its certificate is another role's"))
+        Err(std::io::Error::other("the certificate is for another role"))
     }
 }
 
-fn is_good_for(certificate: &CertificateDer<'_>, role: Role) -> bool {
+fn is_valid_for(certificate: &CertificateDer<'_>, role: Role) -> bool {
     let Ok(name) = ServerName::try_from(role.name()) else { return false };
     ParsedCertificate::try_from(certificate)
         .is_ok_and(|parsed| verify_server_name(&parsed, &name).is_ok())
@@ -238,7 +246,7 @@ fn read(files: &Files, role: Role, generation: u64) -> Result<Current, MutualErr
         roots.add(authority).map_err(|why| wrong(&files.ca, why.to_string()))?;
     }
     let certificates = chain(&files.certificate, &own)?;
-    if !is_good_for(&certificates[0], role) {
+    if !is_valid_for(&certificates[0], role) {
         let file = files.certificate.clone();
         return Err(MutualError::Role { file, name: role.name() });
     }

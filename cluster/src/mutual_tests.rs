@@ -3,10 +3,11 @@ use std::collections::HashMap;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 use tonic::transport::Server;
+use windlass_types::NodeId;
 
 use super::*;
-use crate::links::{Heard, LinkService, Links, LinksConfig};
-use crate::relay::relay_server::RelayServer;
+use crate::proto::relay::relay_server::RelayServer;
+use crate::relay::links::{LinkEvent, LinkService, Links, LinksConfig};
 
 /// An authority, and a folder for what it signs.
 struct Authority {
@@ -42,33 +43,36 @@ impl Authority {
     }
 }
 
-fn links(me: u64, tls: Mutual) -> (Links, mpsc::Receiver<Heard>) {
-    let (sender, heard) = mpsc::channel(16);
-    (Links::new(&LinksConfig { me, token: None, tls: Some(tls) }, sender).unwrap(), heard)
+fn links(me: u64, tls: Mutual) -> (Links, mpsc::Receiver<LinkEvent>) {
+    let (sender, events) = mpsc::channel(16);
+    (
+        Links::new(&LinksConfig { me: NodeId(me), token: None, tls: Some(tls) }, sender).unwrap(),
+        events,
+    )
 }
 
 /// A server that others may link to; its address.
-async fn serves(me: u64, tls: &Mutual) -> (Arc<str>, mpsc::Receiver<Heard>) {
-    let (links, heard) = links(me, tls.clone());
+async fn serves(me: u64, tls: &Mutual) -> (Arc<str>, mpsc::Receiver<LinkEvent>) {
+    let (links, events) = links(me, tls.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("https://{}", listener.local_addr().unwrap()).into();
     let router = Server::builder().add_service(RelayServer::new(LinkService(links)));
     tokio::spawn(router.serve_with_incoming(tls.incoming(listener, Role::Server)));
-    (address, heard)
+    (address, events)
 }
 
 /// Whether there is a link soon from a machine to that address.
 async fn comes_about(me: u64, tls: Mutual, to: (u64, &Arc<str>)) -> bool {
-    let (links, mut heard) = links(me, tls);
-    links.want(&HashMap::from([(to.0, to.1.clone())]));
-    matches!(timeout(Duration::from_secs(2), heard.recv()).await, Ok(Some(Heard::Up(_))))
+    let (links, mut events) = links(me, tls);
+    links.set_targets(&HashMap::from([(NodeId(to.0), to.1.clone())]));
+    matches!(timeout(Duration::from_secs(2), events.recv()).await, Ok(Some(LinkEvent::Up(_))))
 }
 
 #[tokio::test]
 async fn servers_link_and_neither_an_enhancer_nor_anothers_server_does() {
     let authority = Authority::new();
     let own = authority.load("own", Role::Server);
-    let (address, _heard) = serves(9, &own).await;
+    let (address, _events) = serves(9, &own).await;
     assert!(comes_about(1, authority.load("peer", Role::Server), (9, &address)).await);
     // Whoever has taken an enhancer over has its certificate.
     assert!(!comes_about(2, authority.load("worker", Role::Enhancer), (9, &address)).await);
@@ -80,7 +84,7 @@ async fn servers_link_and_neither_an_enhancer_nor_anothers_server_does() {
 #[tokio::test]
 async fn nobody_links_to_an_enhancer_that_passes_for_a_server() {
     let authority = Authority::new();
-    let (address, _heard) = serves(9, &authority.load("worker", Role::Enhancer)).await;
+    let (address, _events) = serves(9, &authority.load("worker", Role::Enhancer)).await;
     assert!(!comes_about(1, authority.load("own", Role::Server), (9, &address)).await);
 }
 
@@ -88,7 +92,7 @@ async fn nobody_links_to_an_enhancer_that_passes_for_a_server() {
 async fn certificates_that_are_replaced_hold_for_the_next_connection_without_a_restart() {
     let authority = Authority::new();
     let own = authority.load("own", Role::Server);
-    let (address, _heard) = serves(9, &own).await;
+    let (address, _events) = serves(9, &own).await;
     // The authority is replaced, and all that it has signed.
     let next = Authority::new();
     let files = next.sign("own", Role::Server.name());

@@ -1,8 +1,8 @@
-//! An SFU's side: taps go to workers, and what these say comes back, without anybody waiting for it.
+//! The SFU's side of remote enhancement: inputs of taps go to workers, and their outputs come back. Nothing waits for a worker.
 //!
-//! A task for each stream reads its queue, sends to its worker what that takes, and moves to another when the [`Judge`] condemns it, the
-//! connection fails, or another is to be preferred ([`Workers::should_leave`]). A stream that moves, or of which frames were dropped,
-//! asks for one key frame, and sends nothing that cannot be decoded until that comes.
+//! Each stream has a task, which forwards the stream's queue to its worker. The task changes the worker when pings stay unanswered
+//! ([`Liveness`]), the connection fails, or another worker is better ([`Workers::should_move`]). After a change of the worker or a dropped
+//! frame the task asks for a key frame, and sends no frames until that arrives.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,71 +22,72 @@ use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use crate::choice::{Name, WorkerState, Workers};
 use crate::clock::Arrivals;
-use crate::judge::{Judge, PING_EVERY};
-use crate::key_wish::KeyWish;
+use crate::key_frame_request::KeyFrameRequest;
 use crate::lease::Lease;
+use crate::liveness::{Liveness, PING_INTERVAL};
 use crate::mutual::{Mutual, Role};
-use crate::proto::enhancer_client::EnhancerClient;
-use crate::proto::{FromWorker, Ping, ToWorker, from_worker, to_worker};
+use crate::nats::{self, BucketEvent, Client};
+use crate::proto::enhancer::enhancer_client::EnhancerClient;
+use crate::proto::enhancer::{FromWorker, Ping, ToWorker, from_worker, to_worker};
 use crate::token::{ClusterToken, HEADER};
 use crate::wire;
 
-/// What may wait for a stream's task: half a second of frames and what is said beside them.
-const INPUTS: usize = 32;
-/// What may wait for the connection to take it.
-const OUTPUTS: usize = 16;
-/// How long a worker may take to accept a stream.
-const ACCEPT: Duration = Duration::from_millis(500);
-/// Where no worker works, after so long they are tried again.
-const RETRY: Duration = Duration::from_millis(250);
+/// Capacity of a stream's queue, in messages: half a second of frames and reports.
+const INPUT_QUEUE: usize = 32;
+/// Capacity of the queue to a connection, in messages.
+const SEND_QUEUE: usize = 16;
+/// Time that a worker has to accept a stream.
+const ACCEPT_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time until the next attempt where no worker is available.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Which workers, and how they are spoken to.
+/// The workers of an SFU, and how to connect to them.
 #[derive(Clone)]
 pub struct RemoteConfig {
-    /// Addresses (`https://host:port`) of those that are always there; others come by their leases.
+    /// Addresses (`https://host:port`) of configured workers; others are found by their leases.
     pub workers: Vec<String>,
-    /// The cluster's, which every stream shows.
+    /// The cluster's token; each stream authenticates with the one of enhancers that is derived from it.
     pub token: Option<ClusterToken>,
-    /// The cluster's authority and this SFU's own certificate; without, connections are plain.
+    /// Certificates for mutual TLS; `None`: connections are plaintext.
     pub tls: Option<Mutual>,
-    /// From a frame's arrival to its anchor here, at most.
+    /// Maximum time from a frame's arrival to its anchor's arrival here.
     pub within: Duration,
 }
 
-/// Why there are no remote enhancers.
+/// Why remote enhancers or links cannot be used.
 #[derive(Debug, Error)]
 pub enum RemoteError {
-    /// Something else than an address.
-    #[error("`{0}` is no worker's address: write https://host:port")]
+    /// The address is not a URL, or not `https` where that is needed.
+    #[error("`{0}` is not the address of a worker: write https://host:port")]
     Address(String),
-    /// A token that cannot be sent.
+    /// The token is no header value.
     #[error("the cluster's token may only have visible ASCII characters")]
     Token,
-    /// The certificates do not go together.
+    /// The certificates cannot be used.
     #[error("the cluster's certificates: {0}")]
     Tls(String),
 }
 
-/// What an SFU's side has done so far.
+/// Counters of the SFU's side.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RemoteStats {
-    /// The workers that are known.
+    /// The known workers.
     pub workers: Vec<WorkerState>,
-    /// Frames that found a stream's queue, or its connection, full.
+    /// Messages for which a stream's queue, or its connection's, had no room.
     pub dropped: u64,
-    /// Frames that were left out while a key frame was waited for.
+    /// Frames that were not sent while the stream waited for a key frame.
     pub skipped: u64,
-    /// Anchors that came too late, or of frames that nobody remembers.
+    /// Anchors that came too late, or of unknown frames.
     pub late: u64,
-    /// Times that a stream was taken from a worker that failed or was silent.
+    /// Streams that changed their worker because that failed.
     pub moved: u64,
-    /// Times that a stream went to another worker while its own still answered.
+    /// Streams that changed their worker because that was draining or overloaded.
     pub balanced: u64,
-    /// Leases that made no sense, or were too many.
+    /// Leases that were malformed, or too many.
     pub leases_refused: u64,
-    /// Messages that made no sense.
+    /// Malformed messages of workers.
     pub malformed: u64,
-    /// Anchors that came in time.
+    /// Anchors that arrived in time.
     pub anchors: u64,
 }
 
@@ -102,21 +103,21 @@ struct Counters {
     anchors: AtomicU64,
 }
 
-/// What takes what workers say; never waits.
-pub type Output = Arc<dyn Fn(EnhancerOutput) + Send + Sync>;
+/// Takes outputs of workers. Must not block.
+pub type OutputSink = Arc<dyn Fn(EnhancerOutput) + Send + Sync>;
 
 struct Shared {
     within: Duration,
     token: Option<MetadataValue<Ascii>>,
     tls: Option<Mutual>,
-    /// Connections, by address, each with the generation of the certificate that it shows; kept while the worker is known.
+    /// Connections by address, each with the generation of its certificate; kept while the worker is known.
     channels: Mutex<HashMap<Arc<str>, (u64, Channel)>>,
     workers: Mutex<Workers>,
     counters: Counters,
-    output: Output,
+    output: OutputSink,
 }
 
-/// See the module.
+/// All streams that remote workers enhance. See the module.
 pub struct Remote {
     shared: Arc<Shared>,
     streams: Mutex<HashMap<StreamId, Sender<TapInput>>>,
@@ -124,8 +125,12 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects when the first stream needs it. To be called within tokio's runtime.
-    pub fn new(config: &RemoteConfig, output: Output) -> Result<Remote, RemoteError> {
+    /// Connects when the first stream needs it. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The token, a configured address or the certificates cannot be used.
+    pub fn new(config: &RemoteConfig, output: OutputSink) -> Result<Remote, RemoteError> {
         let token = config.token.as_ref().map(|token| token.of_enhancers().header().parse());
         let shared = Shared {
             within: config.within,
@@ -143,17 +148,17 @@ impl Remote {
         Ok(Remote { shared: Arc::new(shared), streams: Mutex::default(), runtime })
     }
 
-    /// Takes what a tap says; whether there was room. Never waits.
+    /// Takes a tap's input; `false`: the stream's queue is full. Never blocks.
     pub fn push(&self, input: TapInput) -> bool {
         let stream = input.stream();
         let mut streams = self.streams.lock();
         if matches!(input, TapInput::Stop { .. }) {
-            // Its task ends with its queue.
+            // The task ends when its queue is closed.
             streams.remove(&stream);
             return true;
         }
         let queue = streams.entry(stream).or_insert_with(|| {
-            let (queue, inputs) = mpsc::channel(INPUTS);
+            let (queue, inputs) = mpsc::channel(INPUT_QUEUE);
             self.runtime.spawn(Task::new(self.shared.clone(), stream).run(inputs));
             queue
         });
@@ -164,35 +169,49 @@ impl Remote {
         taken
     }
 
-    /// A worker's lease was renewed.
-    pub fn lease_renewed(&self, name: &str, bytes: &[u8], now: Instant) {
-        let room = Lease::read(bytes).map(|lease| {
+    /// A worker has written its lease.
+    fn on_lease(&self, name: &str, bytes: &[u8], now: Instant) {
+        let accepted = Lease::read(bytes).map(|lease| {
             let mut workers = self.shared.workers.lock();
-            workers.renewed(name, &lease, now)
+            workers.on_lease(name, &lease, now)
         });
-        match room {
+        match accepted {
             Ok(true) => {}
             Ok(false) => count(&self.shared.counters.leases_refused),
             Err(why) => {
-                tracing::debug!(name, %why, "a worker's lease is refused");
+                tracing::debug!(name, %why, "refused the lease of a worker");
                 count(&self.shared.counters.leases_refused);
             }
         }
     }
 
-    /// A worker's lease was given up.
-    pub fn lease_given_up(&self, name: &str) {
-        self.shared.workers.lock().given_up(name);
-        self.shared.forget();
+    /// A worker has released its lease.
+    fn on_lease_released(&self, name: &str) {
+        self.shared.workers.lock().on_lease_released(name);
+        self.shared.close_unused();
     }
 
-    /// To be called now and then while leases can be read: since when they can without a break.
-    pub fn leases_can_be_read(&self, since: Instant, now: Instant) {
+    /// Follows the bucket of workers' leases for as long as the future is polled.
+    pub async fn watch_leases(&self, client: Client) {
+        nats::watch_worker_leases(client, |event| {
+            let now = Instant::now();
+            match event {
+                BucketEvent::Written { key, value, .. } => self.on_lease(key, value, now),
+                BucketEvent::Released { key, .. } => self.on_lease_released(key),
+                BucketEvent::Readable { since } => self.expire_leases(since, now),
+                BucketEvent::Rejected { .. } | BucketEvent::Reset | BucketEvent::Unreadable => {}
+            }
+        })
+        .await;
+    }
+
+    /// Ends leases that were not renewed. To be called repeatedly while leases are readable, with the time since which they are without interruption.
+    fn expire_leases(&self, since: Instant, now: Instant) {
         self.shared.workers.lock().expire(since, now);
-        self.shared.forget();
+        self.shared.close_unused();
     }
 
-    /// What it has done so far.
+    /// Its counters.
     pub fn stats(&self) -> RemoteStats {
         let Shared { workers, counters, .. } = &*self.shared;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -211,16 +230,16 @@ impl Remote {
 }
 
 impl Shared {
-    /// The connection to a worker, which is made when it is first used.
+    /// The connection to a worker; made when it is first used.
     fn channel(&self, address: &Arc<str>) -> Result<Channel, RemoteError> {
         let mut channels = self.channels.lock();
         let generation = self.tls.as_ref().map_or(0, Mutual::generation);
-        if let Some((of, channel)) = channels.get(address)
-            && *of == generation
+        if let Some((known, channel)) = channels.get(address)
+            && *known == generation
         {
             return Ok(channel.clone());
         }
-        // Whoever may write leases must not be able to have plain connections made.
+        // A lease must not be able to downgrade a connection to plaintext.
         if self.tls.is_some() && !address.starts_with("https://") {
             return Err(RemoteError::Address(address.to_string()));
         }
@@ -233,13 +252,13 @@ impl Shared {
                 secured.map_err(|error| RemoteError::Tls(error.to_string()))?
             }
         };
-        let channel = endpoint.tcp_nodelay(true).connect_timeout(ACCEPT).connect_lazy();
+        let channel = endpoint.tcp_nodelay(true).connect_timeout(ACCEPT_TIMEOUT).connect_lazy();
         channels.insert(address.clone(), (generation, channel.clone()));
         Ok(channel)
     }
 
-    /// Closes connections to workers that nobody knows any more.
-    fn forget(&self) {
+    /// Closes connections to workers that are no longer known.
+    fn close_unused(&self) {
         let known: HashSet<Arc<str>> = self.workers.lock().states().map(|s| s.address).collect();
         self.channels.lock().retain(|address, _| known.contains(address));
     }
@@ -249,23 +268,23 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How a stream's time with a worker ended.
+/// Why a stream left its worker.
 enum End {
-    /// Nobody wants it enhanced any more.
+    /// The stream has ended.
     Stopped,
-    /// Another worker is to be preferred.
-    Better,
-    /// The worker failed, in these words.
+    /// Another worker is better.
+    Rebalanced,
+    /// The worker failed, for this reason.
     Failed(String),
 }
 
-/// One stream.
+/// The task of one stream.
 struct Task {
     shared: Arc<Shared>,
     stream: StreamId,
     arrivals: Arrivals,
-    wish: KeyWish,
-    /// What holds until something else is said, for the next worker.
+    key_frame: KeyFrameRequest,
+    /// The last state messages, which the next worker needs too.
     regions: Option<TapInput>,
     uplink: Option<TapInput>,
 }
@@ -276,7 +295,7 @@ impl Task {
             shared,
             stream,
             arrivals: Arrivals::default(),
-            wish: KeyWish::new(Instant::now()),
+            key_frame: KeyFrameRequest::new(Instant::now()),
             regions: None,
             uplink: None,
         }
@@ -284,27 +303,32 @@ impl Task {
 
     async fn run(mut self, mut inputs: Receiver<TapInput>) {
         loop {
-            let chosen = self.shared.workers.lock().take(Instant::now());
-            let Some((worker, address)) = chosen else {
-                if self.wait(&mut inputs).await {
+            let assigned = self.shared.workers.lock().assign(Instant::now());
+            let Some((worker, address)) = assigned else {
+                if self.discard(&mut inputs).await {
                     return;
                 }
                 continue;
             };
             let end = self.serve(&worker, &address, &mut inputs).await;
             if let End::Failed(_) = &end {
-                self.shared.workers.lock().failed(&worker, Instant::now());
+                self.shared.workers.lock().on_failure(&worker, Instant::now());
             }
-            self.shared.workers.lock().leave(&worker);
+            self.shared.workers.lock().unassign(&worker);
             let stream = self.stream.0;
             match end {
                 End::Stopped => return,
-                End::Better => {
-                    tracing::info!(stream, worker = &*address, "the stream goes to another worker");
+                End::Rebalanced => {
+                    tracing::info!(stream, worker = &*address, "stream moves to another worker");
                     count(&self.shared.counters.balanced);
                 }
                 End::Failed(why) => {
-                    tracing::warn!(stream, worker = &*address, why, "the stream leaves its worker");
+                    tracing::warn!(
+                        stream,
+                        worker = &*address,
+                        why,
+                        "worker failed; stream moves to another"
+                    );
                     count(&self.shared.counters.moved);
                 }
             }
@@ -312,16 +336,16 @@ impl Task {
         }
     }
 
-    /// Nothing can be decoded before the next key frame, which is asked for.
+    /// Asks for a key frame, before which nothing can be decoded.
     fn need_key(&mut self) {
-        if self.wish.wait(Instant::now()) {
+        if self.key_frame.need(Instant::now()) {
             (self.shared.output)(EnhancerOutput::NeedKeyFrame { stream: self.stream });
         }
     }
 
-    /// Lets go of what comes while no worker works; whether the stream has ended.
-    async fn wait(&mut self, inputs: &mut Receiver<TapInput>) -> bool {
-        let until = tokio::time::sleep(RETRY);
+    /// Discards inputs while no worker is available, for [`RETRY_INTERVAL`]; returns whether the stream has ended.
+    async fn discard(&mut self, inputs: &mut Receiver<TapInput>) -> bool {
+        let until = tokio::time::sleep(RETRY_INTERVAL);
         tokio::pin!(until);
         loop {
             tokio::select! {
@@ -329,7 +353,7 @@ impl Task {
                 input = inputs.recv() => match input {
                     None => return true,
                     Some(input) => {
-                        self.keep(&input);
+                        self.remember(&input);
                         if matches!(input, TapInput::Frame(_)) {
                             count(&self.shared.counters.skipped);
                             self.need_key();
@@ -340,8 +364,8 @@ impl Task {
         }
     }
 
-    /// Remembers what the next worker must know, too.
-    fn keep(&mut self, input: &TapInput) {
+    /// Remembers state that the next worker needs.
+    fn remember(&mut self, input: &TapInput) {
         match input {
             TapInput::Request { request: EnhancerRequest::Regions(_), .. } => {
                 self.regions = Some(input.clone());
@@ -359,7 +383,7 @@ impl Task {
         address: &Arc<str>,
         inputs: &mut Receiver<TapInput>,
     ) -> End {
-        let (to, requests) = mpsc::channel(OUTPUTS);
+        let (to, requests) = mpsc::channel(SEND_QUEUE);
         let channel = match self.shared.channel(address) {
             Ok(channel) => channel,
             Err(why) => return End::Failed(why.to_string()),
@@ -369,16 +393,18 @@ impl Task {
         if let Some(token) = &self.shared.token {
             request.metadata_mut().insert(HEADER, token.clone());
         }
-        let mut responses = match timeout(ACCEPT, client.enhance(request)).await {
+        let mut responses = match timeout(ACCEPT_TIMEOUT, client.enhance(request)).await {
             Ok(Ok(response)) => response.into_inner(),
             Ok(Err(status)) => return End::Failed(status.message().to_owned()),
-            Err(_) => return End::Failed("it does not accept the stream in time".to_owned()),
+            Err(_) => {
+                return End::Failed("the worker did not accept the stream in time".to_owned());
+            }
         };
         for known in [self.regions.clone(), self.uplink.clone()].into_iter().flatten() {
             self.send(&to, &known);
         }
-        let mut judge = Judge::new(Instant::now());
-        let mut pings = interval(PING_EVERY);
+        let mut liveness = Liveness::new(Instant::now());
+        let mut pings = interval(PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -388,36 +414,36 @@ impl Task {
                 },
                 message = responses.message() => match message {
                     Ok(Some(message)) => {
-                        if let Err(why) = self.message(worker, message, &mut judge) {
+                        if let Err(why) = self.message(worker, message, &mut liveness) {
                             count(&self.shared.counters.malformed);
                             return End::Failed(why.to_string());
                         }
                     }
-                    Ok(None) => return End::Failed("it ended the stream".to_owned()),
+                    Ok(None) => return End::Failed("the worker ended the stream".to_owned()),
                     Err(status) => return End::Failed(status.message().to_owned()),
                 },
                 _ = pings.tick() => {
                     let now = Instant::now();
-                    if judge.is_silent(now) {
-                        return End::Failed("it does not answer".to_owned());
+                    if liveness.has_timed_out(now) {
+                        return End::Failed("the worker does not answer".to_owned());
                     }
-                    if self.shared.workers.lock().should_leave(worker, now) {
-                        return End::Better;
+                    if self.shared.workers.lock().should_move(worker, now) {
+                        return End::Rebalanced;
                     }
-                    let round_trip_us = judge.round_trip().as_micros() as u64;
-                    let ping = Ping { number: judge.ping(now), round_trip_us };
-                    // Where there is no room for it, it will not be answered.
+                    let round_trip_us = liveness.round_trip().as_micros() as u64;
+                    let ping = Ping { number: liveness.ping(now), round_trip_us };
+                    // Without room for the ping it stays unanswered.
                     let _ = to.try_send(ToWorker { what: Some(to_worker::What::Ping(ping)) });
                 }
             }
         }
     }
 
-    /// What the tap says, for the worker.
+    /// Forwards an input of the tap to the worker.
     fn input(&mut self, to: &Sender<ToWorker>, input: &TapInput) {
-        self.keep(input);
+        self.remember(input);
         if let TapInput::Frame(frame) = input {
-            if !self.wish.came(frame.key) {
+            if !self.key_frame.on_frame(frame.key) {
                 count(&self.shared.counters.skipped);
                 return self.need_key();
             }
@@ -436,17 +462,17 @@ impl Task {
         message.is_none_or(|message| to.try_send(message).is_ok())
     }
 
-    /// What the worker says.
+    /// Handles a message of the worker.
     fn message(
         &self,
         worker: &Name,
         message: FromWorker,
-        judge: &mut Judge,
+        liveness: &mut Liveness,
     ) -> Result<(), wire::WireError> {
         let now = Instant::now();
         if let Some(from_worker::What::Pong(pong)) = &message.what {
-            judge.pong(pong.number, now);
-            self.shared.workers.lock().says(worker, pong.load, pong.draining);
+            liveness.pong(pong.number, now);
+            self.shared.workers.lock().on_answer(worker, pong.load, pong.draining);
             return Ok(());
         }
         let is_anchor = matches!(message.what, Some(from_worker::What::Anchor(_)));

@@ -1,11 +1,11 @@
-//! What servers of a cluster write where others could write too: content under a seal that only who has the cluster's token can make.
+//! Authenticated entries of NATS buckets. Others may be able to write to NATS too; only entries with a valid seal count.
 //!
-//! A seal is a MAC (HMAC-SHA-256) over what it is for (a bucket and a key), a time, and the content. Whoever reads it compares the time with that at which the
-//! bus says it was written, so that nothing can be written a second time later, whatever anybody's own clock says; and of one key takes nothing that is
-//! older than what it knows. So a stranger who can write to the bus can remove or hold up, but say nothing in another's name.
+//! A seal is a MAC (HMAC-SHA-256, key derived from the cluster's token) over bucket, key, time and content. Replays are refused in two ways:
+//! the sealed time must be close to the time at which NATS stored the entry, and an entry must not be older than the newest known one
+//! of its key. So a foreign writer can delete or delay entries, but not forge them.
 //!
-//! [`SealKey`] seals and opens one thing; [`Seals`] those of a bucket, with its memory. The buckets themselves are [`crate::nats`]'s, which seals and opens
-//! everything that it writes and reads: a new bucket needs no more than a [`crate::nats::Bucket`].
+//! [`SealKey`] seals and opens single messages; [`Seals`] those of one bucket, with the newest times. [`crate::nats`] seals and opens everything that it
+//! writes and reads.
 //!
 //! Pure: every time is an argument. Source: decision 025.
 
@@ -20,19 +20,19 @@ use thiserror::Error;
 
 use crate::token::ClusterToken;
 
-/// What a seal may be off the time at which it was written: what a message takes, and what NATS servers of one cluster differ.
+/// Maximum difference between the sealed time and the time at which NATS stored the entry: transport, and clock differences of NATS servers.
 pub const TOLERANCE: Duration = Duration::from_secs(10);
 
-/// What every sealed thing begins with: another form has another number.
-const FORM: u8 = 1;
+/// First byte of sealed data: the version of the format.
+const FORMAT: u8 = 1;
 const MAC_BYTES: usize = 32;
 const HEAD_BYTES: usize = 1 + 8 + MAC_BYTES;
-/// Tokens are to be random; where one is not, guessing it from what lies on the bus takes this much longer.
+/// PBKDF2 rounds that derive the key. They slow down guesses of a token that is not random.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
-/// Keys of which the newest time is known: those of the latest seconds. Beyond so many, those that are known longest give way.
-const MOST_KEYS: usize = 400_000;
+/// Maximum number of keys whose newest time is known; beyond it, times older than [`TOLERANCE`] are forgotten.
+const MAX_KEYS: usize = 400_000;
 
-/// A time by the clock of the bus, which all servers share: milliseconds since 1970.
+/// A time by the clock of NATS, in milliseconds since 1970. All servers share this clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BusTime(pub u64);
 
@@ -42,28 +42,28 @@ impl BusTime {
     }
 }
 
-/// The clock of the bus, as one process knows it: never its own clock, which may be wrong by days.
+/// The clock of NATS, as one process knows it. The process's own wall clock is not used: it may be wrong.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BusClock {
-    heard: Option<(BusTime, Instant)>,
-    /// The last that something was sealed with.
+    synced: Option<(BusTime, Instant)>,
+    /// The last time that was used for a seal.
     last: Option<BusTime>,
 }
 
 impl BusClock {
-    /// The bus has just said what time it is.
-    pub fn heard(&mut self, time: BusTime, now: Instant) {
-        self.heard = Some((time, now));
+    /// NATS has just reported its time.
+    pub fn sync(&mut self, time: BusTime, now: Instant) {
+        self.synced = Some((time, now));
     }
 
-    /// What time it is there; `None` before it was ever heard.
+    /// The time now; `None` before the first [`BusClock::sync`].
     pub fn now(self, now: Instant) -> Option<BusTime> {
-        let (time, heard) = self.heard?;
-        let passed = now.saturating_duration_since(heard).as_millis();
+        let (time, synced) = self.synced?;
+        let passed = now.saturating_duration_since(synced).as_millis();
         Some(BusTime(time.0.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))))
     }
 
-    /// The same for a seal: later than for any before, though what is heard may be some milliseconds off each time. Should the bus's clock go back, so does this.
+    /// The time for the next seal: later than that of any before, even if two syncs differ by some milliseconds. Follows a clock that is set back.
     pub fn next(&mut self, now: Instant) -> Option<BusTime> {
         let time = self.now(now)?;
         let last = self.last.filter(|last| last.is_near(time));
@@ -72,45 +72,64 @@ impl BusClock {
         Some(next)
     }
 
-    /// How long ago it was heard last.
+    /// Time since the last sync.
     pub fn age(self, now: Instant) -> Option<Duration> {
-        Some(now.saturating_duration_since(self.heard?.1))
+        Some(now.saturating_duration_since(self.synced?.1))
     }
 }
 
-/// Why something is not taken for the cluster's own.
+/// Why sealed data is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
-pub enum Rogue {
-    /// It has no seal.
-    #[error("it has no seal")]
+pub enum SealError {
+    /// The data has no seal.
+    #[error("the entry has no seal")]
     Unsealed,
-    /// Its seal is made with another token, or for another bucket, key, time or content.
-    #[error("its seal is another's, or for something else")]
+    /// The seal is made with another token, or for another bucket, key, time or content.
+    #[error("the seal is invalid: made with another token, or for another entry")]
     Forged,
-    /// It was written at another time than it was sealed, or something newer is known: somebody says again what was said once.
-    #[error("it was said before")]
+    /// The data was stored at another time than it was sealed, or newer data is known.
+    #[error("the entry is a replay of an older one")]
     Replayed,
 }
 
-impl Rogue {
-    pub(crate) const ALL: [Rogue; 3] = [Rogue::Unsealed, Rogue::Forged, Rogue::Replayed];
+impl SealError {
+    pub(crate) const ALL: [SealError; 3] =
+        [SealError::Unsealed, SealError::Forged, SealError::Replayed];
 
-    /// As metrics name it.
+    /// Name in metrics.
     pub fn name(self) -> &'static str {
         match self {
-            Rogue::Unsealed => "unsealed",
-            Rogue::Forged => "forged",
-            Rogue::Replayed => "replayed",
+            SealError::Unsealed => "unsealed",
+            SealError::Forged => "forged",
+            SealError::Replayed => "replayed",
         }
     }
 }
 
-/// What seals and opens, by a cluster's token. Made once: that takes some hundredths of a second.
+/// The key that a cluster's token gives. Deriving it takes some hundredths of a second.
 #[derive(Clone)]
 pub struct SealKey(Arc<hmac::Key>);
 
+/// What a seal is valid for.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// Name of a bucket, or of another use.
+    pub bucket: &'a str,
+    /// Key in the bucket.
+    pub key: &'a str,
+}
+
+/// How NATS stored an entry.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored {
+    /// When.
+    pub at: BusTime,
+    /// As which revision of the bucket.
+    pub revision: u64,
+}
+
 impl SealKey {
-    /// That of a token.
+    /// The key of a token.
     pub fn of(token: &ClusterToken) -> SealKey {
         let mut key = [0; 32];
         let salt = b"windlass seals of a cluster";
@@ -118,38 +137,47 @@ impl SealKey {
         SealKey(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 
-    /// Seals content for a key of a bucket, or whatever else two words say.
-    pub fn seal(&self, (bucket, key): (&str, &str), at: BusTime, content: &[u8]) -> Vec<u8> {
+    /// Seals content for a scope.
+    pub fn seal(&self, scope: Scope<'_>, at: BusTime, content: &[u8]) -> Vec<u8> {
         let mut sealed = Vec::with_capacity(HEAD_BYTES + content.len());
-        sealed.push(FORM);
+        sealed.push(FORMAT);
         sealed.extend(at.0.to_be_bytes());
-        sealed.extend(hmac::sign(&self.0, &covered(bucket, key, at, content)).as_ref());
+        sealed.extend(hmac::sign(&self.0, &covered(scope, at, content)).as_ref());
         sealed.extend(content);
         sealed
     }
 
-    /// What was sealed for that, and when.
+    /// A key for another purpose, which all servers of the cluster have in common.
+    pub fn derive(&self, purpose: &str) -> Vec<u8> {
+        self.seal(Scope { bucket: purpose, key: "key" }, BusTime(0), &[])
+    }
+
+    /// Checks the seal for a scope; the sealed time, and the content.
+    ///
+    /// # Errors
+    ///
+    /// The data has no seal, or one that is not valid for this key and scope.
     pub fn open<'a>(
         &self,
-        (bucket, key): (&str, &str),
+        scope: Scope<'_>,
         sealed: &'a [u8],
-    ) -> Result<(BusTime, &'a [u8]), Rogue> {
-        let (head, content) = sealed.split_at_checked(HEAD_BYTES).ok_or(Rogue::Unsealed)?;
-        let (form, head) = head.split_first().ok_or(Rogue::Unsealed)?;
-        let (time, mac) = head.split_first_chunk().ok_or(Rogue::Unsealed)?;
-        if *form != FORM {
-            return Err(Rogue::Unsealed);
+    ) -> Result<(BusTime, &'a [u8]), SealError> {
+        let (head, content) = sealed.split_at_checked(HEAD_BYTES).ok_or(SealError::Unsealed)?;
+        let (format, head) = head.split_first().ok_or(SealError::Unsealed)?;
+        let (time, mac) = head.split_first_chunk().ok_or(SealError::Unsealed)?;
+        if *format != FORMAT {
+            return Err(SealError::Unsealed);
         }
         let at = BusTime(u64::from_be_bytes(*time));
-        let covered = covered(bucket, key, at, content);
-        hmac::verify(&self.0, &covered, mac).map_err(|_| Rogue::Forged)?;
+        let covered = covered(scope, at, content);
+        hmac::verify(&self.0, &covered, mac).map_err(|_| SealError::Forged)?;
         Ok((at, content))
     }
 }
 
-/// What a seal covers: nothing of it can be taken for another part.
-fn covered(bucket: &str, key: &str, at: BusTime, content: &[u8]) -> Vec<u8> {
-    let mut all = vec![FORM];
+/// The bytes under the MAC. Lengths are included, so that no part can be taken for another.
+fn covered(Scope { bucket, key }: Scope<'_>, at: BusTime, content: &[u8]) -> Vec<u8> {
+    let mut all = vec![FORMAT];
     for part in [bucket.as_bytes(), key.as_bytes(), &at.0.to_be_bytes(), content] {
         all.extend((part.len() as u64).to_be_bytes());
         all.extend(part);
@@ -157,53 +185,61 @@ fn covered(bucket: &str, key: &str, at: BusTime, content: &[u8]) -> Vec<u8> {
     all
 }
 
-/// The seals of one bucket, as one process makes and reads them.
+/// Seals and opens the entries of one bucket.
 pub struct Seals {
     key: SealKey,
     bucket: &'static str,
-    /// The newest that was read of each key, by time and revision.
+    /// Sealed time and revision of the newest entry of each key.
     newest: Mutex<HashMap<String, (BusTime, u64)>>,
 }
 
 impl Seals {
-    /// Those of a bucket of which nothing has been read.
+    /// Of a bucket of which nothing has been read.
     pub fn new(key: SealKey, bucket: &'static str) -> Seals {
         Seals { key, bucket, newest: Mutex::default() }
     }
 
-    /// Seals what is to be written to a key now: as newer than anything that was read of it.
+    /// Seals content for a key with a time later than that of any known entry of the key.
     pub fn seal(&self, key: &str, content: &[u8], now: BusTime) -> Vec<u8> {
         let known = self.newest.lock().get(key).map(|(time, _)| *time);
-        // One that is far ahead is from before the bus's clock went back.
+        // A time far ahead is from before the clock of NATS was set back.
         let known = known.filter(|known| known.is_near(now));
         let at = known.map_or(now, |known| now.max(BusTime(known.0 + 1)));
-        self.key.seal((self.bucket, key), at, content)
+        self.key.seal(self.scope(key), at, content)
     }
 
-    /// What is in a key, which the bus says was written then, with that revision.
+    fn scope<'a>(&self, key: &'a str) -> Scope<'a> {
+        Scope { bucket: self.bucket, key }
+    }
+
+    /// Opens an entry.
+    ///
+    /// # Errors
+    ///
+    /// The entry has no valid seal, or is a replay.
     pub fn open<'a>(
         &self,
         key: &str,
         sealed: &'a [u8],
-        (written, revision): (BusTime, u64),
-    ) -> Result<&'a [u8], Rogue> {
-        let (at, content) = self.key.open((self.bucket, key), sealed)?;
-        if !at.is_near(written) {
-            return Err(Rogue::Replayed);
+        stored: Stored,
+    ) -> Result<&'a [u8], SealError> {
+        let (at, content) = self.key.open(self.scope(key), sealed)?;
+        if !at.is_near(stored.at) {
+            return Err(SealError::Replayed);
         }
         let newest = &mut *self.newest.lock();
-        if let Some(&(known, of)) = newest.get(key)
-            && known.is_near(written)
-            && (at < known || (at == known && of != revision))
+        if let Some(&(known, revision)) = newest.get(key)
+            && known.is_near(stored.at)
+            && (at < known || (at == known && revision != stored.revision))
         {
-            return Err(Rogue::Replayed);
+            return Err(SealError::Replayed);
         }
-        if newest.len() >= MOST_KEYS && !newest.contains_key(key) {
-            // What is older would be refused for its time alone.
-            newest.retain(|_, (known, _)| known.is_near(written));
+        if newest.len() >= MAX_KEYS && !newest.contains_key(key) {
+            // Replays of older entries are refused by their time alone.
+            newest.retain(|_, (known, _)| known.is_near(stored.at));
         }
-        if newest.len() < MOST_KEYS || newest.contains_key(key) {
-            newest.insert(key.to_owned(), (at, revision));
+        if newest.len() < MAX_KEYS || newest.contains_key(key) {
+            newest.insert(key.to_owned(), (at, stored.revision));
         }
         Ok(content)
     }

@@ -1,6 +1,6 @@
-//! Tickets of participants who are sent to another server: by one the other knows whose place they take, whatever they say themselves.
+//! Tickets of participants that move to another server: proof of which participant they were on the former one.
 //!
-//! A ticket is sealed by the server that sends somebody away, for the room, the name and the identity that it knows them by, and good for a minute.
+//! The former server seals the participant's id, for its room, name and identity. A ticket is valid for a minute.
 //!
 //! Pure. Source: decision 025.
 
@@ -10,70 +10,80 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use thiserror::Error;
 
-use crate::sealed::{BusTime, Rogue, SealKey, TOLERANCE};
+use crate::sealed::{BusTime, Scope, SealError, SealKey, TOLERANCE};
 
-/// For how long it is good: whoever is sent away goes at once, and may try again.
-const GOOD_FOR: Duration = Duration::from_secs(60);
-/// Longest that is read.
-const MOST_CHARS: usize = 256;
+/// Validity of a ticket: clients move at once, and may retry.
+const VALIDITY: Duration = Duration::from_secs(60);
+/// Longest ticket that is read, in characters.
+const MAX_CHARS: usize = 256;
+/// [`Scope::bucket`] of tickets: no bucket has this name.
 const PURPOSE: &str = "windlass move";
 
-/// Who moves, as servers know them: these must be the same where they come.
+/// A participant that moves. All fields must be equal on both servers.
 #[derive(Debug, Clone, Copy)]
 pub struct Mover<'a> {
     /// The room.
     pub room: &'a str,
-    /// The name that others see.
+    /// The display name.
     pub name: &'a str,
-    /// Who that is by an access token.
+    /// The identity in the access token.
     pub identity: Option<&'a str>,
 }
 
 impl Mover<'_> {
-    /// What a ticket is for. Nothing of it can be taken for another part.
-    fn words(&self) -> String {
+    /// [`Scope::key`] of the ticket. Lengths are included, so that no part can be taken for another.
+    fn scope_key(&self) -> String {
         let identity = self.identity.map_or(String::from("-"), |identity| format!("+{identity}"));
         format!("{} {} {}{}{identity}", self.room.len(), self.name.len(), self.room, self.name)
     }
 }
 
-/// Why a ticket is none.
+/// Why a ticket is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BadTicket {
-    /// It has another form.
-    #[error("it is no ticket")]
-    Form,
-    /// It is not the cluster's, or for another room, name or identity.
+    /// The text is no ticket.
+    #[error("the text is no ticket")]
+    Malformed,
+    /// The ticket is of another cluster, or for another room, name or identity.
     #[error(transparent)]
-    Rogue(#[from] Rogue),
-    /// It was good once.
-    #[error("it is too old")]
-    Old,
+    Seal(#[from] SealError),
+    /// The ticket has expired.
+    #[error("the ticket has expired")]
+    Expired,
 }
 
-/// A ticket for a participant of that id.
+/// Makes a ticket for the participant with that id.
 pub fn issue(key: &SealKey, mover: Mover<'_>, participant: &str, now: BusTime) -> String {
-    BASE64.encode(key.seal((PURPOSE, &mover.words()), now, participant.as_bytes()))
+    BASE64.encode(key.seal(
+        Scope { bucket: PURPOSE, key: &mover.scope_key() },
+        now,
+        participant.as_bytes(),
+    ))
 }
 
-/// The id of the participant to whom a ticket was given.
+/// The id of the participant that the ticket was made for.
+///
+/// # Errors
+///
+/// The ticket is malformed, expired, or made for another participant or by another cluster.
 pub fn check(
     key: &SealKey,
     mover: Mover<'_>,
     ticket: &str,
     now: BusTime,
 ) -> Result<String, BadTicket> {
-    if ticket.len() > MOST_CHARS {
-        return Err(BadTicket::Form);
+    if ticket.len() > MAX_CHARS {
+        return Err(BadTicket::Malformed);
     }
-    let sealed = BASE64.decode(ticket).map_err(|_| BadTicket::Form)?;
-    let (at, participant) = key.open((PURPOSE, &mover.words()), &sealed)?;
+    let sealed = BASE64.decode(ticket).map_err(|_| BadTicket::Malformed)?;
+    let (at, participant) =
+        key.open(Scope { bucket: PURPOSE, key: &mover.scope_key() }, &sealed)?;
     let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-    let good = at.0.saturating_sub(ms(TOLERANCE))..=at.0.saturating_add(ms(GOOD_FOR));
-    if !good.contains(&now.0) {
-        return Err(BadTicket::Old);
+    let valid = at.0.saturating_sub(ms(TOLERANCE))..=at.0.saturating_add(ms(VALIDITY));
+    if !valid.contains(&now.0) {
+        return Err(BadTicket::Expired);
     }
-    String::from_utf8(participant.to_vec()).map_err(|_| BadTicket::Form)
+    String::from_utf8(participant.to_vec()).map_err(|_| BadTicket::Malformed)
 }
 
 #[cfg(test)]
@@ -92,7 +102,7 @@ mod tests {
     #[test]
     fn whoever_was_given_it_takes_the_place_that_they_had() {
         let ticket = issue(&KEY, ANA, "1234567890123456789", NOW);
-        assert!(ticket.len() < MOST_CHARS);
+        assert!(ticket.len() < MAX_CHARS);
         let later = BusTime(NOW.0 + 5_000);
         assert_eq!(check(&KEY, ANA, &ticket, later), Ok("1234567890123456789".to_owned()));
     }
@@ -109,18 +119,18 @@ mod tests {
         ];
         for other in others {
             let refused = check(&KEY, other, &ticket, NOW);
-            assert_eq!(refused, Err(BadTicket::Rogue(Rogue::Forged)), "{other:?}");
+            assert_eq!(refused, Err(BadTicket::Seal(SealError::Forged)), "{other:?}");
         }
         let other = SealKey::of(&"another-cluster-of-these".parse().unwrap());
-        assert_eq!(check(&other, ANA, &ticket, NOW), Err(BadTicket::Rogue(Rogue::Forged)));
+        assert_eq!(check(&other, ANA, &ticket, NOW), Err(BadTicket::Seal(SealError::Forged)));
     }
 
     #[test]
     fn it_is_good_for_a_minute_and_only_as_it_is() {
         let ticket = issue(&KEY, ANA, "17", NOW);
-        assert_eq!(check(&KEY, ANA, &ticket, BusTime(NOW.0 + 60_001)), Err(BadTicket::Old));
-        assert_eq!(check(&KEY, ANA, &ticket, BusTime(NOW.0 - 10_001)), Err(BadTicket::Old));
-        assert_eq!(check(&KEY, ANA, "AQAB", NOW), Err(BadTicket::Rogue(Rogue::Unsealed)));
+        assert_eq!(check(&KEY, ANA, &ticket, BusTime(NOW.0 + 60_001)), Err(BadTicket::Expired));
+        assert_eq!(check(&KEY, ANA, &ticket, BusTime(NOW.0 - 10_001)), Err(BadTicket::Expired));
+        assert_eq!(check(&KEY, ANA, "AQAB", NOW), Err(BadTicket::Seal(SealError::Unsealed)));
         for wrong in ["", "not base64!", &"A".repeat(300)] {
             assert!(check(&KEY, ANA, wrong, NOW).is_err(), "{wrong}");
         }

@@ -1,5 +1,4 @@
-//! The secret of a cluster: whoever has it is one of its servers. Enhancers are given another that is made from it, so that whoever takes one of them over
-//! is no server.
+//! The shared secret of a cluster's servers. Enhancers have a token that is derived from it, so that a compromised enhancer cannot act as a server.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -10,25 +9,25 @@ use thiserror::Error;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
-/// Fewest characters.
-const LEAST: usize = 16;
-/// What enhancers' tokens begin with.
-const OF_ENHANCERS: &str = "enhancer-";
-/// Where a stream shows it.
+/// Minimum length of a token, in characters.
+const MIN_CHARS: usize = 16;
+/// Prefix of enhancers' tokens.
+const ENHANCER_PREFIX: &str = "enhancer-";
+/// Metadata key of the token in gRPC requests.
 pub(crate) const HEADER: &str = "authorization";
 
-/// See the module. Its `Debug` form hides it.
+/// A token. Its `Debug` form hides it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ClusterToken(String);
 
-/// Why it cannot be used. Never tells it.
+/// Why a token cannot be used. Does not contain the token.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadToken {
-    /// Too short to be a secret, or of characters that a header cannot have.
-    #[error("the cluster's token must have {LEAST} visible ASCII characters or more")]
+    /// The token is too short, or has characters that a header cannot have.
+    #[error("the cluster's token must have {MIN_CHARS} visible ASCII characters or more")]
     Weak,
-    /// Its file cannot be read.
+    /// The token's file cannot be read.
     #[error("cannot read the file of the cluster's token: {0}")]
     File(String),
 }
@@ -36,7 +35,7 @@ pub enum BadToken {
 impl FromStr for ClusterToken {
     type Err = BadToken;
 
-    /// Itself, or `@FILE`.
+    /// Parses the token itself, or `@FILE`.
     fn from_str(text: &str) -> Result<Self, BadToken> {
         let token = match text.strip_prefix('@') {
             None => text.to_owned(),
@@ -45,7 +44,7 @@ impl FromStr for ClusterToken {
                 read.map_err(|error| BadToken::File(format!("{file}: {error}")))?.trim().to_owned()
             }
         };
-        if token.len() < LEAST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if token.len() < MIN_CHARS || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(BadToken::Weak);
         }
         Ok(ClusterToken(token))
@@ -67,47 +66,51 @@ impl fmt::Debug for ClusterToken {
 }
 
 impl ClusterToken {
-    /// For seals.
+    /// The bytes from which seal keys are derived.
     pub(crate) fn secret(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// What the cluster's enhancers have, and whoever comes to them shows. Itself, if it is theirs.
+    /// The token of the cluster's enhancers, with which their clients authenticate too. The same token, if this is one already.
     #[must_use]
     pub fn of_enhancers(&self) -> ClusterToken {
         if self.is_of_enhancers() {
             return self.clone();
         }
-        // Charts and shells make it as well: `enhancer-` and the SHA-256 of `enhancer ` and the token, in hexadecimal.
+        // The Helm chart and shell scripts compute it too: `enhancer-` and the SHA-256 of `enhancer ` and the token, in hexadecimal.
         let hash = digest::digest(&digest::SHA256, format!("enhancer {}", self.0).as_bytes());
-        let hex = hash.as_ref().iter().fold(String::from(OF_ENHANCERS), |mut hex, byte| {
+        let hex = hash.as_ref().iter().fold(String::from(ENHANCER_PREFIX), |mut hex, byte| {
             let _ = write!(hex, "{byte:02x}");
             hex
         });
         ClusterToken(hex)
     }
 
-    /// Whether it is enhancers' alone: no server can do with it.
+    /// Whether this is a token of enhancers, with which no server can run.
     pub fn is_of_enhancers(&self) -> bool {
-        self.0.starts_with(OF_ENHANCERS)
+        self.0.starts_with(ENHANCER_PREFIX)
     }
 
-    /// As a stream shows it.
+    /// The value of [`HEADER`].
     pub(crate) fn header(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
-    /// Refuses whoever does not show it.
+    /// Passes requests with this token.
+    ///
+    /// # Errors
+    ///
+    /// The request has no token, or another one.
     pub fn check<T>(&self, request: Request<T>) -> Result<Request<T>, Status> {
-        if self.is_shown(request.metadata()) {
+        if self.matches(request.metadata()) {
             Ok(request)
         } else {
-            Err(Status::unauthenticated("the cluster's token is missing or another"))
+            Err(Status::unauthenticated("the cluster token is missing or wrong"))
         }
     }
 
-    /// In a time that does not tell how much of it is right.
-    fn is_shown(&self, metadata: &MetadataMap) -> bool {
+    /// Compares in constant time.
+    fn matches(&self, metadata: &MetadataMap) -> bool {
         let shown = metadata.get(HEADER).map_or(&[][..], tonic::metadata::MetadataValue::as_bytes);
         let own = self.header();
         let differs = shown.iter().zip(own.as_bytes()).fold(0, |all, (a, b)| all | (a ^ b));

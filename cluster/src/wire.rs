@@ -1,4 +1,4 @@
-//! What passes between SFU and enhancer, as messages and back. Foreign messages never panic: what makes no sense is a [`WireError`].
+//! Conversion between [`windlass_types`] and the messages of `proto/enhancer.proto`. Malformed messages give a [`WireError`], never a panic.
 
 use std::time::{Duration, Instant};
 
@@ -9,24 +9,24 @@ use windlass_types::{
     TapInput,
 };
 
-use crate::clock::Arrivals;
-use crate::proto::{self, from_worker, to_worker};
+use crate::clock::{Arrivals, FrameAge};
+use crate::proto::enhancer::{self as proto, from_worker, to_worker};
 
-/// Why a message was refused: its sender is of another version, or no enhancer at all.
+/// Why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
-    /// The message says nothing that is known here.
-    #[error("an empty message, or one of a newer version")]
+    /// The message has no content that this version knows.
+    #[error("the message is empty, or of a newer version")]
     Empty,
-    /// A part is missing or out of its range.
-    #[error("{0} is missing or makes no sense")]
+    /// A field is missing or out of its range.
+    #[error("field `{0}` is missing or out of range")]
     Field(&'static str),
 }
 
-/// When a foreign frame arrived, on this machine's clock: from its age and how old its anchor may be.
-pub type ArrivalOf<'a> = &'a dyn Fn(Duration, Duration) -> Instant;
+/// Converts a frame's age into its arrival on this machine's clock.
+pub type ArrivalOf<'a> = &'a dyn Fn(FrameAge) -> Instant;
 
-/// What a tap says, as a message that is sent `now`; an anchor may be `within` old when it is handed back. `None`: the stream ends.
+/// The message of a tap's input, sent `now`; anchors must be back within `within` of their frame's arrival. `None`: the stream ends.
 pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<proto::ToWorker> {
     use to_worker::What;
     let age = |arrival: Instant| micros(now.saturating_duration_since(arrival));
@@ -77,7 +77,11 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
     Some(proto::ToWorker { what: Some(what) })
 }
 
-/// What a tap says of the stream that is called `stream` here; `None` of a ping.
+/// The tap's input in a message for the local number `stream`; `None`: the message is a ping.
+///
+/// # Errors
+///
+/// The message is malformed.
 pub fn tap_input(
     message: proto::ToWorker,
     stream: StreamId,
@@ -85,6 +89,7 @@ pub fn tap_input(
 ) -> Result<Option<TapInput>, WireError> {
     use to_worker::What;
     let span = Duration::from_micros;
+    let unlimited = |age_us| FrameAge { age: span(age_us), within: Duration::MAX };
     Ok(Some(match message.what.ok_or(WireError::Empty)? {
         What::Ping(_) => return Ok(None),
         What::Frame(frame) => TapInput::Frame(TapFrame {
@@ -92,7 +97,10 @@ pub fn tap_input(
             owner: Owner { room: frame.room, publisher: frame.publisher },
             epoch: Epoch(narrow(frame.epoch, "epoch")?),
             rtp_timestamp: frame.rtp_timestamp,
-            arrival: arrival_of(span(frame.age_us), span(frame.within_us)),
+            arrival: arrival_of(FrameAge {
+                age: span(frame.age_us),
+                within: span(frame.within_us),
+            }),
             key: frame.key,
             most_scale: narrow(frame.most_scale, "most_scale")?,
             policy: frame.policy.parse::<AnchorPolicy>().map_err(|_| WireError::Field("policy"))?,
@@ -101,27 +109,27 @@ pub fn tap_input(
         What::Captured(frame) => TapInput::Captured(CapturedFrame {
             stream,
             low_timestamp: frame.low_timestamp,
-            arrival: arrival_of(span(frame.age_us), Duration::MAX),
+            arrival: arrival_of(unlimited(frame.age_us)),
             key: frame.key,
             data: frame.data,
         }),
         What::CapturedGap(_) => TapInput::CapturedGap { stream },
         What::Given(given) => {
             let anchor = given.anchor.ok_or(WireError::Field("anchor"))?;
-            let arrival = arrival_of(span(given.age_us), Duration::MAX);
+            let arrival = arrival_of(unlimited(given.age_us));
             EnhancerRequest::Given(anchor_of(anchor, stream, arrival)?).of(stream)
         }
         What::Regions(possible) => EnhancerRequest::Regions(possible).of(stream),
         What::Uplink(uplink) => EnhancerRequest::Uplink(PublisherUplink {
             layer: layer(&uplink.layer)?,
-            kbps: sane(uplink.kbps, "kbps")?,
+            kbps: rate(uplink.kbps, "kbps")?,
             size: (uplink.width, uplink.height),
-            fps: sane(uplink.fps, "fps")?,
+            fps: rate(uplink.fps, "fps")?,
         })
         .of(stream),
         What::Decay(decay) => EnhancerRequest::Decay {
             viewer: decay.viewer,
-            decay: (sane(decay.by_frame, "by_frame")?, sane(decay.frames, "frames")?),
+            decay: (rate(decay.by_frame, "by_frame")?, rate(decay.frames, "frames")?),
         }
         .of(stream),
         What::CaptureStop(_) => TapInput::CaptureStop { stream },
@@ -130,7 +138,7 @@ pub fn tap_input(
     }))
 }
 
-/// What an enhancer says, as a message.
+/// The message of an enhancer's output.
 pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
     use from_worker::What;
     let what = match output {
@@ -163,8 +171,12 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
     proto::FromWorker { what: Some(what) }
 }
 
-/// What an enhancer says of the stream that is called `stream` here; `None` of the answer to a ping, and of an anchor whose
-/// frame nobody remembers.
+/// The enhancer's output in a message for the local number `stream`; `None`: the message answers a ping, or is the anchor of an
+/// unknown frame.
+///
+/// # Errors
+///
+/// The message is malformed.
 pub fn output(
     message: proto::FromWorker,
     stream: StreamId,
@@ -188,8 +200,8 @@ pub fn output(
         What::Knobs(knobs) => {
             let knobs = PublisherKnobs {
                 layer: layer(&knobs.layer)?,
-                kbps: sane(knobs.kbps, "kbps")?,
-                fps: sane(knobs.fps, "fps")?,
+                kbps: rate(knobs.kbps, "kbps")?,
+                fps: rate(knobs.fps, "fps")?,
             };
             EnhancerOutput::Knobs { stream, knobs }
         }
@@ -247,7 +259,7 @@ fn anchor_of(
     })
 }
 
-/// What a source is called in messages.
+/// Name of a source in messages.
 pub fn source_name(source: AnchorSource) -> &'static str {
     match source {
         AnchorSource::Enhanced => "enhanced",
@@ -255,13 +267,21 @@ pub fn source_name(source: AnchorSource) -> &'static str {
     }
 }
 
-/// The source of that name.
+/// The source with that name.
+///
+/// # Errors
+///
+/// The name is unknown.
 pub fn source(name: &str) -> Result<AnchorSource, WireError> {
     let all = [AnchorSource::Enhanced, AnchorSource::Captured];
     all.into_iter().find(|s| source_name(*s) == name).ok_or(WireError::Field("source"))
 }
 
-/// The reason of that name; none of an empty one.
+/// The reason with that name; `None` for an empty name.
+///
+/// # Errors
+///
+/// The name is unknown.
 pub fn refusal(name: &str) -> Result<Option<Refusal>, WireError> {
     if name.is_empty() {
         return Ok(None);
@@ -270,23 +290,31 @@ pub fn refusal(name: &str) -> Result<Option<Refusal>, WireError> {
     found.map(Some).ok_or(WireError::Field("refused"))
 }
 
-/// The layer of that name.
+/// The layer with that name.
+///
+/// # Errors
+///
+/// The name is unknown.
 pub fn layer(rid: &str) -> Result<Layer, WireError> {
     Layer::from_rid(rid).ok_or(WireError::Field("layer"))
 }
 
-/// A span in microseconds.
+/// A span in whole microseconds.
 pub fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A number that must fit.
+/// Converts a number to a narrower type.
+///
+/// # Errors
+///
+/// The number does not fit.
 pub fn narrow<A, B: TryFrom<A>>(value: A, name: &'static str) -> Result<B, WireError> {
     B::try_from(value).map_err(|_| WireError::Field(name))
 }
 
-/// Rates and errors: finite, and not below zero.
-fn sane(value: f64, name: &'static str) -> Result<f64, WireError> {
+/// A rate or error: finite and 0 or more.
+fn rate(value: f64, name: &'static str) -> Result<f64, WireError> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(WireError::Field(name)) }
 }
 
@@ -358,7 +386,7 @@ mod tests {
         let now = Instant::now();
         for input in inputs(now) {
             let message = to_worker(&input, now, Duration::from_millis(140)).expect("no end");
-            let back = tap_input(sent(&message), STREAM, &|age, _| {
+            let back = tap_input(sent(&message), STREAM, &|FrameAge { age, .. }| {
                 assert_eq!(age, Duration::ZERO);
                 now
             });
@@ -399,7 +427,7 @@ mod tests {
         use to_worker::What;
         let now = Instant::now();
         let of = |what| {
-            tap_input(proto::ToWorker { what }, STREAM, &|_, _| now).map(|input| input.is_some())
+            tap_input(proto::ToWorker { what }, STREAM, &|_| now).map(|input| input.is_some())
         };
         assert_eq!(of(None), Err(WireError::Empty));
         let frame = proto::Frame { policy: "latency-sensitive".to_owned(), ..Default::default() };
@@ -422,7 +450,7 @@ mod tests {
         fn any_bytes_are_a_message_or_none_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let now = Instant::now();
             if let Ok(message) = proto::ToWorker::decode(&bytes[..]) {
-                let _ = tap_input(message, STREAM, &|age, _| now.checked_sub(age).unwrap_or(now));
+                let _ = tap_input(message, STREAM, &|FrameAge { age, .. }| now.checked_sub(age).unwrap_or(now));
             }
             if let Ok(message) = proto::FromWorker::decode(&bytes[..]) {
                 let mut arrivals = Arrivals::default();

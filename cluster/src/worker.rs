@@ -1,7 +1,7 @@
-//! A worker's side: an enhancer behind gRPC, for publishers of several SFUs.
+//! The worker's side: an enhancer behind gRPC, for publishers of several SFUs.
 //!
-//! Each gRPC stream is a stream of the enhancer, under a number that is given here. What the enhancer says goes to the stream that it is
-//! about; where that takes nothing any more, it is dropped and counted.
+//! Each gRPC stream is one stream of the enhancer, numbered here. The enhancer's outputs go to the gRPC stream that they belong to; where that
+//! has no room, they are dropped and counted.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -16,45 +16,45 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 use windlass_types::{EnhancerOutput, StreamId, TapInput};
 
-use crate::clock;
-use crate::proto::enhancer_server::Enhancer as Service;
-use crate::proto::{FromWorker, Ping, Pong, ToWorker, from_worker, to_worker};
+use crate::clock::{self, FrameAge};
+use crate::proto::enhancer::enhancer_server::Enhancer as Service;
+use crate::proto::enhancer::{FromWorker, Ping, Pong, ToWorker, from_worker, to_worker};
 use crate::wire;
 
-/// Messages that may wait for a stream's way back: some seconds of anchors.
-const OUTPUTS: usize = 32;
+/// Capacity of a stream's queue of outputs, in messages: some seconds of anchors.
+const OUTPUT_QUEUE: usize = 32;
 
-/// An enhancer that works for others.
-pub trait Offered: Send + Sync + 'static {
-    /// Takes what a tap says; never waits.
+/// The enhancer that a worker offers to SFUs.
+pub trait OfferedEnhancer: Send + Sync + 'static {
+    /// Takes a tap's input. Never blocks.
     fn push(&self, input: TapInput);
-    /// From a frame's arrival to its anchor handed over, at most.
+    /// Maximum time from a frame's arrival to the output of its anchor.
     fn deadline(&self) -> Duration;
-    /// The share of its accelerators' time that is taken, 0 to 1.
+    /// Share of its capacity in use, 0 to 1.
     fn load(&self) -> f64;
-    /// Width of its anchors over their frames', at the least.
+    /// Minimum width of its anchors, divided by the width of their frames.
     fn scale(&self) -> usize;
 }
 
-/// What a worker has done so far.
+/// Counters of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerStats {
-    /// Publishers that are enhanced now.
+    /// Streams now.
     pub streams: usize,
-    /// Those that were refused, because there were too many.
+    /// Streams that were refused because the worker was full.
     pub refused: u64,
-    /// Messages that made no sense; each ended its stream.
+    /// Malformed messages; each ended its stream.
     pub malformed: u64,
-    /// What the enhancer said that its stream had no room for.
+    /// Outputs for which the stream's queue had no room.
     pub dropped: u64,
 }
 
 /// See the module.
 pub struct Worker {
-    offered: Arc<dyn Offered>,
-    most: usize,
-    next: AtomicU32,
-    ways_back: Mutex<HashMap<StreamId, Sender<Result<FromWorker, Status>>>>,
+    enhancer: Arc<dyn OfferedEnhancer>,
+    max_streams: usize,
+    next_stream: AtomicU32,
+    outputs: Mutex<HashMap<StreamId, Sender<Result<FromWorker, Status>>>>,
     refused: AtomicU64,
     malformed: AtomicU64,
     dropped: AtomicU64,
@@ -62,13 +62,13 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// For at most `most` publishers at once.
-    pub fn new(offered: Arc<dyn Offered>, most: usize) -> Arc<Worker> {
+    /// A worker of at most `max_streams` streams at once.
+    pub fn new(enhancer: Arc<dyn OfferedEnhancer>, max_streams: usize) -> Arc<Worker> {
         Arc::new(Worker {
-            offered,
-            most,
-            next: AtomicU32::new(1),
-            ways_back: Mutex::default(),
+            enhancer,
+            max_streams,
+            next_stream: AtomicU32::new(1),
+            outputs: Mutex::default(),
             refused: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
@@ -76,54 +76,54 @@ impl Worker {
         })
     }
 
-    /// Publishers that it takes.
-    pub fn most(&self) -> usize {
-        self.most
+    /// Maximum number of streams at once.
+    pub fn max_streams(&self) -> usize {
+        self.max_streams
     }
 
-    /// Takes no more streams, and asks those that there are to go elsewhere.
+    /// Takes no more streams, and asks SFUs to move theirs to other workers.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it ends soon.
-    pub fn drains(&self) -> bool {
+    /// Whether the worker is about to stop.
+    pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Hands what the enhancer says to its stream.
-    pub fn say(&self, output: &EnhancerOutput) {
-        let way = self.ways_back.lock().get(&output.stream()).cloned();
-        // A stream that has just ended wants nothing any more.
-        let Some(way) = way else { return };
-        if way.try_send(Ok(wire::from_worker(output))).is_err() {
+    /// Sends an output of the enhancer to its stream.
+    pub fn send(&self, output: &EnhancerOutput) {
+        let queue = self.outputs.lock().get(&output.stream()).cloned();
+        // `None`: the stream has just ended.
+        let Some(queue) = queue else { return };
+        if queue.try_send(Ok(wire::from_worker(output))).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// What it has done so far.
+    /// Its counters.
     pub fn stats(&self) -> WorkerStats {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         WorkerStats {
-            streams: self.ways_back.lock().len(),
+            streams: self.outputs.lock().len(),
             refused: count(&self.refused),
             malformed: count(&self.malformed),
             dropped: count(&self.dropped),
         }
     }
 
-    /// Begins a stream; `None` where there are too many.
-    fn begin(&self, way: Sender<Result<FromWorker, Status>>) -> Option<StreamId> {
-        let mut ways = self.ways_back.lock();
-        if ways.len() >= self.most {
+    /// Begins a stream; `None`: the worker is full.
+    fn begin(&self, queue: Sender<Result<FromWorker, Status>>) -> Option<StreamId> {
+        let mut outputs = self.outputs.lock();
+        if outputs.len() >= self.max_streams {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        // After four thousand million streams a number may be in use.
+        // Numbers are reused after 2³² streams.
         loop {
-            let stream = StreamId(self.next.fetch_add(1, Ordering::Relaxed));
-            if let std::collections::hash_map::Entry::Vacant(free) = ways.entry(stream) {
-                free.insert(way);
+            let stream = StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed));
+            if let std::collections::hash_map::Entry::Vacant(free) = outputs.entry(stream) {
+                free.insert(queue);
                 return Some(stream);
             }
         }
@@ -142,20 +142,20 @@ impl Worker {
                 round_trip = Duration::from_micros(round_trip_us);
                 let pong = Pong {
                     number,
-                    load: self.offered.load(),
-                    streams: u32::try_from(self.ways_back.lock().len()).unwrap_or(u32::MAX),
-                    scale: u32::try_from(self.offered.scale()).unwrap_or(u32::MAX),
-                    draining: self.drains(),
+                    load: self.enhancer.load(),
+                    streams: u32::try_from(self.outputs.lock().len()).unwrap_or(u32::MAX),
+                    scale: u32::try_from(self.enhancer.scale()).unwrap_or(u32::MAX),
+                    draining: self.is_draining(),
                 };
-                // Who has no room for an answer will find it missing.
+                // Without room for the answer the ping stays unanswered.
                 let _ = back.try_send(Ok(FromWorker { what: Some(from_worker::What::Pong(pong)) }));
                 continue;
             }
-            let arrival = |age, within| {
-                clock::arrival(Instant::now(), (age, within), round_trip, self.offered.deadline())
+            let arrival = |age: FrameAge| {
+                clock::arrival(Instant::now(), age, round_trip, self.enhancer.deadline())
             };
             match wire::tap_input(message, stream, &arrival) {
-                Ok(Some(input)) => self.offered.push(input),
+                Ok(Some(input)) => self.enhancer.push(input),
                 Ok(None) => {}
                 Err(why) => {
                     self.malformed.fetch_add(1, Ordering::Relaxed);
@@ -167,20 +167,20 @@ impl Worker {
     }
 }
 
-/// Ends a stream, however its task ended.
-struct Ending {
+/// Ends a stream when it is dropped.
+struct StreamGuard {
     worker: Arc<Worker>,
     stream: StreamId,
 }
 
-impl Drop for Ending {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
-        self.worker.offered.push(TapInput::Stop { stream: self.stream });
-        self.worker.ways_back.lock().remove(&self.stream);
+        self.worker.enhancer.push(TapInput::Stop { stream: self.stream });
+        self.worker.outputs.lock().remove(&self.stream);
     }
 }
 
-/// The service, to be given to tonic's server.
+/// The gRPC service.
 #[derive(Clone)]
 pub struct WorkerService(pub Arc<Worker>);
 
@@ -193,24 +193,22 @@ impl Service for WorkerService {
         request: Request<Streaming<ToWorker>>,
     ) -> Result<Response<Self::EnhanceStream>, Status> {
         let worker = self.0.clone();
-        if worker.drains() {
-            return Err(Status::unavailable("this worker ends soon"));
+        if worker.is_draining() {
+            return Err(Status::unavailable("the worker is draining; use another one"));
         }
-        let (back, outputs) = mpsc::channel(OUTPUTS);
+        let (back, outputs) = mpsc::channel(OUTPUT_QUEUE);
         let Some(stream) = worker.begin(back.clone()) else {
-            return Err(Status::resource_exhausted(
-                "this worker has as many streams as it may have",
-            ));
+            return Err(Status::resource_exhausted("the worker has its maximum number of streams"));
         };
-        let ending = Ending { worker: worker.clone(), stream };
+        let guard = StreamGuard { worker: worker.clone(), stream };
         let messages = request.into_inner();
         tokio::spawn(async move {
-            // Who does not read any more has gone.
+            // The queue closes when the SFU stops reading.
             tokio::select! {
                 () = worker.read(stream, messages, back.clone()) => {}
                 () = back.closed() => {}
             }
-            drop(ending);
+            drop(guard);
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(outputs))))
     }

@@ -1,67 +1,12 @@
 //! The words that the SFU and its callers share: identities, offers, events, errors.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use windlass_types::{Layer, Refusal, Rung, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
-pub use windlass_types::LayerKnobs;
-
-/// A string that is no identity of the kind asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an identity of this kind")]
-pub struct ParseIdError;
-
-macro_rules! identity {
-    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub u64);
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = ParseIdError;
-
-            fn from_str(s: &str) -> Result<Self, ParseIdError> {
-                let digits = s.strip_prefix($prefix).ok_or(ParseIdError)?;
-                if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-                    return Err(ParseIdError);
-                }
-                digits.parse().map($name).map_err(|_| ParseIdError)
-            }
-        }
-    };
-}
-
-identity!(
-    /// One participant; chosen by the caller, unique for the life of the process. Written `p7`.
-    ParticipantId,
-    "p"
-);
-identity!(
-    /// One published track; chosen by the SFU, unique for the life of the process. Written `t7`.
-    TrackId,
-    "t"
-);
-
-/// What a track carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Opus.
-    Audio,
-    /// VP9, simulcast `q`/`h`/`f` or a single encoding (then named by the size of its last key frame: up to 270 lines `q`, up to 480 `h`).
-    Video,
-}
+pub use windlass_types::{Kind, LayerKnobs, ParseIdError, ParticipantId, TrackId};
 
 /// How to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +97,7 @@ pub struct Publish {
 
 impl Publish {
     /// The longest name in bytes; a longer one is refused.
-    pub const NAME_MAX: usize = 128;
+    pub const NAME_MAX: usize = windlass_types::relay::MAX_TRACK_NAME;
 }
 
 /// One m-line that the client receives.
@@ -460,21 +405,3 @@ pub struct TrackStats {
 /// Takes what the taps produce, each one's in decoding order, from any of the SFU's threads. Must not block; `false` means full: the SFU counts the loss,
 /// and the stream continues with a [`TapInput::Gap`] and a key frame once there is room.
 pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_identity_is_read_back_as_it_was_written() {
-        assert_eq!(TrackId(7).to_string().parse(), Ok(TrackId(7)));
-        assert_eq!(ParticipantId(u64::MAX).to_string().parse(), Ok(ParticipantId(u64::MAX)));
-    }
-
-    #[test]
-    fn anything_else_is_refused() {
-        for s in ["", "t", "p1", "t+1", "t-1", "t 1", "t99999999999999999999", "é"] {
-            assert_eq!(s.parse::<TrackId>(), Err(ParseIdError), "{s}");
-        }
-    }
-}

@@ -1,8 +1,8 @@
-//! Secrets as options name them: themselves, or `@FILE`, so that they need not stand in a command line.
+//! Secrets in options: the text itself, or `@FILE`, so that secrets need not be in a command line.
 
 use std::io;
 
-/// What is said, or what is in the file that is named, without the space around it.
+/// The text, or the trimmed content of the file that it names.
 pub(crate) fn bytes(said: &str) -> io::Result<Vec<u8>> {
     match said.strip_prefix('@') {
         None => Ok(said.as_bytes().to_vec()),
@@ -10,7 +10,7 @@ pub(crate) fn bytes(said: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The same of what must be text.
+/// As above, for UTF-8 text.
 pub(crate) fn text(said: &str) -> io::Result<String> {
     String::from_utf8(bytes(said)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }

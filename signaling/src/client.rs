@@ -1,4 +1,4 @@
-//! Whose request it is: the address of the connection, or, behind proxies that are trusted, the one that they say.
+//! The client's address of a request: that of the connection, or behind trusted proxies the one in `X-Forwarded-For`.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -6,18 +6,18 @@ use std::str::FromStr;
 use axum::http::HeaderMap;
 use thiserror::Error;
 
-/// The address that limits count by, as an extension of every request.
+/// The client's address, an extension of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddr(pub IpAddr);
 
-/// A network: an address, and how many of its first bits count.
+/// A network: an address and the length of its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
     prefix: u8,
 }
 
-/// A text that is neither `IP` nor `IP/PREFIX`.
+/// The text is neither `IP` nor `IP/PREFIX`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is neither IP nor IP/PREFIX")]
 pub struct NoNetwork(String);
@@ -39,7 +39,7 @@ impl FromStr for Network {
 }
 
 impl Network {
-    /// Whether an address is in it.
+    /// Whether an address is in the network.
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self.first, ip.to_canonical()) {
             (IpAddr::V4(first), IpAddr::V4(ip)) => {
@@ -55,13 +55,13 @@ impl Network {
     }
 }
 
-/// Proxies whose `X-Forwarded-For` is believed. None by default: anybody can write that header.
+/// Proxies whose `X-Forwarded-For` is trusted. None by default: any client can send that header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedProxies(pub Vec<Network>);
 
 impl TrustedProxies {
-    /// Whose request it is. Each proxy adds the address of whom it heard at the end, so the last one that is no trusted
-    /// proxy's is the client's; what stands before it may be invented.
+    /// The client's address. Each proxy appends the address of its peer, so the last address that is not a trusted
+    /// proxy's is the client's; those before it may be forged.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> ClientAddr {
         let mut client = peer.to_canonical();
         let said = headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok());
@@ -70,14 +70,14 @@ impl TrustedProxies {
             if !self.is_trusted(client) {
                 break;
             }
-            // A proxy that says something unreadable is taken for the client.
+            // A proxy with a malformed header counts as the client.
             let Ok(hop) = hop.parse::<IpAddr>() else { break };
             client = hop.to_canonical();
         }
         ClientAddr(client)
     }
 
-    /// Whether an address is a proxy's.
+    /// Whether an address is a trusted proxy's.
     pub(crate) fn is_trusted(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(ip))
     }

@@ -1,43 +1,43 @@
-//! What signalling asks a cluster, where the server is one of several.
+//! What signalling needs of the cluster, where the server is one of several.
 
 use std::pin::Pin;
 
 use windlass_sfu::ParticipantId;
 
-use crate::session::Person;
+use crate::session::ParticipantInfo;
 
 /// Where a room is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Placement {
     /// On this server.
-    Here,
-    /// On another, whose signalling is at this address (`wss://…/ws`).
-    At(String),
+    Local,
+    /// On the server with this signalling address (`wss://…/ws`).
+    Redirect(String),
 }
 
-/// An answer that may take a while; never longer than a client waits.
-pub type Placed<'a> = Pin<Box<dyn Future<Output = Place> + Send + 'a>>;
+/// A placement that may take a while; never longer than a client waits.
+pub type Placed<'a> = Pin<Box<dyn Future<Output = Placement> + Send + 'a>>;
 
-/// Who goes from one server to another, as both know them.
+/// A participant that moves from one server to another. Both servers know it by these.
 #[derive(Debug, Clone, Copy)]
 pub struct Mover<'a> {
     /// The room.
     pub room: &'a str,
     /// Name and identity.
-    pub person: &'a Person,
+    pub participant: &'a ParticipantInfo,
 }
 
 /// The cluster, as signalling needs it.
 pub trait Cluster: Send + Sync {
-    /// Where a room is, which is claimed for this server where nobody has it. `here`: so many of its participants are on this one.
-    fn place<'a>(&'a self, room: &'a str, here: usize) -> Placed<'a>;
+    /// Where a room is, which is claimed for this server if no other has it. `local`: number of its participants on this server.
+    fn place<'a>(&'a self, room: &'a str, local: usize) -> Placed<'a>;
 
     /// Signalling addresses of the other servers that take rooms, the best first.
     fn others(&self) -> Vec<String>;
 
-    /// What a participant who is sent to another server shows there. `None`: the others there will not know whose place it takes.
+    /// The ticket that a participant shows on the server to which it moves. `None`: that server cannot tell whom it replaces.
     fn ticket(&self, mover: &Mover<'_>, id: ParticipantId) -> Option<String>;
 
-    /// The id of the participant to whom a server of the cluster gave that ticket, if it did just now and to this one.
-    fn was(&self, mover: &Mover<'_>, ticket: &str) -> Option<String>;
+    /// The participant's id on the server that issued the ticket, if the ticket is valid for it.
+    fn former_id(&self, mover: &Mover<'_>, ticket: &str) -> Option<String>;
 }

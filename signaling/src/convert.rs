@@ -1,4 +1,4 @@
-//! Between the SFU's words and the protocol's.
+//! Conversion between the SFU's types and the protocol's.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use windlass_sfu::{
 };
 use windlass_types::Layer;
 
-use crate::directory::{Directory, Given};
+use crate::directory::{Directory, GivenRung};
 use crate::session::{EnterError, close};
 
-/// The track that a client names, if it is `known`.
+/// The track of an id in a message, if it is `known`.
 pub(crate) fn track_id(
     track: &str,
     known: impl Fn(&TrackId) -> bool,
@@ -25,8 +25,8 @@ pub(crate) fn track_id(
     if known(&id) { Ok(id) } else { Err(unknown_track(track)) }
 }
 
-/// Session description, sections that send, sections that receive. The SFU knows which tracks
-/// there are; a text that no track can have is unknown here already.
+/// Session description, published sections, subscribed sections. The SFU checks whether tracks
+/// exist; malformed ids are refused here.
 pub(crate) fn offer(offer: Offer) -> Result<(String, Vec<Publish>, Vec<Subscribe>), ProtocolError> {
     let publish = offer.publish.into_iter();
     let publish = publish.map(|p| Publish { mid: p.mid, kind: kind_to_sfu(p.kind), name: p.name });
@@ -77,7 +77,7 @@ pub(crate) fn knobs(track: TrackId, layers: Vec<(Layer, LayerKnobs)>) -> ServerM
     ServerMessage::Knobs { track: track.to_string(), layers }
 }
 
-/// What a report says of anchors, and how long they last.
+/// A report's counts of anchors, and their decay.
 pub(crate) fn report(report: &Report) -> (AnchorReport, Option<(f64, f64)>) {
     let said = AnchorReport {
         used: report.anchors_used,
@@ -105,7 +105,7 @@ pub(crate) fn enter_error(error: EnterError) -> ProtocolError {
     use windlass_sfu::JoinError as E;
     let error = match error {
         EnterError::Access(error) => return error.into(),
-        EnterError::Out(out) => return out.into(),
+        EnterError::Denied(out) => return out.into(),
         EnterError::Refused(refused) => {
             return ProtocolError::new(ErrorCode::RateLimited, refused.to_string());
         }
@@ -137,7 +137,7 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
     ProtocolError::new(code, error.to_string())
 }
 
-/// What a client hears whom the SFU removed, and how its socket is closed.
+/// The error and close code for a client that the SFU removed.
 pub(crate) fn ended(why: Ended) -> (ProtocolError, u16) {
     let (code, message, closed) = match why {
         Ended::Left | Ended::Lost => {
@@ -161,14 +161,14 @@ pub(crate) fn ended(why: Ended) -> (ProtocolError, u16) {
     (ProtocolError::new(code, message), closed)
 }
 
-/// What an offer lists, until it is known what came of it.
+/// The lists of an offer, until its answer is known.
 pub(crate) struct Lists {
     published: Vec<(String, TrackKind, String)>,
     subscribed: BTreeSet<TrackId>,
 }
 
 impl Lists {
-    /// Those of an offer.
+    /// The lists of an offer.
     pub(crate) fn of(offer: &windlass_sfu::Offer) -> Lists {
         Lists {
             published: offer
@@ -180,7 +180,7 @@ impl Lists {
         }
     }
 
-    /// What is published and subscribed from the answer on.
+    /// Published and subscribed tracks after the answer.
     pub(crate) fn agreed(
         self,
         answer: &windlass_sfu::Answer,
@@ -193,13 +193,13 @@ impl Lists {
     }
 }
 
-/// Tells the directory what somebody is given.
+/// Reports a participant's rungs to the directory.
 pub(crate) fn note(directory: &Directory, id: ParticipantId, event: &SfuEvent) {
     match *event {
         SfuEvent::RungChanged { track, rung, width, height, .. } => {
-            directory.given(id, track, Some(Given { rung, size: (width, height) }));
+            directory.set_rung(id, track, Some(GivenRung { rung, size: (width, height) }));
         }
-        SfuEvent::TrackRemoved { track } => directory.given(id, track, None),
+        SfuEvent::TrackRemoved { track } => directory.set_rung(id, track, None),
         _ => {}
     }
 }

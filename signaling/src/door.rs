@@ -1,12 +1,10 @@
-//! Who may connect, open a socket or begin a session of WHIP or WHEP, and how often join: bounds for all together, and for
-//! each address and each identity.
+//! Admission control: bounds for connections, sockets, WHIP and WHEP sessions, participants and rooms; for all clients together, and for each.
 //!
-//! Nobody has more than a quarter of what there is for all: not an address (of sockets, connections, handshakes, and through
-//! them of participants and rooms), and not an identity, wherever it comes from (of participants and rooms). A room is counted
-//! for whoever began it, until it ends.
+//! A client is an IP address or an identity. No client has more than a quarter of a resource: an address of any resource, an
+//! identity (from whatever address) of participants and rooms. A room counts for the client that began it, until it ends.
 //!
-//! Addresses of IPv6 count by their first 64 bits, which are one customer's (RFC 6177). The machine's own addresses
-//! have no bounds of their own: a proxy there that is not trusted stands for all of its clients.
+//! IPv6 addresses count by their first 64 bits, which are one customer's (RFC 6177). The machine's own addresses
+//! have no bounds: a proxy there that is not trusted serves many clients.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,28 +18,27 @@ use windlass_sfu::{counted_address, share_of_one};
 
 use crate::rate::TokenBucket;
 
-/// Addresses and identities that are remembered at a time. Only those with something open, or with joins in the last minute,
-/// are; a stranger above that is refused.
-const REMEMBERED: usize = 65_536;
-/// Connections without a socket for each socket that there may be: a browser opens so many to load a page.
-const CONNECTIONS: usize = 6;
-/// TLS handshakes at a time.
-const HANDSHAKES: usize = 1024;
-/// Joins are counted over this time.
-const MINUTE: Duration = Duration::from_secs(60);
+/// Maximum number of clients that are tracked: those with a slot, or with a join in [`JOIN_WINDOW`]. Further clients are refused.
+const MAX_CLIENTS: usize = 65_536;
+/// Connections for each socket of [`DoorLimits`]: a browser opens this many to load a page.
+const CONNECTIONS_PER_SOCKET: usize = 6;
+/// Maximum number of concurrent TLS handshakes.
+const MAX_HANDSHAKES: usize = 1024;
+/// Time over which joins are counted.
+const JOIN_WINDOW: Duration = Duration::from_secs(60);
 
-/// Bounds of the door.
+/// Bounds of admission control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DoorLimits {
-    /// Sockets and sessions at a time, of all together.
+    /// Maximum number of sockets and sessions.
     pub sockets: usize,
-    /// Sockets and sessions at a time of one address; 0: addresses are not bounded, in nothing but joins.
+    /// Maximum number of sockets and sessions of one address; 0: addresses have no bound of any resource, only of joins.
     pub sockets_per_address: usize,
-    /// Joins in a minute of one address; 0 for no bound.
+    /// Maximum number of joins of one address in a minute; 0: no bound.
     pub joins_per_address: u32,
-    /// Participants at a time, of all together (which the SFU counts).
+    /// Maximum number of participants. The SFU enforces it; a client has a quarter.
     pub participants: usize,
-    /// Rooms at a time, of all together (which the SFU counts), and as many rooms of one participant's own.
+    /// Maximum number of rooms, and of loopback rooms. The SFU enforces it; a client has a quarter.
     pub rooms: usize,
 }
 
@@ -57,24 +54,24 @@ impl Default for DoorLimits {
     }
 }
 
-/// Why somebody may not come in.
+/// Why a client is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// There are as many sockets as there may be.
+    /// The server has its maximum number of sockets, connections or clients.
     #[error("too many connections; try again later")]
     Full,
-    /// The address has as many sockets as it may.
+    /// The address has its maximum number of sockets or connections.
     #[error("too many connections from your address")]
     Sockets,
-    /// The address joins too often.
+    /// The address has joined too often.
     #[error("too many joins from your address; try again in a minute")]
     Joins,
-    /// The address, or the identity, has as many participants, or has begun as many rooms, as one may.
+    /// The address or identity has its share of this resource.
     #[error("too many {0} of your address or identity are on this server; end some of them")]
     Share(&'static str),
 }
 
-/// Counts who is inside.
+/// Counts resources by client.
 #[derive(Debug)]
 pub(crate) struct Door {
     state: Mutex<State>,
@@ -83,181 +80,186 @@ pub(crate) struct Door {
 #[derive(Debug)]
 struct State {
     limits: DoorLimits,
-    all: Guests,
-    visitors: HashMap<Who, Visitor>,
+    all: Usage,
+    clients: HashMap<Client, ClientState>,
 }
 
-/// Whom something is counted for.
+/// The client to which a resource is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Who {
+enum Client {
     Address(IpAddr),
-    /// By its access token.
+    /// The identity in an access token.
     Identity(String),
 }
 
 #[derive(Debug, Default)]
-struct Visitor {
-    guests: Guests,
+struct ClientState {
+    usage: Usage,
     joins: Option<(TokenBucket, Instant)>,
 }
 
-/// What somebody comes with.
+/// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guest {
-    /// A socket or a session.
+pub(crate) enum Resource {
+    /// A WebSocket, or a WHIP or WHEP session.
     Socket,
-    /// A connection that is none, or not yet.
+    /// A TCP connection.
     Connection,
-    /// A connection that has not agreed on its keys yet.
+    /// A TLS handshake.
     Handshake,
     /// A participant.
     Participant,
-    /// A room that it begins.
+    /// A room, counted to the client that began it.
     Room,
-    /// A room of its own.
+    /// A loopback room.
     Loopback,
 }
 
-/// How many there are of each.
+/// Number of slots by resource.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Guests([usize; 6]);
+struct Usage([usize; 6]);
 
-impl Guests {
-    fn of(&mut self, guest: Guest) -> &mut usize {
-        &mut self.0[guest as usize]
+impl Usage {
+    fn of(&mut self, resource: Resource) -> &mut usize {
+        &mut self.0[resource as usize]
     }
 }
 
 impl DoorLimits {
-    /// As many as there may be for all, as far as they are counted here.
-    fn of_all(&self, guest: Guest) -> usize {
-        match guest {
-            Guest::Socket => self.sockets,
-            Guest::Connection => self.sockets.saturating_mul(CONNECTIONS),
-            Guest::Handshake => HANDSHAKES,
-            // The SFU refuses them.
-            Guest::Participant | Guest::Room | Guest::Loopback => usize::MAX,
+    /// Maximum of all clients together, as far as it is enforced here.
+    fn total(&self, resource: Resource) -> usize {
+        match resource {
+            Resource::Socket => self.sockets,
+            Resource::Connection => self.sockets.saturating_mul(CONNECTIONS_PER_SOCKET),
+            Resource::Handshake => MAX_HANDSHAKES,
+            // Enforced by the SFU.
+            Resource::Participant | Resource::Room | Resource::Loopback => usize::MAX,
         }
     }
 
-    /// As many as there may be for one.
-    fn of_one(&self, guest: Guest, who: &Who) -> usize {
-        if self.sockets_per_address == 0 && matches!(who, Who::Address(_)) {
+    /// Maximum of one client.
+    fn per_client(&self, resource: Resource, owner: &Client) -> usize {
+        if self.sockets_per_address == 0 && matches!(owner, Client::Address(_)) {
             return usize::MAX;
         }
-        match guest {
-            Guest::Socket => self.sockets_per_address,
-            Guest::Connection => self.sockets_per_address.saturating_mul(CONNECTIONS),
-            Guest::Handshake => share_of_one(HANDSHAKES),
-            Guest::Participant => share_of_one(self.participants),
-            Guest::Room | Guest::Loopback => share_of_one(self.rooms),
+        match resource {
+            Resource::Socket => self.sockets_per_address,
+            Resource::Connection => self.sockets_per_address.saturating_mul(CONNECTIONS_PER_SOCKET),
+            Resource::Handshake => share_of_one(MAX_HANDSHAKES),
+            Resource::Participant => share_of_one(self.participants),
+            Resource::Room | Resource::Loopback => share_of_one(self.rooms),
         }
     }
 }
 
 impl Refused {
-    fn of(guest: Guest) -> Refused {
-        match guest {
-            Guest::Socket | Guest::Connection | Guest::Handshake => Refused::Sockets,
-            Guest::Participant => Refused::Share("participants"),
-            Guest::Room => Refused::Share("rooms"),
-            Guest::Loopback => Refused::Share("loopback rooms"),
+    fn of(resource: Resource) -> Refused {
+        match resource {
+            Resource::Socket | Resource::Connection | Resource::Handshake => Refused::Sockets,
+            Resource::Participant => Refused::Share("participants"),
+            Resource::Room => Refused::Share("rooms"),
+            Resource::Loopback => Refused::Share("loopback rooms"),
         }
     }
 }
 
-/// Room for one guest; dropping it gives it back.
+/// A unit of a resource in use, released when dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Slot {
     door: Arc<Door>,
-    guest: Guest,
-    of: Vec<Who>,
+    resource: Resource,
+    of: Vec<Client>,
 }
 
-/// A socket or session that was let in; dropping it makes room.
+/// The slot of a socket or session, which counts what belongs to it to the same clients.
 #[derive(Debug)]
-pub(crate) struct Permit(Seat);
+pub(crate) struct Permit(Slot);
 
 impl Door {
     pub fn new(limits: DoorLimits) -> Arc<Door> {
-        let state = State { limits, all: Guests::default(), visitors: HashMap::new() };
+        let state = State { limits, all: Usage::default(), clients: HashMap::new() };
         Arc::new(Door { state: Mutex::new(state) })
     }
 
-    /// Other bounds from now on; nobody who is inside has to go.
+    /// Changes the bounds. Slots in use stay.
     pub fn set_limits(&self, limits: DoorLimits) {
         let mut state = self.state.lock();
         state.limits = limits;
-        // Buckets are of the former rate.
-        for visitor in state.visitors.values_mut() {
-            visitor.joins = None;
+        // The buckets have the former rate.
+        for client in state.clients.values_mut() {
+            client.joins = None;
         }
     }
 
-    /// Sockets that are open.
+    /// Number of open sockets and sessions.
     pub fn open(&self) -> usize {
-        *self.state.lock().all.of(Guest::Socket)
+        *self.state.lock().all.of(Resource::Socket)
     }
 
-    /// Addresses and identities that are remembered.
+    /// Number of clients that are tracked.
     pub fn addresses(&self) -> usize {
-        self.state.lock().visitors.len()
+        self.state.lock().clients.len()
     }
 
-    /// Takes a connection, of which nothing is known yet, or its handshake; `None`: of one who stands for many.
-    pub fn knock(
+    /// Takes a slot for an address; `None`: counted to no address.
+    pub fn acquire(
         self: &Arc<Self>,
-        guest: Guest,
+        resource: Resource,
         client: Option<IpAddr>,
         now: Instant,
-    ) -> Result<Seat, Refused> {
-        let of = client.and_then(counted_address).map(Who::Address);
-        self.admit(guest, of.into_iter().collect(), now)
+    ) -> Result<Slot, Refused> {
+        let of = client.and_then(counted_address).map(Client::Address);
+        self.admit(resource, of.into_iter().collect(), now)
     }
 
-    /// Lets a socket in.
-    pub fn enter(self: &Arc<Self>, client: IpAddr, now: Instant) -> Result<Permit, Refused> {
-        self.knock(Guest::Socket, Some(client), now).map(Permit)
+    /// Takes a slot for a socket or session of an address.
+    pub fn socket(self: &Arc<Self>, client: IpAddr, now: Instant) -> Result<Permit, Refused> {
+        self.acquire(Resource::Socket, Some(client), now).map(Permit)
     }
 
-    /// Room for one more, unless there are as many as there may be, for all or for one of those that it is counted `of`.
-    fn admit(self: &Arc<Self>, guest: Guest, of: Vec<Who>, now: Instant) -> Result<Seat, Refused> {
+    /// Takes a slot, counted to all clients in `of`.
+    fn admit(
+        self: &Arc<Self>,
+        resource: Resource,
+        of: Vec<Client>,
+        now: Instant,
+    ) -> Result<Slot, Refused> {
         let mut state = self.state.lock();
         let limits = state.limits;
-        if *state.all.of(guest) >= limits.of_all(guest) {
+        if *state.all.of(resource) >= limits.total(resource) {
             return Err(Refused::Full);
         }
-        for who in &of {
-            if !state.remembers(who, now) {
+        for owner in &of {
+            if !state.can_track(owner, now) {
                 return Err(Refused::Full);
             }
-            let has = state.visitors.get_mut(who).map_or(0, |visitor| *visitor.guests.of(guest));
-            if has >= limits.of_one(guest, who) {
-                return Err(Refused::of(guest));
+            let has = state.clients.get_mut(owner).map_or(0, |client| *client.usage.of(resource));
+            if has >= limits.per_client(resource, owner) {
+                return Err(Refused::of(resource));
             }
         }
-        for who in &of {
-            *state.visitors.entry(who.clone()).or_default().guests.of(guest) += 1;
+        for owner in &of {
+            *state.clients.entry(owner.clone()).or_default().usage.of(resource) += 1;
         }
-        *state.all.of(guest) += 1;
-        Ok(Seat { door: self.clone(), guest, of })
+        *state.all.of(resource) += 1;
+        Ok(Slot { door: self.clone(), resource, of })
     }
 }
 
 impl Permit {
-    /// Whose a participant is, by a number that says nothing else: of its identity, or, where it has none, of its address; 0 where that
-    /// stands for many.
+    /// An opaque number of the client that owns a participant: of its identity, or of its address if it has none; 0: unknown, since the address
+    /// serves many clients.
     pub fn owner(&self, identity: Option<&str>) -> u64 {
         let mut hasher = DefaultHasher::new();
         match (identity, self.0.of.first()) {
             (Some(identity), _) => identity.hash(&mut hasher),
-            (None, Some(who)) => who.hash(&mut hasher),
+            (None, Some(owner)) => owner.hash(&mut hasher),
             (None, None) => return 0,
         }
         hasher.finish()
     }
 
-    /// Whether its address may join once more.
+    /// Counts a join for the address of the permit.
     pub fn join(&self, now: Instant) -> Result<(), Refused> {
         let Some(address) = self.0.of.first() else { return Ok(()) };
         let mut state = self.0.door.state.lock();
@@ -265,54 +267,53 @@ impl Permit {
         if most == 0 {
             return Ok(());
         }
-        let Some(visitor) = state.visitors.get_mut(address) else { return Ok(()) };
-        let per_second = f64::from(most) / MINUTE.as_secs_f64();
+        let Some(client) = state.clients.get_mut(address) else { return Ok(()) };
+        let per_second = f64::from(most) / JOIN_WINDOW.as_secs_f64();
         let fresh = || (TokenBucket::with_rate(most, per_second, now), now);
-        let (bucket, last) = visitor.joins.get_or_insert_with(fresh);
+        let (bucket, last) = client.joins.get_or_insert_with(fresh);
         *last = now;
         if bucket.take(now) { Ok(()) } else { Err(Refused::Joins) }
     }
 
-    /// Room for a participant of this socket or session, or for a room that it begins: counted for its address, and for
-    /// whoever it is by its token.
-    pub fn seat(
+    /// Takes a slot for a participant or room of this socket or session, counted to its address and identity.
+    pub fn slot(
         &self,
-        guest: Guest,
+        resource: Resource,
         identity: Option<&str>,
         now: Instant,
-    ) -> Result<Seat, Refused> {
-        let identity = identity.map(|identity| Who::Identity(identity.to_owned()));
-        self.0.door.admit(guest, self.0.of.iter().cloned().chain(identity).collect(), now)
+    ) -> Result<Slot, Refused> {
+        let identity = identity.map(|identity| Client::Identity(identity.to_owned()));
+        self.0.door.admit(resource, self.0.of.iter().cloned().chain(identity).collect(), now)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut state = self.door.state.lock();
-        let count = state.all.of(self.guest);
+        let count = state.all.of(self.resource);
         *count = count.saturating_sub(1);
-        for who in &self.of {
-            let Some(visitor) = state.visitors.get_mut(who) else { continue };
-            let count = visitor.guests.of(self.guest);
+        for owner in &self.of {
+            let Some(client) = state.clients.get_mut(owner) else { continue };
+            let count = client.usage.of(self.resource);
             *count = count.saturating_sub(1);
-            if visitor.guests == Guests::default() && visitor.joins.is_none() {
-                state.visitors.remove(who);
+            if client.usage == Usage::default() && client.joins.is_none() {
+                state.clients.remove(owner);
             }
         }
     }
 }
 
 impl State {
-    /// Whether somebody is known, or there is room for one more.
-    fn remembers(&mut self, who: &Who, now: Instant) -> bool {
-        if self.visitors.len() >= REMEMBERED && !self.visitors.contains_key(who) {
-            // After a minute a bucket is full again: forgetting it changes nothing.
-            self.visitors.retain(|_, v| {
+    /// Whether the client is tracked, or can be.
+    fn can_track(&mut self, owner: &Client, now: Instant) -> bool {
+        if self.clients.len() >= MAX_CLIENTS && !self.clients.contains_key(owner) {
+            // A bucket is full again after the window: forgetting it changes nothing.
+            self.clients.retain(|_, v| {
                 let recent =
-                    |(_, last): &(_, Instant)| now.saturating_duration_since(*last) < MINUTE;
-                v.guests != Guests::default() || v.joins.as_ref().is_some_and(recent)
+                    |(_, last): &(_, Instant)| now.saturating_duration_since(*last) < JOIN_WINDOW;
+                v.usage != Usage::default() || v.joins.as_ref().is_some_and(recent)
             });
-            return self.visitors.len() < REMEMBERED;
+            return self.clients.len() < MAX_CLIENTS;
         }
         true
     }
@@ -338,39 +339,39 @@ mod tests {
     #[test]
     fn sockets_are_bounded_in_all_and_by_address() {
         let (door, now) = (door(3, 2, 0), Instant::now());
-        let first = door.enter(ip("192.0.2.1"), now).unwrap();
-        let _second = door.enter(ip("192.0.2.1"), now).unwrap();
-        assert_eq!(door.enter(ip("192.0.2.1"), now).unwrap_err(), Refused::Sockets);
-        let _third = door.enter(ip("192.0.2.2"), now).unwrap();
-        assert_eq!(door.enter(ip("192.0.2.3"), now).unwrap_err(), Refused::Full);
+        let first = door.socket(ip("192.0.2.1"), now).unwrap();
+        let _second = door.socket(ip("192.0.2.1"), now).unwrap();
+        assert_eq!(door.socket(ip("192.0.2.1"), now).unwrap_err(), Refused::Sockets);
+        let _third = door.socket(ip("192.0.2.2"), now).unwrap();
+        assert_eq!(door.socket(ip("192.0.2.3"), now).unwrap_err(), Refused::Full);
         drop(first);
-        assert!(door.enter(ip("192.0.2.1"), now).is_ok());
+        assert!(door.socket(ip("192.0.2.1"), now).is_ok());
     }
 
     #[test]
     fn connections_that_are_no_sockets_have_bounds_of_their_own() {
         let (door, now) = (door(3, 2, 0), Instant::now());
-        let knock = |from: &str| door.knock(Guest::Connection, Some(ip(from)), now);
+        let knock = |from: &str| door.acquire(Resource::Connection, Some(ip(from)), now);
         let mut held: Vec<_> = (0..12).map(|_| knock("192.0.2.1").unwrap()).collect();
         assert_eq!(knock("192.0.2.1").unwrap_err(), Refused::Sockets);
-        assert!(door.enter(ip("192.0.2.1"), now).is_ok(), "sockets are others");
-        held.extend((0..6).map(|_| door.knock(Guest::Connection, None, now).unwrap()));
+        assert!(door.socket(ip("192.0.2.1"), now).is_ok(), "sockets are others");
+        held.extend((0..6).map(|_| door.acquire(Resource::Connection, None, now).unwrap()));
         assert_eq!(knock("192.0.2.9").unwrap_err(), Refused::Full);
         held.truncate(11);
         assert!(knock("192.0.2.1").is_ok());
         drop(held);
-        assert_eq!((door.addresses(), &door.state.lock().all), (0, &Guests::default()));
+        assert_eq!((door.addresses(), &door.state.lock().all), (0, &Usage::default()));
     }
 
     #[test]
     fn neighbours_of_one_network_of_ipv6_are_one_and_this_machine_is_nobody() {
         let (door, now) = (door(9, 1, 1), Instant::now());
-        let _held = door.enter(ip("2001:db8:0:1::1"), now).unwrap();
-        assert_eq!(door.enter(ip("2001:db8:0:1:ffff::2"), now).unwrap_err(), Refused::Sockets);
-        assert!(door.enter(ip("2001:db8:0:2::1"), now).is_ok());
+        let _held = door.socket(ip("2001:db8:0:1::1"), now).unwrap();
+        assert_eq!(door.socket(ip("2001:db8:0:1:ffff::2"), now).unwrap_err(), Refused::Sockets);
+        assert!(door.socket(ip("2001:db8:0:2::1"), now).is_ok());
         let own: Vec<_> = ["127.0.0.1", "::1", "::ffff:127.0.0.1"]
             .into_iter()
-            .map(|own| door.enter(ip(own), now).unwrap())
+            .map(|own| door.socket(ip(own), now).unwrap())
             .collect();
         assert!(own.iter().all(|p| p.join(now).is_ok() && p.join(now).is_ok()));
     }
@@ -379,25 +380,25 @@ mod tests {
     fn joins_are_bounded_by_address_and_time() {
         let (door, now) = (door(9, 9, 2), Instant::now());
         let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
-        let permits = [door.enter(one, now).unwrap(), door.enter(one, now).unwrap()];
+        let permits = [door.socket(one, now).unwrap(), door.socket(one, now).unwrap()];
         assert_eq!((permits[0].join(now), permits[1].join(now)), (Ok(()), Ok(())));
         assert_eq!(permits[0].join(now), Err(Refused::Joins));
-        assert_eq!(door.enter(other, now).unwrap().join(now), Ok(()));
+        assert_eq!(door.socket(other, now).unwrap().join(now), Ok(()));
         drop(permits);
-        let again = door.enter(one, now).unwrap();
+        let again = door.socket(one, now).unwrap();
         assert_eq!(again.join(now), Err(Refused::Joins), "who comes back is not forgotten");
-        assert_eq!(again.join(now + MINUTE), Ok(()));
+        assert_eq!(again.join(now + JOIN_WINDOW), Ok(()));
     }
 
     #[test]
     fn new_bounds_hold_for_those_who_come() {
         let (door, now) = (door(9, 1, 0), Instant::now());
-        let _held = door.enter(ip("192.0.2.1"), now).unwrap();
+        let _held = door.socket(ip("192.0.2.1"), now).unwrap();
         let wider = DoorLimits { sockets: 9, sockets_per_address: 2, ..DoorLimits::default() };
         door.set_limits(wider);
-        assert!(door.enter(ip("192.0.2.1"), now).is_ok());
+        assert!(door.socket(ip("192.0.2.1"), now).is_ok());
         door.set_limits(DoorLimits { sockets: 1, ..wider });
-        assert_eq!(door.enter(ip("192.0.2.9"), now).unwrap_err(), Refused::Full);
+        assert_eq!(door.socket(ip("192.0.2.9"), now).unwrap_err(), Refused::Full);
     }
 
     #[test]
@@ -406,26 +407,32 @@ mod tests {
         let limits = DoorLimits { participants: 8, rooms: 4, ..DoorLimits::default() };
         let door = Door::new(limits);
         let [one, other, own] = ["192.0.2.1", "192.0.2.2", "127.0.0.1"]
-            .map(|address| door.enter(ip(address), now).unwrap());
-        let mut ana = vec![one.seat(Guest::Participant, Some("ana"), now).unwrap()];
-        ana.push(other.seat(Guest::Participant, Some("ana"), now).unwrap());
+            .map(|address| door.socket(ip(address), now).unwrap());
+        let mut ana = vec![one.slot(Resource::Participant, Some("ana"), now).unwrap()];
+        ana.push(other.slot(Resource::Participant, Some("ana"), now).unwrap());
         let full =
-            |permit: &Permit, guest, identity| permit.seat(guest, identity, now).unwrap_err();
+            |permit: &Permit, resource, identity| permit.slot(resource, identity, now).unwrap_err();
         let people = Refused::Share("participants");
-        assert_eq!(full(&other, Guest::Participant, Some("ana")), people, "by identity");
-        assert_eq!(full(&own, Guest::Participant, Some("ana")), people, "wherever it comes from");
-        let _bo = one.seat(Guest::Participant, Some("bo"), now).unwrap();
-        assert_eq!(full(&one, Guest::Participant, Some("eve")), people, "by address");
-        for guest in [Guest::Room, Guest::Loopback] {
-            let _first = one.seat(guest, None, now).unwrap();
-            assert!(matches!(full(&one, guest, None), Refused::Share(_)));
-            assert!(other.seat(guest, None, now).is_ok());
+        assert_eq!(full(&other, Resource::Participant, Some("ana")), people, "by identity");
+        assert_eq!(
+            full(&own, Resource::Participant, Some("ana")),
+            people,
+            "wherever it comes from"
+        );
+        let _bo = one.slot(Resource::Participant, Some("bo"), now).unwrap();
+        assert_eq!(full(&one, Resource::Participant, Some("eve")), people, "by address");
+        for resource in [Resource::Room, Resource::Loopback] {
+            let _first = one.slot(resource, None, now).unwrap();
+            assert!(matches!(full(&one, resource, None), Refused::Share(_)));
+            assert!(other.slot(resource, None, now).is_ok());
         }
         ana.pop();
-        assert!(other.seat(Guest::Participant, Some("ana"), now).is_ok());
-        let many: Vec<_> = (0..9).map(|_| own.seat(Guest::Room, None, now).unwrap()).collect();
+        assert!(other.slot(Resource::Participant, Some("ana"), now).is_ok());
+        let many: Vec<_> = (0..9).map(|_| own.slot(Resource::Room, None, now).unwrap()).collect();
         drop((ana, many));
-        assert!(door.state.lock().visitors.keys().all(|who| *who != Who::Identity("ana".into())));
+        assert!(
+            door.state.lock().clients.keys().all(|owner| *owner != Client::Identity("ana".into()))
+        );
     }
 
     #[test]
@@ -433,9 +440,9 @@ mod tests {
         let now = Instant::now();
         let limits = DoorLimits { sockets_per_address: 0, rooms: 4, ..DoorLimits::default() };
         let door = Door::new(limits);
-        let all: Vec<_> = (0..9).map(|_| door.enter(ip("192.0.2.1"), now).unwrap()).collect();
+        let all: Vec<_> = (0..9).map(|_| door.socket(ip("192.0.2.1"), now).unwrap()).collect();
         let rooms: Vec<_> =
-            all.iter().map(|permit| permit.seat(Guest::Room, None, now).unwrap()).collect();
+            all.iter().map(|permit| permit.slot(Resource::Room, None, now).unwrap()).collect();
         assert_eq!(rooms.len(), 9);
     }
 
@@ -445,29 +452,29 @@ mod tests {
         let office = ip("192.0.2.1");
         let in_all: Vec<_> = (0..200)
             .map(|n| {
-                let knock = door.knock(Guest::Connection, Some(office), now).unwrap();
-                let hands = door.knock(Guest::Handshake, Some(office), now).unwrap();
-                let permit = door.enter(office, now).unwrap();
+                let knock = door.acquire(Resource::Connection, Some(office), now).unwrap();
+                let hands = door.acquire(Resource::Handshake, Some(office), now).unwrap();
+                let permit = door.socket(office, now).unwrap();
                 permit.join(now).unwrap();
-                let who = n.to_string();
-                let seat = permit.seat(Guest::Participant, Some(&who), now).unwrap();
-                (knock, hands, permit, seat)
+                let owner = n.to_string();
+                let slot = permit.slot(Resource::Participant, Some(&owner), now).unwrap();
+                (knock, hands, permit, slot)
             })
             .collect();
         // And all of them once more, before the server has heard that the first ones are gone.
-        assert!(in_all.iter().all(|_| door.enter(office, now).unwrap().join(now).is_ok()));
+        assert!(in_all.iter().all(|_| door.socket(office, now).unwrap().join(now).is_ok()));
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let (door, now) = (door(usize::MAX, 1, 1), Instant::now());
         let address = |n: u32| IpAddr::from(n.to_be_bytes());
-        for n in 0..REMEMBERED as u32 {
-            door.enter(address(0x0a00_0000 + n), now).unwrap().join(now).unwrap();
+        for n in 0..MAX_CLIENTS as u32 {
+            door.socket(address(0x0a00_0000 + n), now).unwrap().join(now).unwrap();
         }
-        assert_eq!(door.enter(address(1), now).unwrap_err(), Refused::Full);
-        assert_eq!(door.addresses(), REMEMBERED);
-        assert!(door.enter(address(1), now + MINUTE).is_ok());
+        assert_eq!(door.socket(address(1), now).unwrap_err(), Refused::Full);
+        assert_eq!(door.addresses(), MAX_CLIENTS);
+        assert!(door.socket(address(1), now + JOIN_WINDOW).is_ok());
         assert!(door.addresses() <= 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The way into a room, the same for sockets, WHIP and WHEP: door, token, seat, SFU.
+//! How a participant enters a room, for sockets, WHIP and WHEP alike: admission control, access token, rules, directory, SFU.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -10,56 +10,56 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
 use crate::Shared;
 use crate::access::Admission;
-use crate::cluster::{Mover, Place};
-use crate::directory::{Seat, Seats};
-use crate::door::{self, Guest, Permit, Refused};
+use crate::cluster::{Mover, Placement};
+use crate::directory::{Registered, Slots};
+use crate::door::{Permit, Refused, Resource, Slot};
 use crate::redact::pseudonym;
-use crate::rights::{self, Member, Out, Way};
-use crate::session::{EnterError, Orders, Person};
+use crate::rights::{self, Denied, EntryMode, Member};
+use crate::session::{Commands, EnterError, ParticipantInfo};
 use crate::socket::unix_now;
 
-/// What the SFU's name of a room of one participant's own begins with: `/` is in no client's room name, so that it is nobody else's.
+/// Prefix of loopback rooms' names in the SFU. Clients' room names have no `/`, so no other room has such a name.
 pub(crate) const LOOPBACK: &str = "loopback/";
 
-/// Who wants to enter which room.
+/// A request to enter a room.
 pub(crate) struct Entry<'a> {
-    /// The room, as in its link.
+    /// The room's name.
     pub room: &'a str,
-    /// The name to show, where the token does not say another.
+    /// Display name, if the token has none.
     pub name: String,
-    /// By what another server has sent it here.
+    /// Ticket of the server from which the participant moves.
     pub ticket: Option<String>,
-    /// What its token allows, by [`admit`].
+    /// Result of [`admit`].
     pub admission: Admission,
-    /// By which it comes back.
+    /// Seat token of an earlier stay in the room.
     pub seat: Option<String>,
     /// Whether a moderator has let it in.
     pub admitted: bool,
-    /// Its place at the door, for which what it takes is counted.
+    /// Its permit, to which its participant and room are counted.
     pub permit: &'a Permit,
-    /// A room of its own, and what it can decode.
+    /// Loopback, and what it can decode.
     pub options: JoinOptions,
 }
 
-/// A participant that is in its room.
+/// A participant that has entered its room.
 pub(crate) struct Inside {
     pub id: ParticipantId,
-    /// By its token.
+    /// The identity in its token.
     pub identity: Option<String>,
-    /// What holds for it.
+    /// Its rights.
     pub member: Member,
-    /// By which it comes back.
+    /// Its seat token, with which it may enter again.
     pub seat: Option<String>,
-    /// What others want of it.
-    pub orders: watch::Receiver<Orders>,
-    /// What it found there, and what happens from now on.
+    /// Commands of others.
+    pub commands: watch::Receiver<Commands>,
+    /// State and events of the room.
     pub joined: Joined,
 }
 
-/// Takes a connection that may become anything, for as long as the seat lives.
-pub(crate) fn knock(shared: &Shared, peer: IpAddr) -> Result<door::Seat, Refused> {
-    let knock = shared.door.knock(Guest::Connection, one(shared, peer), Instant::now());
-    knock.inspect_err(|refused| {
+/// Admits a connection, for as long as the slot lives.
+pub(crate) fn connection(shared: &Shared, peer: IpAddr) -> Result<Slot, Refused> {
+    let slot = shared.door.acquire(Resource::Connection, counted(shared, peer), Instant::now());
+    slot.inspect_err(|refused| {
         let counter = match refused {
             Refused::Full => &shared.counters.connections_refused_full,
             _ => &shared.counters.connections_refused_address,
@@ -68,19 +68,19 @@ pub(crate) fn knock(shared: &Shared, peer: IpAddr) -> Result<door::Seat, Refused
     })
 }
 
-/// The same for its handshake.
-pub(crate) fn handshake(shared: &Shared, peer: IpAddr) -> Result<door::Seat, Refused> {
-    shared.door.knock(Guest::Handshake, one(shared, peer), Instant::now())
+/// Admits a TLS handshake, for as long as the slot lives.
+pub(crate) fn handshake(shared: &Shared, peer: IpAddr) -> Result<Slot, Refused> {
+    shared.door.acquire(Resource::Handshake, counted(shared, peer), Instant::now())
 }
 
-/// The address that a connection counts for: a trusted proxy's are many clients'.
-fn one(shared: &Shared, peer: IpAddr) -> Option<IpAddr> {
+/// The address to which a connection is counted; `None` for trusted proxies, which serve many clients.
+fn counted(shared: &Shared, peer: IpAddr) -> Option<IpAddr> {
     (!shared.config.proxies.is_trusted(peer.to_canonical())).then_some(peer)
 }
 
-/// Lets a client in at the door, for as long as the permit lives.
-pub(crate) fn at_door(shared: &Shared, client: IpAddr) -> Result<Permit, Refused> {
-    shared.door.enter(client, Instant::now()).inspect_err(|refused| {
+/// Admits a socket or session, for as long as the permit lives.
+pub(crate) fn socket(shared: &Shared, client: IpAddr) -> Result<Permit, Refused> {
+    shared.door.socket(client, Instant::now()).inspect_err(|refused| {
         let counter = match refused {
             Refused::Full => &shared.counters.sockets_refused_full,
             _ => &shared.counters.sockets_refused_address,
@@ -89,14 +89,14 @@ pub(crate) fn at_door(shared: &Shared, client: IpAddr) -> Result<Permit, Refused
     })
 }
 
-/// Counts a join of the permit's address, unless it has joined too often.
+/// Counts a join for the permit's address.
 pub(crate) fn count_join(shared: &Shared, permit: &Permit) -> Result<(), Refused> {
     permit.join(Instant::now()).inspect_err(|_| {
         shared.counters.joins_limited.fetch_add(1, Ordering::Relaxed);
     })
 }
 
-/// What the bearer of a token may do in a room. Without the grants that are `needed` it has no business there.
+/// What the bearer of a token may do in a room. Refuses tokens without all grants that are `needed`.
 pub(crate) fn admit(
     shared: &Shared,
     room: &str,
@@ -110,64 +110,64 @@ pub(crate) fn admit(
     });
     allowed.map_err(EnterError::from).inspect_err(|error| {
         shared.counters.joins_unauthorized.fetch_add(1, Ordering::Relaxed);
-        tracing::info!(%error, "join refused");
+        tracing::info!(%error, "join refused by the access token");
     })
 }
 
-/// Where a room is that somebody wants to enter, and may.
-pub(crate) async fn place(shared: &Shared, room: &str, options: &JoinOptions) -> Place {
+/// Where a room is.
+pub(crate) async fn place(shared: &Shared, room: &str, options: &JoinOptions) -> Placement {
     match &shared.services.cluster {
         Some(cluster) if !options.loopback => {
-            cluster.place(room, shared.directory.people(room)).await
+            cluster.place(room, shared.directory.count(room)).await
         }
-        _ => Place::Here,
+        _ => Placement::Local,
     }
 }
 
-/// Whether, and how, somebody may come into a room.
-pub(crate) fn way_in(
+/// Whether a client may enter a room, and whether it must wait in the lobby.
+pub(crate) fn check_entry(
     shared: &Shared,
     room: &str,
     loopback: bool,
     admission: &Admission,
     seat: Option<&str>,
-) -> Result<Way, Out> {
-    shared.rights.way_in(room, loopback, admission, seat, unix_now())
+) -> Result<EntryMode, Denied> {
+    shared.rights.check_entry(room, loopback, admission, seat, unix_now())
 }
 
-/// Lets a participant into a room. Whoever is inside is forgotten by [`leave`].
+/// Lets a participant enter a room, until [`leave`].
 pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
     enter_quietly(shared, entry).await.inspect_err(|error| tracing::info!(%error, "join refused"))
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
     let Entry { room, name, ticket, admission, permit, seat, admitted, mut options } = entry;
-    let way = way_in(shared, room, options.loopback, &admission, seat.as_deref())?;
-    if way == Way::Lobby && !admitted {
-        return Err(Out::Lobby.into());
+    let mode = check_entry(shared, room, options.loopback, &admission, seat.as_deref())?;
+    if mode == EntryMode::Lobby && !admitted {
+        return Err(Denied::Lobby.into());
     }
     let identity = admission.identity.clone();
     let id = ParticipantId(rand::random_range(1..=u64::MAX));
     let key = if options.loopback { format!("{LOOPBACK}{id}") } else { room.to_owned() };
     let name = admission.name.clone().unwrap_or(name);
-    let mut person = Person { name, identity: identity.clone(), was: None };
+    let mut info = ParticipantInfo { name, identity: identity.clone(), was: None };
     if let (Some(ticket), Some(cluster), false) =
         (ticket, &shared.services.cluster, options.loopback)
     {
-        let was = cluster.was(&Mover { room, person: &person }, &ticket);
-        // Whoever moves here was not here.
-        person.was = was.filter(|was| !shared.directory.has(&key, was));
+        let former = cluster.former_id(&Mover { room, participant: &info }, &ticket);
+        // A participant of this server has not moved here.
+        info.was = former.filter(|former| !shared.directory.has(&key, former));
     }
     let now = Instant::now();
     let who = identity.as_deref();
-    let begins = if options.loopback { Guest::Loopback } else { Guest::Room };
-    let seats = |is_new: bool| -> Result<Seats, Refused> {
-        let room = is_new.then(|| permit.seat(begins, who, now)).transpose()?;
-        Ok(Seats { own: Some(permit.seat(Guest::Participant, who, now)?), room })
+    let room_kind = if options.loopback { Resource::Loopback } else { Resource::Room };
+    let slots = |is_new: bool| -> Result<Slots, Refused> {
+        let room = is_new.then(|| permit.slot(room_kind, who, now)).transpose()?;
+        Ok(Slots { own: Some(permit.slot(Resource::Participant, who, now)?), room })
     };
     let entered =
-        shared.directory.enter(id, &key, person, admission.grants.clone(), unix_now(), seats);
-    let Seat { orders, former } = entered.inspect_err(|error| {
+        shared.directory.enter(id, &key, info, admission.grants.clone(), unix_now(), slots);
+    let Registered { commands, former } = entered.inspect_err(|error| {
         if let EnterError::Refused(_) = error {
             shared.counters.joins_over_share.fetch_add(1, Ordering::Relaxed);
         }
@@ -178,7 +178,7 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     options.may = rights::may(&grants);
     if let Some(former) = former {
         shared.counters.replaced.fetch_add(1, Ordering::Relaxed);
-        // Its place in the room is free before it is asked for.
+        // The SFU must have room for the new participant.
         let _ = shared.services.sfu.leave(former).await;
     }
     match shared.services.sfu.join(&key, id, options).await {
@@ -187,10 +187,10 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
             shared.directory.entered(id);
             let may = rights::may(&member.ruling.borrow().grants);
             if may != options.may {
-                // It has changed meanwhile.
+                // The grants have changed meanwhile.
                 let _ = shared.services.sfu.restrict(id, may).await;
             }
-            Ok(Inside { id, identity, member, seat, orders, joined })
+            Ok(Inside { id, identity, member, seat, commands, joined })
         }
         Err(error) => {
             shared.directory.leave(id);
@@ -199,7 +199,7 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     }
 }
 
-/// The participant is gone, whether the SFU knows it already or not.
+/// Removes a participant from its room; from the SFU too, if it is still there.
 pub(crate) async fn leave(shared: &Shared, id: ParticipantId) {
     shared.directory.leave(id);
     tracing::info!(participant = %id, "left");

@@ -1,7 +1,6 @@
 //! `GET /healthz`: the process lives, and its media threads do. `GET /readyz`: it takes new calls.
 //!
-//! A server that drains is alive and not ready: whoever spreads calls over servers sends none here any more, and
-//! whoever restarts dead servers leaves it alone.
+//! A draining server is alive but not ready: load balancers send it no new calls, and supervisors do not restart it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,8 +16,8 @@ use utoipa::ToSchema;
 
 use crate::Shared;
 
-/// How long the SFU's thread may take to answer. It looks at its commands between two bursts of datagrams.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+/// Time that the SFU's thread has to answer. It handles commands between two bursts of datagrams.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The answer of `/readyz`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,7 +50,7 @@ pub(crate) async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     if *shared.stop.borrow() {
         reasons.push("stopping");
     }
-    match tokio::time::timeout(PATIENCE, shared.services.sfu.stats()).await {
+    match tokio::time::timeout(ANSWER_TIMEOUT, shared.services.sfu.stats()).await {
         Ok(Ok(_)) => {}
         Ok(Err(_)) => reasons.push("media_stopped"),
         Err(_) => reasons.push("media_silent"),

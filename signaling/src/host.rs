@@ -1,8 +1,8 @@
-//! What a request calls the server by (`Host`).
+//! The `Host` of a request.
 //!
-//! A page of `http://evil.example` can have its name lead to this machine (DNS rebinding): for the browser, the server is then the
-//! page's own, and `Origin` and `Host` are equal. What such a page cannot do is to have another `Host` than its own name.
-//! So what is given to "this machine" or to "the server's own page" is given to literals alone: `localhost`, and addresses.
+//! A page of `http://evil.example` can resolve its name to this machine (DNS rebinding). For the browser the server is then of
+//! the page's origin, and `Origin` and `Host` are equal. But the `Host` is always the page's own name.
+//! So rights of this machine, and of the server's own page, need a literal host: `localhost`, or an address.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 
-/// The `Host` of a request, with its port; none where there is none, or more than one.
+/// The `Host` of a request, with its port; `None`: the request has none, or several.
 pub(crate) fn said(headers: &HeaderMap) -> Option<Authority> {
     let mut all = headers.get_all(HOST).iter();
     let host = all.next()?.to_str().ok()?.parse().ok()?;
@@ -23,7 +23,7 @@ pub(crate) fn is_loopback(host: &Authority) -> bool {
         || address(host).is_some_and(|ip| ip.is_loopback())
 }
 
-/// Whether no name of anybody's leads there: `localhost`, or an address.
+/// Whether the host is `localhost` or an address, not a DNS name.
 pub(crate) fn is_literal(host: &Authority) -> bool {
     is_loopback(host) || address(host).is_some()
 }

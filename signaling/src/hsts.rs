@@ -1,4 +1,4 @@
-//! Tells browsers that the server's name is for HTTPS alone (RFC 6797), where it has a certificate that they take.
+//! HTTP Strict Transport Security (RFC 6797), for servers with a certificate that browsers accept.
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -8,10 +8,10 @@ use axum::response::Response;
 
 use crate::host;
 
-/// Half a year, of this name alone: names below it are others' affair.
+/// Half a year, without subdomains.
 const POLICY: HeaderValue = HeaderValue::from_static("max-age=15552000");
 
-/// Adds it to every answer. Not at `localhost`: it would hold for whatever else is served there, at other ports too.
+/// Adds the header to every answer. Not at `localhost`: it would hold for all ports there.
 pub(crate) async fn tell(request: Request, next: Next) -> Response {
     let named = host::said(request.headers()).is_some_and(|host| !host::is_literal(&host));
     let mut answer = next.run(request).await;

@@ -1,9 +1,8 @@
-//! The HTTP connections under the router: accepted, bounded in time, closed in order.
+//! HTTP connections: accepted, limited in time, closed gracefully.
 //!
-//! A client that opens connections and says nothing, or reads nothing, would hold their descriptors for ever, until
-//! nobody else gets one. So a request's head must come in time and be short, no plain connection lasts longer than
-//! [`LIFETIME`], and one address has so many of them at a time ([`entry::knock`]); one that has become a WebSocket has the
-//! session's own bounds, and those of [`Intake`].
+//! Clients that send or read nothing must not exhaust the file descriptors. So a request's head must arrive in time and be short, a
+//! connection that is no WebSocket lasts at most [`MAX_LIFETIME`], and addresses have a maximum number of them ([`entry::connection`]). WebSockets have the
+//! bounds of [`crate::session`] and [`Intake`].
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -29,25 +28,25 @@ use crate::entry;
 use crate::intake::{Intake, Paced};
 use crate::tls::Tls;
 
-/// Requests, answers and the time between them, altogether.
-const LIFETIME: Duration = Duration::from_secs(120);
-/// Longest head of a request, in bytes; all that is held of a client of whom nothing is known. Tokens have 4 KiB of it at most.
-const HEAD_BYTES: usize = 12 * 1024;
-/// Most headers of a request. Browsers send two dozen, proxies add a few.
-const HEADERS: usize = 64;
-/// After the system had no descriptor for a new connection.
-const EXHAUSTED: Duration = Duration::from_millis(250);
+/// Maximum lifetime of a connection that is no WebSocket.
+const MAX_LIFETIME: Duration = Duration::from_secs(120);
+/// Longest head of a request, in bytes. Tokens have at most 4 KiB of it.
+const MAX_HEAD_BYTES: usize = 12 * 1024;
+/// Maximum number of headers of a request. Browsers send two dozen, proxies add a few.
+const MAX_HEADERS: usize = 64;
+/// Pause after a failed `accept`: usually the system has no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
 /// How connections are served.
 #[derive(Clone)]
 pub(crate) struct Serving {
-    /// From a connection's start, or the last answer on it, to a request's complete head.
+    /// Time from a connection's start, or the last answer, to a request's complete head.
     pub head_timeout: Duration,
-    /// HTTPS, or `None` for HTTP.
+    /// Certificate for HTTPS; `None`: HTTP.
     pub tls: Option<Tls>,
-    /// Who is believed to say for whom a request is.
+    /// Trusted proxies.
     pub proxies: TrustedProxies,
-    /// Where it is known who may connect.
+    /// Admission control and counters.
     pub shared: Arc<Shared>,
 }
 
@@ -68,15 +67,15 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, client)) => {
-                // One too many is closed without a word: it has said none either.
-                let Ok(knock) = entry::knock(&serving.shared, client.ip()) else { continue };
+                // Too many: closed without an answer, since there is no request yet.
+                let Ok(slot) = entry::connection(&serving.shared, client.ip()) else { continue };
                 let (app, serving, stop) = (app.clone(), serving.clone(), stop.clone());
                 connections.spawn(async move {
                     accepted_from(stream, client, app, serving, stop).await;
-                    drop(knock);
+                    drop(slot);
                 });
             }
-            // The client changed its mind; the next one is there already.
+            // The client has closed the connection.
             Err(e)
                 if matches!(
                     e.kind(),
@@ -84,7 +83,7 @@ pub(crate) async fn serve(
                 ) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(EXHAUSTED).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -92,7 +91,7 @@ pub(crate) async fn serve(
     while connections.join_next().await.is_some() {}
 }
 
-/// A connection from its first byte on. A handshake is its own affair: nobody else waits for it.
+/// Serves a connection from its first byte on. Other connections do not wait for its handshake.
 async fn accepted_from(
     stream: TcpStream,
     client: SocketAddr,
@@ -100,7 +99,7 @@ async fn accepted_from(
     serving: Serving,
     mut stop: watch::Receiver<bool>,
 ) {
-    // Signalling messages are small and wait for nothing.
+    // Signalling messages are small and urgent.
     let _ = stream.set_nodelay(true);
     let Some(tls) = &serving.tls else {
         return connection(stream, client, app, serving, stop).await;
@@ -131,7 +130,7 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let service =
         TowerToHyperService::new(tower::service_fn(move |mut request: Request<Incoming>| {
             let whose = proxies.client(client.ip(), request.headers());
-            // Not by layers of the router: each connection would have all routes again.
+            // Not by layers of the router, which would clone all routes for each connection.
             let known = request.extensions_mut();
             known.insert(ConnectInfo(client));
             known.insert(whose);
@@ -141,16 +140,16 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(serving.head_timeout)
-        .max_buf_size(HEAD_BYTES)
-        .max_header_size(HEAD_BYTES)
-        .max_headers(HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_header_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
     tokio::select! {
-        // Whatever ended it concerns this client only.
+        // Errors concern this client only.
         _ = &mut connection => return,
-        () = tokio::time::sleep(LIFETIME) => return,
+        () = tokio::time::sleep(MAX_LIFETIME) => return,
         _ = stop.wait_for(|stop| *stop) => {}
     }
     connection.as_mut().graceful_shutdown();

@@ -1,9 +1,9 @@
-//! What a WebSocket may bring in: so many bytes at once, and so many a second from then on.
+//! Byte rate of a WebSocket: a token bucket of bytes.
 //!
-//! The session counts messages, but not what comes before there is one: frames of a message that never ends, empty ones above
-//! all, cost time too. No frame is shorter than six bytes (RFC 6455 §5.2), so bytes bound them all, below the WebSocket:
-//! [`Paced`] stands between it and the connection, and reads no faster than its [`Intake`] allows. Whoever sends more waits;
-//! who goes on with that for long is said to flood ([`Intake::floods`]), and its socket is closed.
+//! The session limits messages. But the frames of an unfinished message cost time too, above all empty ones.
+//! No frame is shorter than six bytes (RFC 6455 §5.2), so a limit of bytes bounds them: [`Paced`] reads the connection no faster than
+//! its [`Intake`] allows. A client that sends more must wait; a client that does so for [`FLOOD_AFTER`] floods ([`Intake::floods`]), and its socket
+//! is closed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Bytes at once: a few of the largest messages.
+/// Burst, in bytes: a few of the largest messages.
 const BURST: f64 = 512.0 * 1024.0;
-/// Bytes a second from then on: a participant who watches a hundred tracks sends half of it.
+/// Rate, in bytes a second: twice what a subscriber of a hundred tracks sends.
 const PER_SECOND: f64 = 64.0 * 1024.0;
-/// Whoever is kept waiting waits so long at least: what came meanwhile is read at once, which costs less than piece by piece.
+/// Minimum pause of a client above the rate, so that few large reads replace many small ones.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Who has been kept waiting again and again for as long floods.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time above the rate after which a client floods.
+const FLOOD_AFTER: Duration = Duration::from_secs(5);
 
-/// How much may come in on a connection, from when it becomes a WebSocket.
+/// The byte budget of a connection; unlimited until that is a WebSocket.
 #[derive(Debug, Default)]
 pub(crate) struct Intake(Mutex<Option<Budget>>);
 
 #[derive(Debug)]
 struct Budget {
-    /// What may come at once; less than nothing where more has come.
+    /// Bytes that may come now; negative where too many have.
     bytes: f64,
     counted: Instant,
-    /// Since when it has been kept waiting, without the budget being full in between.
+    /// Since when the client is above the rate, without a full budget in between.
     over: Option<Instant>,
 }
 
@@ -42,22 +42,22 @@ impl Intake {
         *self.0.lock() = Some(Budget { bytes: BURST, counted: now, over: None });
     }
 
-    /// Whether more has been sent than may be, for long.
+    /// Whether the client has been above the rate for [`FLOOD_AFTER`].
     pub(crate) fn floods(&self, now: Instant) -> bool {
         let mut budget = self.0.lock();
         let Some(budget) = budget.as_mut() else { return false };
         budget.earn(now);
-        budget.over.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE)
+        budget.over.is_some_and(|since| now.saturating_duration_since(since) >= FLOOD_AFTER)
     }
 
-    /// So many bytes have come.
+    /// Counts bytes that were read.
     fn took(&self, bytes: usize) {
         if let Some(budget) = self.0.lock().as_mut() {
             budget.bytes -= bytes as f64;
         }
     }
 
-    /// How long the next ones have to wait.
+    /// Time until the next read.
     fn waits(&self, now: Instant) -> Option<Duration> {
         let mut budget = self.0.lock();
         let budget = budget.as_mut()?;
@@ -81,7 +81,7 @@ impl Budget {
     }
 }
 
-/// A connection that is read no faster than its intake allows.
+/// A connection that is read no faster than its [`Intake`] allows.
 pub(crate) struct Paced<S> {
     stream: S,
     intake: Arc<Intake>,
@@ -89,7 +89,7 @@ pub(crate) struct Paced<S> {
 }
 
 impl<S> Paced<S> {
-    /// The connection, and what may come in.
+    /// A connection with its budget.
     pub(crate) fn new(stream: S, intake: Arc<Intake>) -> Self {
         Paced { stream, intake, pause: None }
     }

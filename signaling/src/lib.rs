@@ -52,7 +52,7 @@ pub use door::{DoorLimits, Refused};
 pub use metrics::{Metric, MetricKind, metrics_page};
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
-pub use session::Person;
+pub use session::ParticipantInfo;
 pub use tls::{Tls, TlsError};
 pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
@@ -70,33 +70,33 @@ use crate::wish::Sessions;
 /// What an operator can set about signalling.
 #[derive(Debug, Clone)]
 pub struct SignalingConfig {
-    /// Who may enter rooms.
+    /// Access tokens.
     pub access: Access,
     /// Whether programs of this machine administer a server without token keys.
     pub admin_local: bool,
-    /// Whom to tell what happens.
+    /// Webhooks.
     pub webhooks: WebhookConfig,
-    /// Whose pages may use the server.
+    /// Origins of pages that may use the server.
     pub origins: Origins,
     /// Bounds and times of each socket.
     pub session: SessionConfig,
-    /// Who may open sockets and join; one more socket is refused with HTTP 503 or 429.
+    /// Admission control; refused sockets get HTTP 503 or 429.
     pub door: DoorLimits,
-    /// How long a client may leave a message unread before its socket is closed.
+    /// Time that a client has to take a message before its socket is closed.
     pub send_timeout: Duration,
-    /// How long a client may take to ask for something, on a new connection or after an answer.
+    /// Time that a client has to send a request, on a new connection or after an answer.
     pub head_timeout: Duration,
     /// The certificate, for HTTPS and secure WebSockets; `None` serves HTTP.
     pub tls: Option<Tls>,
-    /// Whether browsers are told to come by HTTPS alone from now on (HSTS).
+    /// Whether to send HSTS, so that browsers use HTTPS only.
     pub hsts: bool,
-    /// Whether `/metrics` and `/openapi.json` are answered beside the page.
+    /// Whether `/metrics` and `/openapi.json` are served beside the page.
     pub figures: bool,
-    /// Proxies that are believed to say whose request they pass on.
+    /// Proxies whose forwarding headers are trusted.
     pub proxies: TrustedProxies,
-    /// Servers that carry media for those who cannot reach this one.
+    /// TURN servers.
     pub turn: TurnConfig,
-    /// By which those come back who were in a room that is locked now. Servers of a cluster have the same.
+    /// Key of seat tokens. Servers of a cluster have the same.
     pub seats: SeatKey,
 }
 
@@ -121,7 +121,7 @@ impl Default for SignalingConfig {
     }
 }
 
-/// Switches the enhancer off and on while calls go on. Returns whether it runs now.
+/// Switches the enhancer off and on during calls. Returns whether it runs now.
 pub type EnhancerSwitch = Arc<dyn Fn(bool) -> bool + Send + Sync>;
 
 /// Reads the enhancer's figures for `/metrics`.
@@ -140,7 +140,7 @@ pub struct Services {
     pub cluster: Option<Arc<dyn Cluster>>,
 }
 
-/// What signalling has counted since the start.
+/// Counters of signalling.
 #[derive(Debug, Default)]
 struct Counters {
     sockets: AtomicU64,
@@ -169,7 +169,7 @@ struct Shared {
     sessions: Sessions,
     counters: Counters,
     door: Arc<Door>,
-    /// No new rooms begin.
+    /// No new rooms are taken.
     draining: AtomicBool,
     stop: watch::Sender<bool>,
 }
@@ -181,7 +181,11 @@ pub struct Signaling {
 }
 
 impl Signaling {
-    /// A service that serves nothing yet. What goes on beside requests (webhooks, rights) does in the current runtime.
+    /// A service that serves nothing yet. Its background tasks (webhooks, rights) run in the current tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The webhooks' configuration cannot be used.
     pub fn new(config: SignalingConfig, services: Services) -> Result<Self, WebhookError> {
         let webhooks = Webhooks::start(&config.webhooks)?;
         let door = Door::new(config.door);
@@ -199,53 +203,53 @@ impl Signaling {
             stop: watch::Sender::new(false),
         };
         let shared = Arc::new(shared);
-        tokio::spawn(rights::obey(Arc::downgrade(&shared)));
+        tokio::spawn(rights::run_effects(Arc::downgrade(&shared)));
         Ok(Self { shared })
     }
 
-    /// Takes no new rooms from now on: `/readyz` says so, and who asks for one is told `shutting_down`. Whoever belongs
-    /// to a room that there is may come and go.
+    /// Takes no new rooms from now on: `/readyz` says so, and a `join` of a new room is refused with `shutting_down`. Participants of existing
+    /// rooms may come and go.
     pub async fn drain(&self) {
         self.shared.draining.store(true, Ordering::Relaxed);
-        // An SFU that has stopped takes no rooms either.
+        // A stopped SFU takes no rooms either.
         let _ = self.shared.services.sfu.drain().await;
     }
 
-    /// The rooms that have participants here, but for those of one participant's own, and how many these are.
+    /// Rooms with participants on this server, and how many these are. Without loopback rooms.
     pub fn rooms(&self) -> Vec<(String, usize)> {
         let rooms = self.shared.directory.occupied();
         rooms.into_iter().filter(|(room, _)| !room.starts_with(entry::LOOPBACK)).collect()
     }
 
-    /// Who that is on this server, and how long it has been there, in seconds.
-    pub fn person(&self, id: ParticipantId) -> Option<(Person, u64)> {
-        let (person, since) = self.shared.directory.local(id)?;
-        Some((person, unix_now().saturating_sub(since)))
+    /// Name and identity of a participant on this server, and its time in the room in seconds.
+    pub fn participant(&self, id: ParticipantId) -> Option<(ParticipantInfo, u64)> {
+        let (info, since) = self.shared.directory.local(id)?;
+        Some((info, unix_now().saturating_sub(since)))
     }
 
-    /// Somebody is in a room on another server, for so many seconds. Whoever had the same identity here before is ordered to leave.
-    pub fn came_afar(&self, id: ParticipantId, room: &str, person: Person, age_s: u64) {
+    /// A participant is in a shared room on another server, since `age_s` seconds. An earlier one here with the same identity is commanded to leave.
+    pub fn remote_joined(&self, id: ParticipantId, room: &str, info: ParticipantInfo, age_s: u64) {
         let since = unix_now().saturating_sub(age_s);
-        self.shared.directory.came_afar(id, room, person, since);
+        self.shared.directory.remote_joined(id, room, info, since);
     }
 
-    /// And is not any more.
-    pub fn left_afar(&self, id: ParticipantId) {
-        self.shared.directory.left_afar(id);
+    /// A participant on another server has left.
+    pub fn remote_left(&self, id: ParticipantId) {
+        self.shared.directory.remote_left(id);
     }
 
-    /// Sends all participants of a room to another server; they are served until they have what they need there, and, if they `must` go, for some seconds at the most.
-    /// Whether that is news to anybody.
+    /// Sends all participants of a room to another server. They are served until they have arrived there; if they `must` move, at most for `SessionConfig::moving`.
+    /// Returns whether this is new to any of them.
     pub fn send_away(&self, room: &str, url: &str, must: bool) -> bool {
         self.shared.directory.send_away(room, url, must)
     }
 
-    /// Checks access tokens by other keys from now on; who is inside stays.
+    /// Replaces the keys of access tokens. Participants stay.
     pub fn set_access(&self, access: &Access) {
         self.shared.config.access.replace(access);
     }
 
-    /// Lets in by other bounds from now on; nobody who is inside has to go.
+    /// Replaces the bounds of admission control. Participants stay.
     pub fn set_door(&self, limits: DoorLimits) {
         self.shared.door.set_limits(limits);
     }
@@ -285,7 +289,7 @@ impl Signaling {
         }
     }
 
-    /// Serves until `stop` is ready, then tells every client, and waits up to `grace` for them.
+    /// Serves until `stop` is ready, then notifies every client, and waits up to `grace` until they have left.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -294,7 +298,7 @@ impl Signaling {
         grace: Duration,
     ) {
         let app = self.router(page);
-        self.tell_access(&listener);
+        self.log_access(&listener);
         let mut stopping = self.shared.stop.subscribe();
         let shared = self.shared.clone();
         let stop = async move {
@@ -319,14 +323,16 @@ impl Signaling {
         }
     }
 
-    /// Says who may enter, once, at the start.
-    fn tell_access(&self, listener: &TcpListener) {
+    /// Logs at the start who may enter rooms.
+    fn log_access(&self, listener: &TcpListener) {
         let local = listener.local_addr().is_ok_and(|addr| addr.ip().is_loopback());
         match (self.shared.config.access.is_open(), local) {
             (false, _) => tracing::info!("rooms need access tokens"),
             (true, true) => tracing::info!("no token keys: every room is open"),
             (true, false) => {
-                tracing::warn!("no token keys: every room is open to whoever reaches this server");
+                tracing::warn!(
+                    "no token keys: every room is open to all clients that reach this server"
+                );
             }
         }
     }

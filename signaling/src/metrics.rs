@@ -10,7 +10,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use windlass_sfu::{Counters, SfuStats};
 
-use crate::health::PATIENCE;
+use crate::health::ANSWER_TIMEOUT;
+use crate::rights::RightsStats;
 use crate::{Shared, Tls};
 
 /// Whether a metric only grows.
@@ -20,7 +21,7 @@ pub enum MetricKind {
     Counter,
     /// A figure of now.
     Gauge,
-    /// A quantile of all since the start, told by the label `quantile`.
+    /// A quantile since the start, with the label `quantile`.
     Summary,
 }
 
@@ -31,11 +32,11 @@ pub struct Metric {
     pub name: String,
     /// Whether it only grows.
     pub kind: MetricKind,
-    /// What tells it from others of its name, such as `stage="decode"`; may be empty.
+    /// Labels, such as `stage="decode"`; may be empty.
     pub labels: String,
     /// The figure.
     pub value: f64,
-    /// What it is, in a sentence.
+    /// Its help text, a sentence.
     pub help: &'static str,
 }
 
@@ -51,7 +52,7 @@ impl Metric {
         }
     }
 
-    /// A quantile of all since the start; label it with `quantile`.
+    /// A quantile since the start; label it with `quantile`.
     pub fn summary(name: &str, value: f64) -> Self {
         Metric { kind: MetricKind::Summary, ..Metric::gauge(name, value) }
     }
@@ -67,14 +68,14 @@ impl Metric {
         }
     }
 
-    /// The same figure with what it is.
+    /// Sets the help text.
     #[must_use]
     pub fn help(mut self, help: &'static str) -> Self {
         self.help = help;
         self
     }
 
-    /// The same figure with labels.
+    /// Sets the labels.
     #[must_use]
     pub fn labelled(mut self, labels: String) -> Self {
         self.labels = labels;
@@ -82,12 +83,12 @@ impl Metric {
     }
 }
 
-/// Tell what has been counted, as Prometheus text.
+/// Metrics as Prometheus text.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, description = "All figures", body = String, content_type = "text/plain")))]
 pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     let sfu = &shared.services.sfu;
     // Without media threads there are still the other figures.
-    let mut metrics = match tokio::time::timeout(PATIENCE, sfu.stats()).await {
+    let mut metrics = match tokio::time::timeout(ANSWER_TIMEOUT, sfu.stats()).await {
         Ok(Ok(stats)) => sfu_metrics(&stats),
         _ => Vec::new(),
     };
@@ -99,9 +100,9 @@ pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoRespo
     metrics_page(metrics)
 }
 
-/// Figures as Prometheus text, ready to be sent.
+/// An HTTP answer with metrics as Prometheus text.
 pub fn metrics_page(mut metrics: Vec<Metric>) -> impl IntoResponse {
-    // What has one name must be in one piece.
+    // Metrics of one name must be consecutive.
     metrics.sort_by(|a, b| a.name.cmp(&b.name));
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], render(&metrics))
 }
@@ -143,7 +144,7 @@ fn forwarding(p: &windlass_sfu::Percentiles) -> impl Iterator<Item = Metric> + u
 fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
     let open = shared.door.open();
     let c = &shared.counters;
-    let (rules, waiting, rules_refused, barred) = shared.rights.counts();
+    let RightsStats { rules, waiting, full, refused } = shared.rights.stats();
     let counter = |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
     let mut metrics = vec![
         Metric::gauge("draining", f64::from(u8::from(shared.draining.load(Ordering::Relaxed)))),
@@ -168,8 +169,8 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
         counter("signaling_replaced", &c.replaced),
         Metric::gauge("signaling_rules", rules as f64),
         Metric::gauge("signaling_waiting", waiting as f64),
-        Metric::counter("signaling_rules_refused", rules_refused),
-        Metric::counter("signaling_joins_barred", barred),
+        Metric::counter("signaling_rules_refused", full),
+        Metric::counter("signaling_joins_barred", refused),
         counter("signaling_admin_refused", &c.admin_refused),
         Metric::gauge("webhooks_waiting", shared.webhooks.waiting() as f64),
         counter("webhooks_delivered", &shared.webhooks.counts.delivered),
@@ -181,7 +182,7 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
     metrics
 }
 
-/// What the figures of signalling and the SFU's gauges are.
+/// Help texts of signalling's metrics and the SFU's gauges.
 const HELP: &[(&str, &str)] = &[
     ("sfu_rooms", "Rooms now."),
     ("sfu_participants", "Participants now."),
@@ -214,10 +215,10 @@ const HELP: &[(&str, &str)] = &[
         "signaling_rules",
         "Bans, locks, revocations and other rules of moderators and operators that hold.",
     ),
-    ("signaling_waiting", "People who wait in lobbies, on all servers of the cluster."),
+    ("signaling_waiting", "Participants in lobbies, on all servers of the cluster."),
     (
         "signaling_rules_refused_total",
-        "Rules for which there was no room, those who may not wait among them.",
+        "Rules and lobby places that were refused because there were too many.",
     ),
     (
         "signaling_joins_barred_total",

@@ -25,7 +25,7 @@ use crate::{Shared, admin, health, metrics, socket, wish};
 )]
 struct Description;
 
-/// The routes of whoever calls or administers, with their description.
+/// Routes of calls and of the admin API, with their description.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(socket::upgrade))
@@ -34,17 +34,17 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .merge(wish::routes())
 }
 
-/// Those of the operator's own programs.
+/// Routes of the operator's programs.
 pub(crate) fn figures() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(metrics::handler)).routes(routes!(openapi))
 }
 
-/// Those that are asked for wherever one of them is.
+/// Routes of health checks.
 pub(crate) fn health_routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz))
 }
 
-/// The description, complete.
+/// The complete description.
 pub(crate) fn description() -> utoipa::openapi::OpenApi {
     let mut api = routes().merge(figures()).into_openapi();
     let bearer = HttpBuilder::new()

@@ -1,11 +1,10 @@
-//! Which pages may use the server.
+//! Origins of pages that may use the server.
 //!
-//! A page has no more than what its user gives it: there are no cookies here, and where there are token keys it needs a token. So pages of
-//! every origin may call unless the operator names some; then a browser is held to those. (Other programs can claim any origin,
-//! or none: this protects users' browsers from foreign pages, not the server from programs.)
+//! There are no cookies, and with token keys a page needs a token. So pages of all origins may use the server, unless the operator names origins;
+//! then only those may. This protects browsers from foreign pages, not the server from other programs, which can send any origin.
 //!
-//! The server's own page is one whose origin is what the request calls the server by, if that is an address or `localhost`; a name
-//! proves nothing ([`crate::host`]), so that a server's public name must be among those that are named.
+//! The server's own page is always allowed if its origin equals the request's `Host` and that is an address or `localhost`. A DNS name
+//! proves nothing ([`crate::host`]), so a server's public name must be among the named origins.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,12 +20,12 @@ use thiserror::Error;
 
 use crate::host;
 
-/// An origin (RFC 6454): `https://calls.example`, with its port unless that is the scheme's own.
+/// An origin (RFC 6454): `https://calls.example`, with its port unless that is the scheme's default.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Origin(String);
 
-/// What is no origin.
+/// The text is no origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("is no origin: give http://HOST[:PORT] or https://HOST[:PORT], and nothing behind it")]
 pub struct NotAnOrigin;
@@ -46,7 +45,7 @@ impl FromStr for Origin {
         if authority.is_empty() || !authority.chars().all(plain) {
             return Err(NotAnOrigin);
         }
-        // As browsers write it.
+        // In the form that browsers send.
         let authority = authority.strip_suffix(usual).unwrap_or(authority);
         Ok(Origin(format!("{scheme}://{authority}")))
     }
@@ -66,18 +65,18 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The pages that may.
+/// Pages that may use the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Origins {
-    /// All.
+    /// Pages of all origins.
     #[default]
     Any,
-    /// These, and the server's own by its address.
+    /// Pages of these origins, and the server's own by its address.
     Only(Vec<Origin>),
 }
 
 impl Origins {
-    /// Whether a request may go on: one of no page, or of one that may.
+    /// Whether a request is allowed: it comes from no page, or from an allowed one.
     fn allow(&self, headers: &HeaderMap) -> bool {
         let Origins::Only(allowed) = self else { return true };
         let Some(origin) = headers.get(ORIGIN) else { return true };
@@ -90,7 +89,7 @@ impl Origins {
     }
 }
 
-/// Refuses requests of pages that may not, and says to the others' browsers that they may read the answers.
+/// Refuses requests of other pages, and adds CORS headers for allowed ones.
 pub(crate) async fn check(
     State(origins): State<Arc<Origins>>,
     request: Request,

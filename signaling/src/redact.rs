@@ -1,13 +1,13 @@
-//! Names in logs: the same name is the same pseudonym for as long as the server runs, and nobody can find it from that.
+//! Pseudonyms of names in logs: the same for one name as long as the server runs, and not reversible.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// Keyed with this, so that names cannot be guessed and compared.
+/// A random key, so that guessed names cannot be compared.
 static KEY: OnceLock<RandomState> = OnceLock::new();
 
-/// What stands in logs for the name of a room or a person.
+/// The pseudonym of a room's or participant's name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pseudonym(u64);
 

@@ -1,4 +1,4 @@
-//! What clients report of their anchors, as `/metrics` tells it: only as much as the SFU can vouch for.
+//! Sums of clients' reports of anchors, for `/metrics`: at most what the SFU has sent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,7 +21,7 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// Counts what became of a report.
+    /// Counts a report that the SFU has checked.
     pub(crate) fn count(&self, taken: Result<TakenReport, ReportError>) {
         let add = |counter: &AtomicU64, n: u64| {
             counter.fetch_add(n, Ordering::Relaxed);

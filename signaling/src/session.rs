@@ -1,255 +1,30 @@
 //! One client's socket as a state machine, without I/O.
 //!
-//! Texts, the SFU's answers and events, and time go in; [`Action`]s come out of [`Session::poll`],
+//! Messages, the SFU's answers and events, and time go in; [`Action`]s come out of [`Session::poll`],
 //! to be carried out in order. A session is outside a room, entering one, inside one, or closed.
-//! It bounds how fast a client may talk, how long it may be silent, and never fails: what cannot
-//! be used becomes an `error` message.
+//! It bounds the rate of messages and the time without any, and never fails: a message that cannot
+//! be used is answered with an `error` message.
 
+mod action;
+mod config;
+mod messages;
 mod ruled;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use windlass_protocol::View as ViewMessage;
 use windlass_protocol::{
-    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceServers, Join, Moderate, OwnTrack,
-    Participant, ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
+    Error, ErrorCode, Grant, OwnTrack, Participant, ProtocolError, Request, ServerMessage, VERSION,
+    Welcome,
 };
-use windlass_sfu::{
-    Answer, Ended, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
-    TrackId, TrackInfo, UplinkReport, View,
-};
-use windlass_types::Rung;
+use windlass_sfu::{Answer, Ended, OfferError, ParticipantId, SfuEvent, TrackId};
 
+pub use self::action::{Action, Commands, End, EnterError, Entered, ParticipantInfo};
+pub use self::config::{RateLimit, SessionConfig, close};
 use self::ruled::Ruled;
-use crate::access::AccessError;
 use crate::convert;
-use crate::door::Refused;
 use crate::rate::TokenBucket;
-use crate::rights::{Out, Ruling};
-
-/// Bounds and times of a socket.
-#[derive(Debug, Clone)]
-pub struct SessionConfig {
-    /// The latency budget that clients are told.
-    pub budget: Duration,
-    /// HR size / LR size that clients are told.
-    pub scale: u32,
-    /// Most pixels of a layer that is enhanced, as clients are told.
-    pub lr_pixels: u32,
-    /// Most sections with media that an offer may have, as clients are told.
-    pub max_sections: u32,
-    /// Silence, or time without a room, after which a socket is closed.
-    pub idle: Duration,
-    /// Between two pings of the server.
-    pub ping: Duration,
-    /// How long whoever is sent to another server is served here for those who are not there yet.
-    pub moving: Duration,
-    /// Messages that a client may send at once.
-    pub burst: u32,
-    /// Messages that a client may send each second for long.
-    pub per_second: u32,
-    /// Offers that a client may send at once, and each second for long: each costs the media thread time.
-    pub offers: (u32, u32),
-    /// Tracks that a client may begin to publish at once, and each second for long: everybody else negotiates anew for each.
-    pub tracks: (u32, u32),
-    /// Changes of `mute` at once, and each second for long: everybody else is told of each.
-    pub mutes: (u32, u32),
-    /// Messages over the rate within a second after which the socket is closed.
-    pub patience: u32,
-}
-
-impl Default for SessionConfig {
-    fn default() -> Self {
-        Self {
-            budget: Duration::from_millis(200),
-            scale: 2,
-            lr_pixels: windlass_types::MAX_LR_PIXELS,
-            max_sections: 64,
-            idle: Duration::from_secs(30),
-            ping: Duration::from_secs(10),
-            moving: Duration::from_secs(6),
-            burst: 120,
-            per_second: 40,
-            offers: (30, 5),
-            tracks: (16, 1),
-            mutes: (20, 4),
-            patience: 1000,
-        }
-    }
-}
-
-/// WebSocket close codes that clients see.
-pub mod close {
-    /// The client was silent, or in no room, for too long.
-    pub const IDLE: u16 = 1001;
-    /// The client sends far too much, or too many messages.
-    pub const REFUSED: u16 = 1008;
-    /// A message was too large to be read.
-    pub const TOO_LARGE: u16 = 1009;
-    /// The media connection was lost, or never came up; join again.
-    pub const MEDIA_LOST: u16 = 1011;
-    /// The server goes down; reconnect in a few seconds.
-    pub const RESTART: u16 = 1012;
-    /// The same identity joined again elsewhere; do not reconnect.
-    pub const REPLACED: u16 = 4001;
-    /// An operator removed the participant; do not reconnect.
-    pub const REMOVED: u16 = 4002;
-    /// The room lives on another server; go there.
-    pub const MOVED: u16 = 4003;
-}
-
-/// What the shell has to do.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// Send a message to the client.
-    Send(ServerMessage),
-    /// Tell the client at which address the room is.
-    Moved(String),
-    /// Send a WebSocket ping.
-    Ping,
-    /// Close the socket, when everything before is sent.
-    Close {
-        /// One of [`close`].
-        code: u16,
-        /// Why, for a developer who reads the close frame.
-        reason: &'static str,
-    },
-    /// Enter the room; answer with [`Session::joined`].
-    Join {
-        /// The room as the client calls it.
-        room: String,
-        /// The participant's name, where the token does not say another.
-        name: String,
-        /// What is to let it in.
-        token: Option<AccessToken>,
-        /// By what another server has sent it here.
-        ticket: Option<String>,
-        /// By which it comes back where nobody new may.
-        seat: Option<String>,
-        /// A room of its own, and what the client can decode.
-        options: JoinOptions,
-    },
-    /// Answer the offer; answer with [`Session::answered`].
-    Offer {
-        /// The client's id of the offer.
-        id: u32,
-        /// The session description.
-        sdp: String,
-        /// The sections that send.
-        publish: Vec<Publish>,
-        /// The sections that receive.
-        subscribe: Vec<Subscribe>,
-    },
-    /// Cap a subscription.
-    SetMaxRung(TrackId, Rung),
-    /// Say how the participant shows a track.
-    SetView(TrackId, View),
-    /// Ask for an anchor of a track that rests on no other.
-    WholeAnchor(TrackId),
-    /// Take what the client says of the uplink of a track of its own.
-    Uplink(TrackId, UplinkReport),
-    /// Mute a track of the client's own, or end that.
-    SetMuted(TrackId, bool),
-    /// Tell the client what helps it to reach this server from now on.
-    IceServers,
-    /// The client is on the server that it was sent to: answer with [`End::AllMoved`] where all are.
-    Arrived,
-    /// Do what a moderator asks for; answer with [`Session::moderated`].
-    Moderate {
-        /// The client's id of the message.
-        id: Option<u32>,
-        /// What.
-        order: Moderate,
-    },
-    /// Leave the room, or the lobby.
-    Leave,
-    /// Count what the browser made of a track.
-    Report(TrackId, Report),
-}
-
-/// A participant as others know it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
-    /// The name to show.
-    pub name: String,
-    /// Who that is by an access token.
-    pub identity: Option<String>,
-    /// Its id at the server that its room was on before, as that one's ticket says.
-    pub was: Option<String>,
-}
-
-impl Person {
-    /// One who has just gone.
-    pub fn someone() -> Self {
-        Person { name: "Someone".to_owned(), identity: None, was: None }
-    }
-}
-
-/// What the shell found when it entered the room.
-#[derive(Debug, Clone)]
-pub struct Entered {
-    /// The client's own id.
-    pub id: ParticipantId,
-    /// Its identity by its token.
-    pub identity: Option<String>,
-    /// What holds for it.
-    pub ruling: Ruling,
-    /// By which it comes back.
-    pub seat: Option<String>,
-    /// Who else is there.
-    pub participants: Vec<(ParticipantId, Person)>,
-    /// What they publish.
-    pub tracks: Vec<TrackInfo>,
-    /// Servers that help it to reach this one.
-    pub ice: IceServers,
-    /// Other servers of the cluster.
-    pub others: Vec<String>,
-}
-
-/// Why the shell did not enter the room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum EnterError {
-    /// The token does not let the client in.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-    /// A moderator or operator does not.
-    #[error(transparent)]
-    Out(#[from] Out),
-    /// The SFU does not.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// The client, its address or its identity has as much as one may have.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-}
-
-/// What others than the client want of a participant, all of it at any time.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Orders {
-    /// To go.
-    pub end: Option<End>,
-    /// Of its own tracks, those that stay muted whatever it says.
-    pub held: BTreeSet<TrackId>,
-}
-
-/// Why a participant has to go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
-    /// Its identity has come again.
-    Replaced,
-    /// An operator wants it.
-    Removed,
-    /// Its room lives on another server, or there is more of it there.
-    Moved {
-        /// That server's signalling.
-        url: String,
-        /// Whether it is served here for some seconds only.
-        must: bool,
-    },
-    /// And all who were here are there.
-    AllMoved,
-}
+use crate::rights::Ruling;
 
 #[derive(Debug)]
 enum Phase {
@@ -264,15 +39,15 @@ enum Phase {
     Inside {
         id: ParticipantId,
         loopback: bool,
-        /// What holds for it.
+        /// Its rights, as the client knows them.
         ruled: Ruled,
         /// The tracks of the room.
         tracks: HashSet<TrackId>,
-        /// The client's own tracks, and whether it muted them.
+        /// The client's published tracks, and whether it muted them.
         own: BTreeMap<TrackId, bool>,
-        /// Of these, those that stay muted whatever it says.
+        /// Published tracks that an operator muted.
         held: BTreeSet<TrackId>,
-        /// Where it was sent, and until when it is served here still, if it must go.
+        /// Address to which it was sent; and if it must move, when it is disconnected here.
         moving: Option<(String, Option<Instant>)>,
     },
     Closed,
@@ -283,15 +58,17 @@ enum Phase {
 pub struct Session {
     config: SessionConfig,
     phase: Phase,
-    bucket: TokenBucket,
+    messages: TokenBucket,
     offers: TokenBucket,
     tracks: TokenBucket,
     mutes: TokenBucket,
-    /// The sections in which the last offer published.
+    /// Mids of the published sections of the last offer.
     publishing: HashSet<String>,
-    /// When the current second of messages over the rate began, and how many they are.
-    refused: Option<(Instant, u32)>,
+    /// Beginning of the current second of messages above the rate, and their number.
+    excess: Option<(Instant, u32)>,
+    /// Time of the last message.
     heard: Instant,
+    /// Time of the last ping.
     pinged: Instant,
     /// Since when the session has been outside a room.
     outside: Instant,
@@ -299,21 +76,20 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session of a socket that has just been opened.
+    /// The session of a new socket.
     pub fn new(config: SessionConfig, now: Instant) -> Self {
-        let bucket = TokenBucket::new(config.burst, config.per_second, now);
-        let offers = TokenBucket::new(config.offers.0, config.offers.1, now);
-        let tracks = TokenBucket::new(config.tracks.0, config.tracks.1, now);
-        let mutes = TokenBucket::new(config.mutes.0, config.mutes.1, now);
+        let bucket = |limit: RateLimit| TokenBucket::new(limit.burst, limit.per_second, now);
+        let (messages, offers) = (bucket(config.messages), bucket(config.offers));
+        let (tracks, mutes) = (bucket(config.tracks), bucket(config.mutes));
         Self {
             config,
             phase: Phase::Outside,
-            bucket,
+            messages,
             offers,
             tracks,
             mutes,
             publishing: HashSet::new(),
-            refused: None,
+            excess: None,
             heard: now,
             pinged: now,
             outside: now,
@@ -351,7 +127,7 @@ impl Session {
         }
     }
 
-    /// The socket cannot be read on: a message was too large for it, or no WebSocket message.
+    /// The socket cannot be read any further: a message was too large, or malformed.
     pub fn unreadable(&mut self, too_large: bool) {
         if matches!(self.phase, Phase::Closed) {
             return;
@@ -364,12 +140,12 @@ impl Session {
         self.fail(ProtocolError::new(code, message), close::TOO_LARGE);
     }
 
-    /// A ping or pong came: they count as messages do.
+    /// A ping or pong came. They count as messages.
     pub fn heard(&mut self, now: Instant) {
         self.admit(now);
     }
 
-    /// More bytes come than may, and have for long.
+    /// The client has exceeded the byte rate for too long.
     pub fn flooded(&mut self) {
         if !matches!(self.phase, Phase::Closed) {
             let e = ProtocolError::new(ErrorCode::RateLimited, "too much comes on this socket");
@@ -377,15 +153,15 @@ impl Session {
         }
     }
 
-    /// The answer to [`Action::Join`] of an address that joins too often.
+    /// The answer to [`Action::Join`] where the address has joined too often.
     pub fn joins_limited(&mut self, why: &str) {
         let Phase::Entering { request, .. } = self.phase else { return };
         self.phase = Phase::Outside;
         self.refuse(ProtocolError::new(ErrorCode::RateLimited, why).answering(request));
     }
 
-    /// The room is on another server: also an answer to [`Action::Join`].
-    pub fn elsewhere(&mut self, url: String) {
+    /// The answer to [`Action::Join`] where the room is on another server.
+    pub fn redirect(&mut self, url: String) {
         self.actions.push_back(Action::Moved(url));
         self.moved();
     }
@@ -435,7 +211,7 @@ impl Session {
             participants: entered
                 .participants
                 .into_iter()
-                .map(|(id, Person { name, identity, was })| Participant {
+                .map(|(id, ParticipantInfo { name, identity, was })| Participant {
                     id: id.to_string(),
                     name,
                     identity,
@@ -445,8 +221,8 @@ impl Session {
             tracks: entered.tracks.into_iter().map(convert::track).collect(),
             identity: entered.identity,
             grants: entered.ruling.grants.list(),
-            locked: entered.ruling.door.0,
-            lobby: entered.ruling.door.1,
+            locked: entered.ruling.door.locked,
+            lobby: entered.ruling.door.lobby,
             seat: entered.seat,
             ice: entered.ice,
             others: entered.others,
@@ -472,13 +248,13 @@ impl Session {
         }
     }
 
-    /// Something happened in the room; `who` tells who a participant is.
-    pub fn event(&mut self, event: SfuEvent, who: impl Fn(ParticipantId) -> Person) {
+    /// An event of the room; `who` gives a participant's name and identity.
+    pub fn event(&mut self, event: SfuEvent, who: impl Fn(ParticipantId) -> ParticipantInfo) {
         let Phase::Inside { id, tracks, .. } = &mut self.phase else { return };
         let message = match event {
             SfuEvent::ParticipantJoined { participant } if participant == *id => return,
             SfuEvent::ParticipantJoined { participant } => {
-                let Person { name, identity, was } = who(participant);
+                let ParticipantInfo { name, identity, was } = who(participant);
                 let participant = participant.to_string();
                 ServerMessage::ParticipantJoined { participant, name, identity, was }
             }
@@ -521,24 +297,24 @@ impl Session {
         }
     }
 
-    /// Others want something of the participant: it goes, or its tracks stay muted.
-    pub fn orders(&mut self, now: Instant, orders: &Orders) {
+    /// The commands of others have changed.
+    pub fn commands(&mut self, now: Instant, commands: &Commands) {
         let Phase::Inside { own, held, moving, .. } = &mut self.phase else { return };
-        let mut told = None;
-        match &orders.end {
+        let mut redirect = None;
+        match &commands.end {
             Some(End::Moved { url, must }) => {
-                // It is served until it has what it needs there.
+                // It is served here until its connection to the new server works.
                 let until = must.then(|| now + self.config.moving);
                 let known =
                     matches!(moving, Some((to, by)) if to == url && (by.is_some() || !must));
                 if !known {
                     *moving = Some((url.clone(), until));
-                    told = Some(url.clone());
+                    redirect = Some(url.clone());
                 }
             }
             Some(End::AllMoved) => return self.moved(),
             Some(End::Replaced) => {
-                let message = "you have joined this room again from elsewhere";
+                let message = "your identity has joined this room with another client";
                 let e = ProtocolError::new(ErrorCode::Replaced, message);
                 return self.fail(e, close::REPLACED);
             }
@@ -549,30 +325,30 @@ impl Session {
             None => {}
         }
         let ordered: BTreeSet<_> =
-            orders.held.iter().copied().filter(|track| own.contains_key(track)).collect();
+            commands.held.iter().copied().filter(|track| own.contains_key(track)).collect();
         let changed: Vec<_> = ordered
             .symmetric_difference(held)
             .filter_map(|track| Some((*track, ordered.contains(track) || *own.get(track)?)))
             .collect();
         *held = ordered;
-        self.actions.extend(told.map(Action::Moved));
+        self.actions.extend(redirect.map(Action::Moved));
         for (track, muted) in changed {
             self.actions.push_back(Action::SetMuted(track, muted));
             self.send(ServerMessage::TrackMuted { track: track.to_string(), muted });
         }
     }
 
-    /// Something else holds for the participant.
+    /// The participant's rights have changed.
     pub fn ruling(&mut self, now: Instant, ruling: &Ruling) {
         let Phase::Inside { ruled, own, .. } = &mut self.phase else { return };
-        if let Some(out) = ruling.out {
+        if let Some(out) = ruling.denied {
             return self.fail(out.into(), close::REMOVED);
         }
-        let told = ruled.change(now, ruling);
+        let messages = ruled.change(now, ruling);
         if !ruled.grants.has(Grant::Publish) {
             own.clear();
         }
-        for message in told {
+        for message in messages {
             self.send(message);
         }
     }
@@ -619,130 +395,6 @@ impl Session {
         }
     }
 
-    fn message(
-        &mut self,
-        now: Instant,
-        id: Option<u32>,
-        message: ClientMessage,
-    ) -> Result<(), ProtocolError> {
-        match message {
-            ClientMessage::Join(join) => return self.join(id, join),
-            ClientMessage::Ping { time } => self.send(ServerMessage::Pong { time }),
-            ClientMessage::IceServers {} => {
-                self.inside()?;
-                self.actions.push_back(Action::IceServers);
-            }
-            ClientMessage::Arrived {} => {
-                self.inside()?;
-                if matches!(self.phase, Phase::Inside { moving: Some(_), .. }) {
-                    self.actions.push_back(Action::Arrived);
-                }
-            }
-            ClientMessage::Moderate(order) => {
-                self.inside()?;
-                self.may(Grant::Moderate)?;
-                if matches!(self.phase, Phase::Inside { loopback: true, .. }) {
-                    let message = "nobody else is in a room of one's own";
-                    return Err(ProtocolError::new(ErrorCode::Forbidden, message));
-                }
-                self.actions.push_back(Action::Moderate { id, order });
-            }
-            ClientMessage::Leave {} => {
-                if !matches!(self.phase, Phase::Entering { waits: true, .. }) {
-                    self.inside()?;
-                }
-                self.phase = Phase::Outside;
-                self.outside = now;
-                self.publishing.clear();
-                self.actions.push_back(Action::Leave);
-            }
-            ClientMessage::Offer(offer) => {
-                self.inside()?;
-                if !offer.publish.is_empty() {
-                    self.may(Grant::Publish)?;
-                }
-                if !offer.subscribe.is_empty() {
-                    self.may(Grant::Subscribe)?;
-                }
-                rated(self.offers.take(now), self.config.offers.1, "offers")?;
-                let begun =
-                    offer.publish.iter().filter(|p| !self.publishing.contains(&p.mid)).count();
-                let all = (0..begun).all(|_| self.tracks.take(now));
-                rated(all, self.config.tracks.1, "new tracks")?;
-                self.publishing = offer.publish.iter().map(|p| p.mid.clone()).collect();
-                let (sdp, publish, subscribe) = convert::offer(offer)?;
-                // `Request::parse` lets no offer pass without an id.
-                let id = id.unwrap_or_default();
-                self.actions.push_back(Action::Offer { id, sdp, publish, subscribe });
-            }
-            ClientMessage::SetRung(SetRung { track, max }) => {
-                let tracks = self.inside()?;
-                let id = convert::track_id(&track, |id| tracks.contains(id))?;
-                self.actions.push_back(Action::SetMaxRung(id, max));
-            }
-            ClientMessage::View(view) => {
-                let tracks = self.inside()?;
-                // One about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&view.track, |id| tracks.contains(id)) {
-                    let ViewMessage { width, height, pinned, .. } = view;
-                    self.actions.push_back(Action::SetView(id, View { width, height, pinned }));
-                }
-            }
-            ClientMessage::WholeAnchor { track } => {
-                let tracks = self.inside()?;
-                // A wish about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&track, |id| tracks.contains(id)) {
-                    self.may(Grant::Enhance)?;
-                    self.actions.push_back(Action::WholeAnchor(id));
-                }
-            }
-            ClientMessage::Uplink(uplink) => {
-                let (own, _) = self.own()?;
-                // One about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&uplink.track, |id| own.contains_key(id)) {
-                    let Uplink { kbps, width, height, fps, .. } = uplink;
-                    let report = UplinkReport { kbps, size: (width, height), fps };
-                    self.actions.push_back(Action::Uplink(id, report));
-                }
-            }
-            ClientMessage::Mute { track, muted } => {
-                self.inside()?;
-                rated(self.mutes.take(now), self.config.mutes.1, "mutes")?;
-                let (own, held) = self.own()?;
-                let id = convert::track_id(&track, |id| own.contains_key(id))?;
-                if held.contains(&id) && !muted {
-                    let message = "an operator has muted this track";
-                    return Err(ProtocolError::new(ErrorCode::Forbidden, message));
-                }
-                own.insert(id, muted);
-                if !held.contains(&id) {
-                    self.actions.push_back(Action::SetMuted(id, muted));
-                }
-            }
-            ClientMessage::Report(report) => {
-                let tracks = self.inside()?;
-                // A report about a track that has just gone is no error: the two crossed.
-                if let Ok(id) = convert::track_id(&report.track, |id| tracks.contains(id)) {
-                    self.actions.push_back(Action::Report(id, report));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn join(&mut self, request: Option<u32>, join: Join) -> Result<(), ProtocolError> {
-        if !matches!(self.phase, Phase::Outside) {
-            let message = "this socket has joined a room already";
-            return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
-        }
-        let decodes_anchors = join.decodes_anchors();
-        let Join { room, name, loopback, token, ticket, seat, .. } = join;
-        self.phase = Phase::Entering { request, room: room.clone(), loopback, waits: false };
-        let options = JoinOptions { loopback, decodes_anchors, ..JoinOptions::default() };
-        self.actions.push_back(Action::Join { room, name, token, ticket, seat, options });
-        Ok(())
-    }
-
     /// The tracks of the room, if the session is inside one.
     fn inside(&self) -> Result<&HashSet<TrackId>, ProtocolError> {
         match &self.phase {
@@ -751,7 +403,7 @@ impl Session {
         }
     }
 
-    /// The client's own tracks, each with whether it muted it, and those that stay muted whatever it says.
+    /// The client's published tracks, each with whether it muted it, and those that an operator muted.
     fn own(&mut self) -> Result<(&mut BTreeMap<TrackId, bool>, &BTreeSet<TrackId>), ProtocolError> {
         match &mut self.phase {
             Phase::Inside { own, held, .. } => Ok((own, held)),
@@ -759,7 +411,7 @@ impl Session {
         }
     }
 
-    /// Refuses what the client's token does not grant.
+    /// Refuses what the client's rights do not include.
     fn may(&self, grant: Grant) -> Result<(), ProtocolError> {
         match &self.phase {
             Phase::Inside { ruled, .. } => Ok(ruled.grants.check(grant)?),
@@ -767,28 +419,29 @@ impl Session {
         }
     }
 
-    /// Whether a message may be looked at: the socket is open and the client within its rate.
+    /// Whether a message may be handled: the socket is open, and the client within its rate.
     fn admit(&mut self, now: Instant) -> bool {
         if matches!(self.phase, Phase::Closed) {
             return false;
         }
         self.heard = now;
-        if self.bucket.take(now) {
+        if self.messages.take(now) {
             return true;
         }
         let second = Duration::from_secs(1);
-        match &mut self.refused {
+        match &mut self.excess {
             Some((since, count)) if now.saturating_duration_since(*since) < second => {
                 *count += 1;
-                if *count > self.config.patience {
+                if *count > self.config.max_excess {
                     let message = "far too many messages";
                     let e = ProtocolError::new(ErrorCode::RateLimited, message);
                     self.fail(e, close::REFUSED);
                 }
             }
-            refused => {
-                *refused = Some((now, 1));
-                let message = format!("more than {} messages a second", self.config.per_second);
+            excess => {
+                *excess = Some((now, 1));
+                let message =
+                    format!("more than {} messages a second", self.config.messages.per_second);
                 self.refuse(ProtocolError::new(ErrorCode::RateLimited, message));
             }
         }
@@ -822,12 +475,6 @@ impl Session {
         }
         self.actions.push_back(Action::Close { code, reason });
     }
-}
-
-/// Refuses what comes more often than so many times a second.
-fn rated(allowed: bool, per_second: u32, what: &str) -> Result<(), ProtocolError> {
-    let message = || format!("more than {per_second} {what} a second");
-    allowed.then_some(()).ok_or_else(|| ProtocolError::new(ErrorCode::RateLimited, message()))
 }
 
 fn not_joined() -> ProtocolError {

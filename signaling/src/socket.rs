@@ -1,8 +1,8 @@
-//! The shell of a session: one WebSocket, one task.
+//! The shell of a [`Session`]: one WebSocket, one task.
 //!
-//! Nothing queues here. Messages to the client wait in the SFU's bounded event queue (which
-//! removes a participant that does not take them) while one is being sent, and one that is not
-//! taken within the send timeout ends the socket.
+//! There is no queue here. While a message is being sent, further events wait in the SFU's bounded event queue (which
+//! removes a participant that does not take them). A message that the client does not
+//! take within the send timeout ends the socket.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,23 +24,23 @@ use windlass_sfu::{Ended, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 use crate::Shared;
 use crate::access::Admission;
 use crate::client::ClientAddr;
-use crate::cluster::{Mover, Place};
+use crate::cluster::{Mover, Placement};
 use crate::convert;
 use crate::door::{Permit, Refused};
 use crate::entry::{self, Entry, Inside};
 use crate::intake::Intake;
 use crate::redact::pseudonym;
-use crate::rights::{self, Member, Out, Waiting, Way, unix_now_ms};
-use crate::session::{Action, EnterError, Entered, Orders, Session, close};
+use crate::rights::{self, Denied, EntryMode, Member, Waiting, unix_now_ms};
+use crate::session::{Action, Commands, EnterError, Entered, Session, close};
 
-/// Messages above the protocol's bound but below this are answered; larger ones end the socket. So much of an unfinished one
-/// is held.
-const READABLE_BYTES: usize = 160 * 1024;
-/// After its last words a socket is read for as long, unless the client closes it before: one that is closed while something is unread is
-/// reset, and what has not left by then is lost.
+/// Largest message that is read, in bytes. Messages between the protocol's bound and this are answered with an error; larger ones end
+/// the socket.
+const MAX_READ_BYTES: usize = 160 * 1024;
+/// Time for which a socket is read after the last message to the client. TCP resets a connection that is closed with unread data, and what was
+/// not sent by then is lost.
 const LINGER: Duration = Duration::from_millis(50);
-/// Read at once: most messages are shorter.
-const READ_BYTES: usize = 8 * 1024;
+/// Initial read buffer, in bytes: most messages are shorter.
+const READ_BUFFER_BYTES: usize = 8 * 1024;
 
 /// Open the WebSocket of signalling; its messages are described in docs/signaling.md.
 #[utoipa::path(get, path = "/ws", tag = "calls", responses(
@@ -53,7 +53,7 @@ pub(crate) async fn upgrade(
     Extension(intake): Extension<Arc<Intake>>,
     ws: WebSocketUpgrade,
 ) -> Response {
-    let permit = match entry::at_door(&shared, client) {
+    let permit = match entry::socket(&shared, client) {
         Ok(permit) => permit,
         Err(refused) => {
             let status = match refused {
@@ -64,9 +64,9 @@ pub(crate) async fn upgrade(
         }
     };
     shared.counters.sockets.fetch_add(1, Ordering::Relaxed);
-    ws.max_message_size(READABLE_BYTES)
-        .max_frame_size(READABLE_BYTES)
-        .read_buffer_size(READ_BYTES)
+    ws.max_message_size(MAX_READ_BYTES)
+        .max_frame_size(MAX_READ_BYTES)
+        .read_buffer_size(READ_BUFFER_BYTES)
         .on_upgrade(move |ws| async move {
             intake.begin(Instant::now());
             Socket::new(ws, shared, permit, intake).run().await;
@@ -77,51 +77,57 @@ struct Socket {
     ws: WebSocket,
     shared: Arc<Shared>,
     session: Session,
-    /// What comes in.
+    /// Byte rate of the connection.
     intake: Arc<Intake>,
-    /// Its place, and how often its address may join.
+    /// Its slot of admission control.
     permit: Permit,
-    /// Who the client is in its room, and what happens there.
+    /// The participant in its room, and the room's events.
     inside: Option<(ParticipantId, mpsc::Receiver<SfuEvent>)>,
-    /// What others want of it there.
-    orders: Option<watch::Receiver<Orders>>,
-    /// What holds for it there.
+    /// Commands of others.
+    commands: Option<watch::Receiver<Commands>>,
+    /// Its rights.
     member: Option<Member>,
-    /// Its place in a lobby, and how it wants to enter.
-    waiting: Option<(Waiting, Knocking)>,
+    /// Its place in a lobby, and its `join`.
+    waiting: Option<(Waiting, Authorized)>,
 }
 
-/// How somebody wants to enter a room.
-struct Knocking {
+/// A `join` message.
+struct JoinRequest {
     room: String,
     name: String,
     ticket: Option<String>,
     seat: Option<String>,
-    admission: Admission,
     options: JoinOptions,
 }
 
-impl Knocking {
+/// A `join` message with a valid access token.
+struct Authorized {
+    request: JoinRequest,
+    admission: Admission,
+}
+
+impl Authorized {
     fn entry<'a>(&'a self, permit: &'a Permit, admitted: bool) -> Entry<'a> {
+        let JoinRequest { room, name, ticket, seat, options } = &self.request;
         Entry {
-            room: &self.room,
-            name: self.name.clone(),
-            ticket: self.ticket.clone(),
+            room,
+            name: name.clone(),
+            ticket: ticket.clone(),
             admission: self.admission.clone(),
             permit,
-            seat: self.seat.clone(),
+            seat: seat.clone(),
             admitted,
-            options: self.options,
+            options: *options,
         }
     }
 }
 
-/// What the socket waits for.
+/// What a socket's task waits for.
 enum Input {
     Message(Option<Result<Message, axum::Error>>),
     Event(Option<SfuEvent>),
-    Orders,
-    Answered(Result<(), Out>),
+    Commands,
+    LobbyAnswer(Result<(), Denied>),
     Tick,
     ShutDown,
 }
@@ -136,7 +142,7 @@ impl Socket {
             intake,
             permit,
             inside: None,
-            orders: None,
+            commands: None,
             member: None,
             waiting: None,
         }
@@ -151,16 +157,16 @@ impl Socket {
                 _ = stop.wait_for(|stop| *stop), if !stopping => Input::ShutDown,
                 message = self.ws.next() => Input::Message(message),
                 event = next_event(&mut self.inside) => Input::Event(event),
-                () = next_orders(&mut self.orders) => Input::Orders,
-                () = next_ruling(&mut self.member) => Input::Orders,
-                answer = next_answer(&mut self.waiting) => Input::Answered(answer),
+                () = next_commands(&mut self.commands) => Input::Commands,
+                () = next_ruling(&mut self.member) => Input::Commands,
+                answer = next_answer(&mut self.waiting) => Input::LobbyAnswer(answer),
                 _ = ticks.tick() => Input::Tick,
             };
             let now = Instant::now();
             let mut open = true;
-            if matches!(input, Input::Event(_) | Input::Orders) {
-                // Whoever was ordered to go hears that, not that its events have ended.
-                self.obey();
+            if matches!(input, Input::Event(_) | Input::Commands) {
+                // Before the end of the events, so that the client learns why it was removed.
+                self.apply_commands();
             }
             match input {
                 Input::Message(None) => open = false,
@@ -183,8 +189,8 @@ impl Socket {
                     self.forget();
                     self.session.media_ended(Ended::Lost);
                 }
-                Input::Orders => {}
-                Input::Answered(answer) => self.answered(answer).await,
+                Input::Commands => {}
+                Input::LobbyAnswer(answer) => self.on_lobby_answer(answer).await,
                 Input::Tick if self.intake.floods(now) => self.session.flooded(),
                 Input::Tick => self.session.tick(now),
                 Input::ShutDown => {
@@ -201,7 +207,7 @@ impl Socket {
         let _ = tokio::time::timeout(LINGER, rest).await;
     }
 
-    /// Whether the socket goes on after the message.
+    /// Handles a message. `false`: the socket ends.
     fn message(&mut self, now: Instant, message: Message) -> bool {
         match message {
             Message::Text(text) => {
@@ -218,184 +224,185 @@ impl Socket {
         true
     }
 
-    /// Does what the session asks for. Whether the socket goes on.
+    /// Carries out the session's actions. `false`: the socket ends.
     async fn act(&mut self) -> bool {
         while let Some(action) = self.session.poll() {
-            match action {
-                Action::Send(message) => {
-                    if !self.send(&message).await {
-                        return false;
-                    }
-                }
-                Action::Moved(url) => {
-                    if !self.send(&self.moved(url)).await {
-                        return false;
-                    }
-                }
-                Action::Ping => {
-                    if !self.put(Message::Ping(Vec::new().into())).await {
-                        return false;
-                    }
-                }
+            let is_open = match action {
+                Action::Send(message) => self.send(&message).await,
+                Action::Moved(url) => self.send(&self.moved(url)).await,
+                Action::Ping => self.put(Message::Ping(Vec::new().into())).await,
                 Action::Close { code, reason } => {
                     if code == close::REFUSED {
                         self.shared.counters.sockets_flooded.fetch_add(1, Ordering::Relaxed);
                     }
                     self.put(Message::Close(Some(CloseFrame { code, reason: reason.into() })))
                         .await;
-                    return false;
+                    false
                 }
                 Action::Join { room, name, token, ticket, seat, options } => {
-                    if let Err(refused) = entry::count_join(&self.shared, &self.permit) {
-                        self.session.joins_limited(&refused.to_string());
-                        continue;
-                    }
-                    let token = token.as_ref().map(AccessToken::reveal);
-                    // In a room of its own nobody is but who sends and watches.
-                    let needed: &[Grant] =
-                        if options.loopback { &[Grant::Publish, Grant::Subscribe] } else { &[] };
-                    let admitted = entry::admit(&self.shared, &room, token, needed);
-                    match admitted {
-                        Ok(admission) => {
-                            let owner = self.permit.owner(admission.identity.as_deref());
-                            let options = JoinOptions { owner, ..options };
-                            let who = Knocking { room, name, ticket, seat, admission, options };
-                            self.come(who).await;
-                        }
-                        Err(error) => self.session.joined(Err(error)),
-                    }
+                    let request = JoinRequest { room, name, ticket, seat, options };
+                    self.authorize(request, token).await;
+                    true
                 }
-                Action::Offer { id, sdp, publish, subscribe } => {
-                    let Some((participant, _)) = self.inside else { continue };
-                    let offer = Offer { sdp, publish, subscribe };
-                    let lists = convert::Lists::of(&offer);
-                    let result = self.shared.services.sfu.offer(participant, offer).await;
-                    if let Ok(answer) = &result {
-                        let (published, subscribed) = lists.agreed(answer);
-                        self.shared.directory.negotiated(participant, published, &subscribed);
-                    }
-                    self.session.answered(id, result);
-                }
-                Action::SetMaxRung(track, max) => {
-                    if let Some((participant, _)) = self.inside {
-                        let sfu = &self.shared.services.sfu;
-                        // A stopped SFU ends the event queue too, which closes the socket.
-                        let _ = sfu.set_max_rung(participant, track, max).await;
-                    }
-                }
-                Action::SetView(track, view) => {
-                    if let Some((participant, _)) = self.inside {
-                        let _ = self.shared.services.sfu.set_view(participant, track, view).await;
-                    }
-                }
-                Action::WholeAnchor(track) => {
-                    if let Some((participant, _)) = self.inside {
-                        let sfu = &self.shared.services.sfu;
-                        let _ = sfu.want_whole_anchor(participant, track).await;
-                    }
-                }
-                Action::Uplink(track, report) => {
-                    if let Some((participant, _)) = self.inside {
-                        let _ = self.shared.services.sfu.uplink(participant, track, report).await;
-                    }
-                }
-                Action::SetMuted(track, muted) => {
-                    if let Some((participant, _)) = self.inside {
-                        let sfu = &self.shared.services.sfu;
-                        let _ = sfu.set_muted(participant, track, muted).await;
-                        self.shared.directory.muted(participant, track, muted);
-                    }
-                }
-                Action::IceServers => {
-                    let Some((participant, _)) = self.inside else { continue };
-                    let ice = self.ice_servers(participant);
-                    if !self.send(&ServerMessage::IceServers { ice }).await {
-                        return false;
-                    }
-                }
-                Action::Arrived => {
-                    if let Some((participant, _)) = self.inside {
-                        self.shared.directory.arrived(participant);
-                    }
-                }
-                Action::Moderate { id, order } => {
-                    let result = self.moderate(order);
+                Action::Moderate { id, request } => {
+                    let result = self.moderate(request);
                     self.session.moderated(id, result);
+                    true
                 }
-                Action::Leave => self.leave().await,
-                Action::Report(track, report) => {
-                    let Some((participant, _)) = self.inside else { continue };
-                    let (said, decay) = convert::report(&report);
-                    let sfu = &self.shared.services.sfu;
-                    let taken = sfu.report(participant, track, said, decay).await;
-                    self.shared.counters.reported.count(taken);
+                Action::Leave => {
+                    self.leave().await;
+                    true
                 }
+                action => match self.inside {
+                    Some((participant, _)) => self.act_inside(participant, action).await,
+                    None => true,
+                },
+            };
+            if !is_open {
+                return false;
             }
         }
         true
     }
 
-    /// Lets somebody in whose token is good, or wait where a moderator must say so.
-    async fn come(&mut self, who: Knocking) {
-        let Knocking { room, name, seat, admission, options, .. } = &who;
-        // Nothing is done for whoever may be nowhere: no room begins here.
-        let way = entry::way_in(&self.shared, room, options.loopback, admission, seat.as_deref());
-        if let Err(out @ (Out::Banned | Out::Revoked)) = way {
-            return self.session.joined(Err(out.into()));
+    /// Carries out an action about a participant in a room. `false`: the socket ends.
+    async fn act_inside(&mut self, id: ParticipantId, action: Action) -> bool {
+        let Shared { services, directory, counters, .. } = &*self.shared;
+        let sfu = &services.sfu;
+        // The errors of a stopped SFU are ignored: it ends the event queue too, which closes the socket.
+        match action {
+            Action::Offer { id: request, sdp, publish, subscribe } => {
+                let offer = Offer { sdp, publish, subscribe };
+                let lists = convert::Lists::of(&offer);
+                let result = sfu.offer(id, offer).await;
+                if let Ok(answer) = &result {
+                    let (published, subscribed) = lists.agreed(answer);
+                    directory.negotiated(id, published, &subscribed);
+                }
+                self.session.answered(request, result);
+            }
+            Action::SetMaxRung(track, max) => {
+                let _ = sfu.set_max_rung(id, track, max).await;
+            }
+            Action::SetView(track, view) => {
+                let _ = sfu.set_view(id, track, view).await;
+            }
+            Action::WholeAnchor(track) => {
+                let _ = sfu.want_whole_anchor(id, track).await;
+            }
+            Action::Uplink(track, report) => {
+                let _ = sfu.uplink(id, track, report).await;
+            }
+            Action::SetMuted(track, muted) => {
+                let _ = sfu.set_muted(id, track, muted).await;
+                directory.muted(id, track, muted);
+            }
+            Action::Report(track, report) => {
+                let (report, decay) = convert::report(&report);
+                let taken = sfu.report(id, track, report, decay).await;
+                counters.reported.count(taken);
+            }
+            Action::IceServers => {
+                let ice = self.ice_servers(id);
+                return self.send(&ServerMessage::IceServers { ice }).await;
+            }
+            Action::Arrived => directory.arrived(id),
+            Action::Send(_)
+            | Action::Moved(_)
+            | Action::Ping
+            | Action::Close { .. }
+            | Action::Join { .. }
+            | Action::Moderate { .. }
+            | Action::Leave => {}
         }
-        if let Place::At(url) = entry::place(&self.shared, room, options).await {
-            return self.session.elsewhere(url);
+        true
+    }
+
+    /// Counts a join, checks its access token, and goes on with [`Self::enter`].
+    async fn authorize(&mut self, request: JoinRequest, token: Option<AccessToken>) {
+        if let Err(refused) = entry::count_join(&self.shared, &self.permit) {
+            return self.session.joins_limited(&refused.to_string());
         }
-        let way = entry::way_in(&self.shared, room, options.loopback, admission, seat.as_deref());
-        if way == Ok(Way::Lobby) {
+        // In a loopback room the participant publishes and subscribes to itself.
+        let needed: &[Grant] =
+            if request.options.loopback { &[Grant::Publish, Grant::Subscribe] } else { &[] };
+        let token = token.as_ref().map(AccessToken::reveal);
+        match entry::admit(&self.shared, &request.room, token, needed) {
+            Ok(admission) => {
+                let owner = self.permit.owner(admission.identity.as_deref());
+                let options = JoinOptions { owner, ..request.options };
+                let request = JoinRequest { options, ..request };
+                self.enter(Authorized { request, admission }).await;
+            }
+            Err(error) => self.session.joined(Err(error)),
+        }
+    }
+
+    /// Lets a participant enter, or wait in the lobby.
+    async fn enter(&mut self, join: Authorized) {
+        let Authorized { request: JoinRequest { room, name, seat, options, .. }, admission } =
+            &join;
+        let mode = |shared: &Shared| {
+            entry::check_entry(shared, room, options.loopback, admission, seat.as_deref())
+        };
+        // Checked before the placement, which may claim the room: banned participants begin no rooms.
+        if let Err(denied @ (Denied::Banned | Denied::Revoked)) = mode(&self.shared) {
+            return self.session.joined(Err(denied.into()));
+        }
+        if let Placement::Redirect(url) = entry::place(&self.shared, room, options).await {
+            return self.session.redirect(url);
+        }
+        if mode(&self.shared) == Ok(EntryMode::Lobby) {
             let shown = admission.name.as_ref().unwrap_or(name);
             let identity = admission.identity.as_deref();
             match self.shared.rights.knock(room, shown, identity, unix_now_ms()) {
                 Ok(waiting) => {
-                    tracing::info!(room = %pseudonym(room), "waits to be let in");
+                    tracing::info!(room = %pseudonym(room), "waiting in the lobby");
                     self.session.waits();
-                    self.waiting = Some((waiting, who));
+                    self.waiting = Some((waiting, join));
                 }
-                Err(out) => self.session.joined(Err(out.into())),
+                Err(denied) => self.session.joined(Err(denied.into())),
             }
             return;
         }
-        let result = self.join(&who, false).await;
+        let result = self.join(&join, false).await;
         self.session.joined(result);
     }
 
-    /// A moderator has answered.
-    async fn answered(&mut self, answer: Result<(), Out>) {
-        let Some((_waiting, who)) = self.waiting.take() else { return };
-        if let Err(out) = answer {
-            return self.session.joined(Err(out.into()));
+    /// A moderator has answered a participant in the lobby.
+    async fn on_lobby_answer(&mut self, answer: Result<(), Denied>) {
+        let Some((_waiting, join)) = self.waiting.take() else { return };
+        if let Err(denied) = answer {
+            return self.session.joined(Err(denied.into()));
         }
         // The room may have moved meanwhile.
-        if let Place::At(url) = entry::place(&self.shared, &who.room, &who.options).await {
-            return self.session.elsewhere(url);
+        let JoinRequest { room, options, .. } = &join.request;
+        if let Placement::Redirect(url) = entry::place(&self.shared, room, options).await {
+            return self.session.redirect(url);
         }
-        let result = self.join(&who, true).await;
+        let result = self.join(&join, true).await;
         self.session.joined(result);
     }
 
-    /// Does what a moderator asks for.
-    fn moderate(&self, order: Moderate) -> Result<(), ProtocolError> {
-        let not_there = || ProtocolError::new(ErrorCode::NotJoined, "join a room first");
-        let room = self.member.as_ref().map(|member| member.room.as_str()).ok_or_else(not_there)?;
+    /// Applies a moderator's request.
+    fn moderate(&self, request: Moderate) -> Result<(), ProtocolError> {
+        let not_joined = || ProtocolError::new(ErrorCode::NotJoined, "join a room first");
+        let room =
+            self.member.as_ref().map(|member| member.room.as_str()).ok_or_else(not_joined)?;
         let Shared { rights, directory, .. } = &*self.shared;
-        rights::Orders { rights, directory, room }.follow(order)?;
-        tracing::info!(room = %pseudonym(room), "a moderator's order is followed");
+        rights::Moderation { rights, directory, room }.apply(request)?;
+        tracing::info!(room = %pseudonym(room), "applied a moderator's request");
         Ok(())
     }
 
-    async fn join(&mut self, who: &Knocking, admitted: bool) -> Result<Entered, EnterError> {
+    async fn join(&mut self, join: &Authorized, admitted: bool) -> Result<Entered, EnterError> {
         let shared = self.shared.clone();
-        let entry = who.entry(&self.permit, admitted);
-        let Inside { id, identity, mut member, seat, orders, joined } =
+        let entry = join.entry(&self.permit, admitted);
+        let Inside { id, identity, mut member, seat, commands, joined } =
             entry::enter(&shared, entry).await?;
         let Joined { participants, tracks, events } = joined;
         self.inside = Some((id, events));
-        self.orders = Some(orders);
+        self.commands = Some(commands);
         let ruling = member.ruling.borrow_and_update().clone();
         self.member = Some(member);
         let others = participants.into_iter().filter(|p| *p != id);
@@ -405,27 +412,27 @@ impl Socket {
         Ok(Entered { id, identity, ruling, seat, participants, tracks, ice, others })
     }
 
-    /// Those servers know the participant by its id, which says nothing to anybody else.
+    /// The servers' credentials contain the participant's id.
     fn ice_servers(&self, id: ParticipantId) -> IceServers {
         self.shared.config.turn.servers(&id.to_string(), unix_now())
     }
 
-    /// That the room is elsewhere; for whoever is in it, with a ticket that says there who it was.
+    /// The message that the room is on another server; for a participant of the room with a ticket.
     fn moved(&self, url: String) -> ServerMessage {
         let cluster = self.shared.services.cluster.as_ref();
-        let who = self.inside.as_ref().and_then(|(id, _)| self.shared.directory.in_room(*id));
-        let ticket = who.zip(cluster).and_then(|((id, room, person), cluster)| {
-            cluster.ticket(&Mover { room: &room, person: &person }, id)
+        let ticket = self.inside.as_ref().zip(cluster).and_then(|((id, _), cluster)| {
+            let (room, info) = self.shared.directory.room_of(*id)?;
+            cluster.ticket(&Mover { room: &room, participant: &info }, *id)
         });
         let others = cluster.map_or_else(Vec::new, |cluster| cluster.others());
         ServerMessage::Moved { url, ticket, others }
     }
 
-    fn obey(&mut self) {
-        if let Some(orders) = &mut self.orders
-            && orders.has_changed().unwrap_or(true)
+    fn apply_commands(&mut self) {
+        if let Some(commands) = &mut self.commands
+            && commands.has_changed().unwrap_or(true)
         {
-            self.session.orders(Instant::now(), &orders.borrow_and_update());
+            self.session.commands(Instant::now(), &commands.borrow_and_update());
         }
         if let Some(member) = &mut self.member
             && member.ruling.has_changed().unwrap_or(false)
@@ -447,7 +454,7 @@ impl Socket {
 
     fn forget(&mut self) -> Option<ParticipantId> {
         let (id, _) = self.inside.take()?;
-        self.orders = None;
+        self.commands = None;
         self.member = None;
         self.shared.directory.leave(id);
         tracing::info!(participant = %id, "left");
@@ -471,7 +478,7 @@ impl Socket {
     }
 }
 
-/// The next event of the room; outside of one there is none, ever.
+/// The next event of the room; outside of a room it never comes.
 async fn next_event(
     inside: &mut Option<(ParticipantId, mpsc::Receiver<SfuEvent>)>,
 ) -> Option<SfuEvent> {
@@ -481,32 +488,32 @@ async fn next_event(
     }
 }
 
-/// Until others want something of the participant; the directory lets go of one whose seat was taken, after its last word.
-async fn next_orders(orders: &mut Option<watch::Receiver<Orders>>) {
-    if let Some(orders) = orders
-        && orders.changed().await.is_ok()
+/// Returns when the commands change. The directory drops the sender of a participant that was replaced, after its last command.
+async fn next_commands(commands: &mut Option<watch::Receiver<Commands>>) {
+    if let Some(commands) = commands
+        && commands.changed().await.is_ok()
     {
-        // `changed` marks it as seen.
-        orders.mark_changed();
+        // `changed` has marked the value as seen.
+        commands.mark_changed();
         return;
     }
     std::future::pending::<()>().await;
 }
 
-/// Until something else holds for the participant.
+/// Returns when the participant's rights change.
 async fn next_ruling(member: &mut Option<Member>) {
     if let Some(member) = member
         && member.ruling.changed().await.is_ok()
     {
-        // `changed` marks it as seen.
+        // `changed` has marked the value as seen.
         member.ruling.mark_changed();
         return;
     }
     std::future::pending::<()>().await;
 }
 
-/// What a moderator says to one who waits.
-async fn next_answer(waiting: &mut Option<(Waiting, Knocking)>) -> Result<(), Out> {
+/// A moderator's answer to a participant in the lobby.
+async fn next_answer(waiting: &mut Option<(Waiting, Authorized)>) -> Result<(), Denied> {
     if let Some((waiting, _)) = waiting
         && let Ok(answer) = waiting.answer.wait_for(Option::is_some).await
         && let Some(answer) = *answer
@@ -516,7 +523,7 @@ async fn next_answer(waiting: &mut Option<(Waiting, Knocking)>) -> Result<(), Ou
     std::future::pending().await
 }
 
-/// Seconds since 1970, by which tokens' times are.
+/// Seconds since 1970.
 pub(crate) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,4 +1,4 @@
-//! HTTPS: the certificate in use, which may be replaced while the server runs, and the handshake before a connection.
+//! HTTPS: TLS handshakes, and the certificate, which may be replaced while the server runs.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -20,9 +20,9 @@ use tokio_rustls::server::TlsStream;
 
 use crate::metrics::Metric;
 
-/// How long a client may take for its handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a client that was told something may take to hear it.
+/// Time limit of a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time that a client has to read an answer before its connection is closed.
 const LINGER: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake record (RFC 8446 §5.1).
 const HANDSHAKE_RECORD: u8 = 22;
@@ -30,18 +30,18 @@ const HANDSHAKE_RECORD: u8 = 22;
 /// Why a certificate cannot be used.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// The certificate file is no PEM, or holds no certificate.
-    #[error("there is no certificate in it: {0}")]
+    /// The certificate file is no PEM, or has no certificate.
+    #[error("the file has no certificate (PEM): {0}")]
     Certificate(String),
-    /// The key file is no PEM, or holds no private key.
-    #[error("there is no private key in it: {0}")]
+    /// The key file is no PEM, or has no private key.
+    #[error("the file has no private key (PEM): {0}")]
     Key(String),
-    /// The two do not belong together, or are of a kind that is not supported.
+    /// Certificate and key do not match, or are not supported.
     #[error("certificate and key cannot be used together: {0}")]
     Pair(#[from] rustls::Error),
 }
 
-/// The certificate that connections are given, and what handshakes came to. Clones are the same.
+/// The certificate of new connections, and counters of handshakes. Clones share one state.
 #[derive(Clone)]
 pub struct Tls {
     shared: Arc<Shared>,
@@ -49,7 +49,7 @@ pub struct Tls {
 
 struct Shared {
     config: RwLock<Arc<ServerConfig>>,
-    /// When the certificate ends, in seconds since 1970.
+    /// When the certificate expires, in seconds since 1970.
     not_after: AtomicU64,
     done: AtomicU64,
     failed: AtomicU64,
@@ -60,13 +60,13 @@ struct Shared {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing of the key.
+        // Without the key.
         f.debug_struct("Tls").finish_non_exhaustive()
     }
 }
 
 impl Tls {
-    /// Serves by a certificate with its chain, and its private key, both PEM.
+    /// Uses a certificate with its chain, and its private key, both PEM.
     pub fn new(certificate: &[u8], key: &[u8]) -> Result<Tls, TlsError> {
         let (config, not_after) = read(certificate, key)?;
         let zero = AtomicU64::default;
@@ -82,7 +82,7 @@ impl Tls {
         Ok(Tls { shared: Arc::new(shared) })
     }
 
-    /// Gives new connections another certificate; one that cannot be used changes nothing.
+    /// Replaces the certificate for new connections; one that cannot be used changes nothing.
     pub fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), TlsError> {
         let (config, not_after) = read(certificate, key)?;
         *self.shared.config.write() = Arc::new(config);
@@ -90,8 +90,8 @@ impl Tls {
         Ok(())
     }
 
-    /// The connection after its handshake, or `None` where it came to nothing: counted, and the connection closed. Whoever asks in
-    /// plain HTTP hears what is spoken here, and whether the server is `well`: health checks do not speak TLS.
+    /// The connection after its handshake; `None`: the handshake failed, was counted, and the connection is closed. Plaintext HTTP is
+    /// answered with an explanation, and with whether the server is `well`, since health checks may not use TLS.
     pub(crate) async fn accept(
         &self,
         mut stream: TcpStream,
@@ -108,7 +108,7 @@ impl Tls {
             }
             acceptor.accept(stream).await
         };
-        match tokio::time::timeout(HANDSHAKE, handshake).await {
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
             Ok(Ok(stream)) => {
                 count(&shared.done);
                 Some(stream)
@@ -125,7 +125,7 @@ impl Tls {
         }
     }
 
-    /// A connection was closed because there were too many handshakes.
+    /// Counts a connection that was closed because of too many handshakes.
     pub(crate) fn refused(&self) {
         self.shared.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -155,7 +155,7 @@ async fn speaks_tls(stream: &TcpStream) -> std::io::Result<bool> {
     Ok(stream.peek(&mut first).await? == 0 || first[0] == HANDSHAKE_RECORD)
 }
 
-/// Says to somebody who speaks HTTP where TLS is spoken what is wrong.
+/// Answers plaintext HTTP on a TLS port.
 async fn tell(stream: &mut TcpStream, well: bool) {
     let status = if well { "400 Bad Request" } else { "503 Service Unavailable" };
     let body = "This port speaks HTTPS: open the same address with https:// before it.\n";
@@ -165,7 +165,7 @@ async fn tell(stream: &mut TcpStream, well: bool) {
     );
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;
-    // What is left unread would make the system throw the answer away (RFC 9112 §9.6).
+    // Unread data would make TCP reset the connection and discard the answer (RFC 9112 §9.6).
     let mut unread = [0; 1024];
     let read = async { while matches!(stream.read(&mut unread).await, Ok(n) if n > 0) {} };
     let _ = tokio::time::timeout(LINGER, read).await;

@@ -1,8 +1,7 @@
-//! What clients are told of TURN servers, which carry media for those whose network lets nothing else through.
+//! TURN servers for clients whose network blocks other paths.
 //!
-//! The servers are others' (coturn, say). They and this one share a secret, and each client is given a name that says until
-//! when it is good, with a password made of both (draft-uberti-behave-turn-rest-00): whoever takes it along can use
-//! it no longer than that.
+//! The TURN servers are separate programs (for example coturn) that share a secret with this server. Each client gets a user name with an expiry, and
+//! a password derived from name and secret (draft-uberti-behave-turn-rest-00), so the credentials are of no use later.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -22,7 +21,7 @@ use crate::at_file;
 #[serde(try_from = "String")]
 pub struct TurnUrl(String);
 
-/// It is no such address.
+/// The text is no such address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a TURN server must be `turn:HOST[:PORT][?transport=udp|tcp]`, `turns:…` or `stun:HOST[:PORT]`"
@@ -30,7 +29,7 @@ pub struct TurnUrl(String);
 pub struct BadTurnUrl;
 
 impl TurnUrl {
-    /// Whether it needs a name and a password.
+    /// Whether the server needs credentials.
     pub fn needs_credentials(&self) -> bool {
         !self.0.starts_with("stun")
     }
@@ -76,18 +75,18 @@ impl TryFrom<String> for TurnUrl {
     }
 }
 
-/// A secret of TURN servers, or a password of theirs: itself, or `@FILE`. Its `Debug` form hides it.
+/// A secret or password of TURN servers: the text itself, or `@FILE`. Its `Debug` form hides it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TurnSecret(String);
 
-/// Why it cannot be used. Never tells it.
+/// Why a secret cannot be used. Does not contain the secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTurnSecret {
-    /// There is nothing in it.
+    /// The secret is empty.
     #[error("the secret of a TURN server must not be empty")]
     Empty,
-    /// Its file cannot be read.
+    /// The secret's file cannot be read.
     #[error("cannot read the file of the TURN server's secret: {0}")]
     File(String),
 }
@@ -115,29 +114,29 @@ impl fmt::Debug for TurnSecret {
     }
 }
 
-/// By what clients may use the servers.
+/// Credentials for the servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TurnAccess {
-    /// Nothing: STUN alone.
+    /// None: STUN only.
     #[default]
     Open,
-    /// One name and password for all.
+    /// One name and password for all clients.
     Static(String, TurnSecret),
-    /// A name and a password for each, made of a shared secret, and good for so long.
+    /// A name and password for each client, derived from a shared secret, valid for a time.
     Rest(TurnSecret, Duration),
 }
 
-/// The servers, and by what clients may use them.
+/// TURN and STUN servers, and credentials for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnConfig {
-    /// None: clients are told of none.
+    /// Without servers.
     pub urls: Vec<TurnUrl>,
-    /// For those that are no STUN servers.
+    /// Credentials for the TURN servers.
     pub access: TurnAccess,
 }
 
 impl TurnConfig {
-    /// What a client is told, at `now` (seconds since 1970). The server learns `identity`, and no more of it.
+    /// The ICE servers for a client, at `now` (seconds since 1970). The TURN server learns `identity` only.
     pub fn servers(&self, identity: &str, now: u64) -> IceServers {
         let (mut servers, mut ttl_s) = (Vec::new(), None);
         let (turn, stun): (Vec<_>, Vec<_>) =

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass_protocol::Grant;
 use windlass_sfu::ParticipantId;
-use windlass_signaling::cluster::{Cluster, Mover, Place, Placed};
+use windlass_signaling::cluster::{Cluster, Mover, Placed, Placement};
 use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies, TurnAccess, TurnConfig};
 
 use common::tokens::{NEW, config, token};
@@ -63,9 +63,9 @@ fn receives() -> String {
 struct Other;
 
 impl Cluster for Other {
-    fn place<'a>(&'a self, room: &'a str, _here: usize) -> Placed<'a> {
-        let elsewhere = Place::At("wss://b.example:8443/ws".to_owned());
-        let place = if room == "afar" { elsewhere } else { Place::Here };
+    fn place<'a>(&'a self, room: &'a str, _local: usize) -> Placed<'a> {
+        let elsewhere = Placement::Redirect("wss://b.example:8443/ws".to_owned());
+        let place = if room == "afar" { elsewhere } else { Placement::Local };
         Box::pin(async { place })
     }
 
@@ -77,7 +77,7 @@ impl Cluster for Other {
         None
     }
 
-    fn was(&self, _mover: &Mover<'_>, _ticket: &str) -> Option<String> {
+    fn former_id(&self, _mover: &Mover<'_>, _ticket: &str) -> Option<String> {
         None
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::jetstream::{self, kv::Store};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-use windlass_cluster::rooms::key;
+use windlass_cluster::rooms::room_key;
 
 use crate::cluster::{Nats, TOKEN, eventually};
 use crate::honest::Scene;
@@ -73,10 +73,10 @@ async fn who_can_write_to_nats_takes_no_room_and_sends_nobody_away() {
         nodes.put("deadbeefdeadbeef", lease.clone().into()).await.unwrap();
         for room in ["board", "fresh"] {
             let claim = r#"{"node":"deadbeefdeadbeef"}"#;
-            rooms.put(key(room), claim.into()).await.unwrap();
+            rooms.put(room_key(room), claim.into()).await.unwrap();
         }
         if turn % 5 == 4 {
-            rooms.delete(key("board")).await.unwrap();
+            rooms.delete(room_key("board")).await.unwrap();
         }
         sleep(Duration::from_millis(100)).await;
     }
@@ -97,7 +97,7 @@ async fn who_can_write_to_nats_takes_no_room_and_sends_nobody_away() {
     let log = scene.server.log();
     assert_eq!(log.matches("refused what is not this cluster's own").count(), 2, "{log}");
     assert!(
-        !log.contains("deadbeef") && !log.contains(EVIL) && !log.contains(&key("board")),
+        !log.contains("deadbeef") && !log.contains(EVIL) && !log.contains(&room_key("board")),
         "{log}"
     );
     scene.close();
@@ -126,7 +126,7 @@ async fn what_was_said_once_is_not_believed_when_it_is_said_again() {
     let (gone, answer) = asks(&other, "tea").await;
     assert_eq!(answer["type"], "welcome", "{answer}");
     let (nodes, rooms) = (bucket(&nats, NODES).await, bucket(&nats, ROOMS).await);
-    let claim = rooms.get(key("tea")).await.unwrap().unwrap();
+    let claim = rooms.get(room_key("tea")).await.unwrap().unwrap();
     let own = name(&claim);
     let lease = nodes.get(&own).await.unwrap().unwrap();
     other.signal("-KILL");
@@ -138,8 +138,8 @@ async fn what_was_said_once_is_not_believed_when_it_is_said_again() {
     for _ in 0..10 {
         // The dead server's lease, its claim, and that for another room.
         nodes.put(&own, lease.clone()).await.unwrap();
-        rooms.put(key("tea"), claim.clone()).await.unwrap();
-        rooms.put(key("board"), claim.clone()).await.unwrap();
+        rooms.put(room_key("tea"), claim.clone()).await.unwrap();
+        rooms.put(room_key("board"), claim.clone()).await.unwrap();
         sleep(Duration::from_millis(100)).await;
     }
     assert!(one(), "who is dead stays so");

@@ -4,9 +4,11 @@
 //! The SFU fills [`TapInput`]s from RTP; the enhancer answers with [`Anchor`]s. Both queues are
 //! bounded by their owners, with a drop rule and a counter.
 
+mod ids;
 pub mod key_frame;
 pub mod message;
 mod policy;
+pub mod relay;
 pub mod tiles;
 
 use std::time::{Duration, Instant};
@@ -20,6 +22,7 @@ pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
 /// of now by flow, and browsers keep the low pictures that it needs for so long.
 pub const CAPTURED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 
+pub use ids::{Kind, NodeId, ParseIdError, ParticipantId, TrackId};
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};
 
 /// One published video track that is, or may be, tapped. Unique for the life of the process.

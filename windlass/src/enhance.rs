@@ -16,12 +16,12 @@ use tokio::sync::watch;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
-use windlass_cluster::lease::{Lease, MOST_DEVICES};
+use windlass_cluster::lease::{Lease, MAX_DEVICES};
 use windlass_cluster::mutual::{Mutual, Role};
 use windlass_cluster::nats;
-use windlass_cluster::proto::enhancer_server::EnhancerServer;
+use windlass_cluster::proto::enhancer::enhancer_server::EnhancerServer;
 use windlass_cluster::token::ClusterToken;
-use windlass_cluster::worker::{Offered, Worker, WorkerService};
+use windlass_cluster::worker::{OfferedEnhancer, Worker, WorkerService};
 use windlass_enhancer::engine::{EngineChoice, cuda};
 use windlass_enhancer::{Enhancer, EnhancerInput};
 use windlass_signaling::metrics_page;
@@ -79,7 +79,7 @@ struct Look {
 /// Over which time the load is taken.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-impl Offered for Offer {
+impl OfferedEnhancer for Offer {
     fn push(&self, input: TapInput) {
         self.input.push(input);
     }
@@ -154,7 +154,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let speaker = worker.clone();
     let speaking = std::thread::Builder::new().name("worker-outputs".to_owned()).spawn(move || {
         for output in outputs {
-            speaker.say(&output);
+            speaker.send(&output);
         }
     });
     speaking.context("cannot start the worker's threads")?;
@@ -193,7 +193,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
             let lease = move || lease(&address, &offer, &worker);
             // Another process at the same address is another worker.
             let name = format!("{:016x}", rand::random::<u64>());
-            Some(tokio::spawn(nats::keep_lease(client, name, lease, stopped)))
+            Some(tokio::spawn(nats::keep_worker_lease(client, name, lease, stopped)))
         }
     };
     let ending = async move {
@@ -230,7 +230,7 @@ fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) 
         metrics_page(all)
     };
     let ready = move || async move {
-        if worker.drains() {
+        if worker.is_draining() {
             (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned())
         } else {
             (
@@ -248,7 +248,7 @@ fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) 
 /// The GPUs, or the slice of one, that this process uses; none that was given up.
 fn devices_at_work() -> Vec<String> {
     let working = cuda::gpus().into_iter().filter(|card| card.failed.is_none());
-    working.take(MOST_DEVICES).map(|card| format!("{} ({})", card.name, card.uuid)).collect()
+    working.take(MAX_DEVICES).map(|card| format!("{} ({})", card.name, card.uuid)).collect()
 }
 
 /// What the worker's lease says now.
@@ -260,9 +260,9 @@ fn lease(address: &str, offer: &Offer, worker: &Worker) -> Lease {
         capacity: stats.compute_capacity,
         load: offer.load(),
         streams: number(own.streams),
-        most_streams: number(worker.most()),
+        max_streams: number(worker.max_streams()),
         networks: stats.networks.iter().map(|network| network.name.to_string()).collect(),
         devices: devices_at_work(),
-        draining: worker.drains(),
+        draining: worker.is_draining(),
     }
 }

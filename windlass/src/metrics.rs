@@ -307,9 +307,13 @@ pub fn of_remote(stats: &RemoteStats) -> Vec<Metric> {
     let gauges = stats.workers.iter().flat_map(|worker| {
         let address = label_value(&worker.address);
         let figures = [
-            ("worker_streams", worker.ours as f64, "Streams that the worker has."),
+            ("worker_streams", worker.own_streams as f64, "Streams that the worker has."),
             ("worker_load", worker.load, "Share of its time that is taken, as it says."),
-            ("worker_up", f64::from(u8::from(worker.there)), "Whether it may be given streams."),
+            (
+                "worker_up",
+                f64::from(u8::from(worker.available)),
+                "Whether it may be given streams.",
+            ),
         ];
         figures.map(|(name, value, help)| {
             let metric = Metric::gauge(name, value);

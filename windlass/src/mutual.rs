@@ -1,4 +1,4 @@
-//! This machine's certificate of the cluster, read again when its files have changed.
+//! This machine's cluster certificate, reloaded when its files change.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use windlass_signaling::Metric;
 
 use crate::reload::Watch;
 
-/// How often the files are looked at.
+/// Interval of checks of the files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Reads it, if there is to be one, and keeps it fresh for as long as the process runs.
+/// Loads the certificate, if one is configured, and reloads it for as long as the process runs.
 pub fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
     let Some(files) = files else { return Ok(None) };
     let mutual = Mutual::load(files, role).context("the cluster's certificates")?;
@@ -28,9 +28,11 @@ pub fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
                 continue;
             }
             match kept.reload() {
-                Ok(()) => tracing::info!("certificate of the cluster read again"),
+                Ok(()) => tracing::info!("cluster certificate reloaded"),
                 Err(error) => {
-                    tracing::error!("the cluster's certificate stays as it is: {error}");
+                    tracing::error!(
+                        "cannot reload the cluster certificate; the former one stays in use: {error}"
+                    );
                 }
             }
         }
@@ -38,7 +40,7 @@ pub fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
     Ok(Some(mutual))
 }
 
-/// The figures.
+/// Metrics of the certificate.
 pub fn metrics(mutual: &Mutual) -> Vec<Metric> {
     let name = "cluster_certificate_not_after_timestamp_seconds";
     vec![

@@ -13,6 +13,7 @@ use windlass_cluster::nats::{self, NatsConfig};
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError, TapSink};
 use windlass_signaling::cluster::Cluster;
+use windlass_signaling::rights::SeatKey;
 use windlass_signaling::{Metric, Services, Signaling};
 
 use crate::bridge::{self, Bridge};
@@ -22,7 +23,7 @@ use crate::devices;
 use crate::logging::{self, Log};
 use crate::metrics;
 use crate::mutual;
-use crate::node::{Node, Share, seats};
+use crate::node::Node;
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
@@ -98,7 +99,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         Some((client, node)) => Some(Node::new(client, node, config, mutual.clone()).await?),
         None => None,
     };
-    let relay = node.as_ref().and_then(Share::sink);
+    let relay = node.as_ref().and_then(|node| node.sink());
     let sink: TapSink = if enhancer.is_some() {
         sink
     } else {
@@ -108,7 +109,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
     signaling.tls = tls.clone();
     if let Some(client) = nats.as_ref().filter(|_| node.is_some()) {
-        signaling.seats = seats(client.seal_key());
+        signaling.seats = SeatKey::of(&client.seal_key().derive("windlass seats"));
     }
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
@@ -134,13 +135,13 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 
     metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let elsewhere = Elsewhere { workers, nats, node: node.clone(), mutual };
-    let services = services(&sfu, enhancer.clone(), elsewhere, reloads.clone());
+    let cluster_parts = ClusterParts { workers, nats, node: node.clone(), mutual };
+    let services = services(&sfu, enhancer.clone(), cluster_parts, reloads.clone());
     supervise::start(sfu.handle(), node.clone())?;
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
     if let Some(node) = &node {
-        node.start(signaling.clone(), &sfu.handle());
+        node.start(signaling.clone(), sfu.handle());
     }
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
     let reloader = tokio::spawn(Reloader::new(args, config, parts, reloads)?.run());
@@ -168,20 +169,20 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 async fn connect(nats: &NatsConfig, config: &Config) -> Result<nats::Client> {
     let token = config.cluster.token.as_ref().filter(|token| !token.is_of_enhancers());
     let token = token.context(
-        "cluster-token is that of enhancers: a server needs the one from which it was made",
+        "cluster-token is a token of enhancers: a server needs the token from which it was derived",
     )?;
     Ok(nats::connect(nats, "windlass serve", token).await?)
 }
 
-/// What is not in this process.
-struct Elsewhere {
+/// The connections to other machines.
+struct ClusterParts {
     workers: Arc<Workers>,
     nats: Option<nats::Client>,
     node: Option<Arc<Node>>,
     mutual: Option<Mutual>,
 }
 
-impl Elsewhere {
+impl ClusterParts {
     fn metrics(&self) -> Vec<Metric> {
         let mut all = self.workers.metrics();
         all.extend(self.nats.as_ref().map(|client| {
@@ -189,11 +190,11 @@ impl Elsewhere {
             let metric = Metric::gauge("cluster_nats_connected", connected);
             metric.help("Whether a NATS server answers.")
         }));
-        let refused = self.nats.iter().flat_map(nats::Client::refused);
-        all.extend(refused.map(|(bucket, why, count)| {
+        let rejected = self.nats.iter().flat_map(nats::Client::rejected);
+        all.extend(rejected.map(|(bucket, why, count)| {
             Metric::counter("cluster_rogues", count)
                 .labelled(format!("bucket=\"{bucket}\",reason=\"{why}\""))
-                .help("What lay in NATS and was not written by this cluster, or was said before.")
+                .help("Entries of NATS buckets that were rejected: without a valid seal of this cluster, or replayed.")
         }));
         all.extend(self.mutual.iter().flat_map(mutual::metrics));
         all.extend(self.node.as_ref().map_or_else(Vec::new, |node| node.metrics()));
@@ -204,11 +205,12 @@ impl Elsewhere {
 fn services(
     sfu: &Sfu,
     enhancer: Option<Arc<Enhancer>>,
-    elsewhere: Elsewhere,
+    cluster_parts: ClusterParts,
     reloads: Arc<Reloads>,
 ) -> Services {
-    let (switched, handle, workers) = (enhancer.clone(), sfu.handle(), elsewhere.workers.clone());
-    let cluster = elsewhere.node.clone().map(|node| node as Arc<dyn Cluster>);
+    let (switched, handle, workers) =
+        (enhancer.clone(), sfu.handle(), cluster_parts.workers.clone());
+    let cluster = cluster_parts.node.clone().map(|node| node as Arc<dyn Cluster>);
     Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(move |on| {
@@ -225,7 +227,7 @@ fn services(
             let mut all = metrics::of_process();
             all.extend(reloads.metrics());
             all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
-            all.extend(elsewhere.metrics());
+            all.extend(cluster_parts.metrics());
             all
         }),
         cluster,

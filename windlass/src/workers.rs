@@ -1,11 +1,10 @@
-//! The enhancers on other machines that an SFU uses, where it does: those of its configuration and those whose leases it reads.
+//! Connects the SFU with enhancers on other machines: those of its configuration, and those whose leases it reads.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use anyhow::Result;
 use windlass_cluster::mutual::Mutual;
-use windlass_cluster::nats::{self, Client, Heard};
+use windlass_cluster::nats::Client;
 use windlass_cluster::remote::{Remote, RemoteConfig};
 use windlass_sfu::SfuHandle;
 use windlass_signaling::Metric;
@@ -14,19 +13,19 @@ use windlass_types::TapInput;
 use crate::config::Config;
 use crate::metrics;
 
-/// Empty until they are [started](Workers::start), and for good in a process that enhances itself.
+/// Empty before [`Workers::start`], and in a process that enhances itself.
 #[derive(Default)]
 pub struct Workers {
     remote: OnceLock<Remote>,
 }
 
 impl Workers {
-    /// Whether a configuration has any.
+    /// Whether the configuration asks for remote enhancers.
     pub fn wanted(config: &Config) -> bool {
         config.enhancer.is_some() && (!config.workers.is_empty() || config.nats.is_some())
     }
 
-    /// Begins to hand them what the SFU's taps say, and the SFU what they say.
+    /// Starts to exchange inputs and outputs between the SFU and the workers.
     pub fn start(
         self: &Arc<Self>,
         config: &Config,
@@ -48,32 +47,25 @@ impl Workers {
         let _ = self.remote.set(Remote::new(&remote, output)?);
         let Some(client) = nats else { return Ok(()) };
         let workers = self.clone();
-        let hear = move |heard: Heard<'_>| {
+        tokio::spawn(async move {
             if let Some(remote) = workers.remote.get() {
-                let now = Instant::now();
-                match heard {
-                    Heard::Written { name, bytes, .. } => remote.lease_renewed(name, bytes, now),
-                    Heard::GivenUp { name, .. } => remote.lease_given_up(name),
-                    Heard::Readable { since } => remote.leases_can_be_read(since, now),
-                    Heard::Refused { .. } | Heard::Begins | Heard::Cut => {}
-                }
+                remote.watch_leases(client).await;
             }
-        };
-        tokio::spawn(nats::watch_leases(client, hear));
+        });
         Ok(())
     }
 
-    /// Takes what a tap says. Without workers nothing is full: it is just not looked at.
+    /// Takes a tap's input; `false`: a queue is full. Without workers inputs are ignored.
     pub fn push(&self, input: TapInput) -> bool {
         self.remote.get().is_none_or(|remote| remote.push(input))
     }
 
-    /// Whether there may be any.
+    /// Whether remote enhancers are in use.
     pub fn started(&self) -> bool {
         self.remote.get().is_some()
     }
 
-    /// What they did for this SFU.
+    /// Figures of the workers.
     pub fn metrics(&self) -> Vec<Metric> {
         self.remote.get().map_or_else(Vec::new, |remote| metrics::of_remote(&remote.stats()))
     }

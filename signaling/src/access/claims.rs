@@ -1,20 +1,20 @@
-//! What a token says.
+//! The claims of a token.
 
 use serde::{Deserialize, Serialize};
 use windlass_protocol::{Grant, limits};
 
 use super::{ALL_ROOMS, AccessError};
 
-/// By how many seconds clocks may differ.
+/// Maximum difference of clocks, in seconds.
 pub const LEEWAY_S: u64 = 10;
 
-/// What a token allows: a set, in tokens and messages a list of names.
+/// A set of grants; in tokens and messages a list of names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Grants(Vec<Grant>);
 
 impl Grants {
-    /// These.
+    /// The set of these grants.
     pub fn new(grants: impl IntoIterator<Item = Grant>) -> Grants {
         let mut grants: Vec<_> = grants.into_iter().collect();
         grants.sort_unstable();
@@ -22,57 +22,57 @@ impl Grants {
         Grants(grants)
     }
 
-    /// All that a participant needs.
+    /// The grants of a participant.
     pub fn participant() -> Grants {
         Grants::new(Grant::PARTICIPANT)
     }
 
-    /// Whether `grant` is among them.
+    /// Whether the set has `grant`.
     pub fn has(&self, grant: Grant) -> bool {
         self.0.contains(&grant)
     }
 
-    /// The error, if `grant` is not among them.
+    /// An error, if the set lacks `grant`.
     pub fn check(&self, grant: Grant) -> Result<(), AccessError> {
         if self.has(grant) { Ok(()) } else { Err(AccessError::NotGranted(grant)) }
     }
 
-    /// Them, in the order of the documentation.
+    /// The grants, in the order of the documentation.
     pub fn list(&self) -> Vec<Grant> {
         Grants::new(self.0.iter().copied()).0
     }
 }
 
-/// The claims of a token (RFC 7519 §4). Others are ignored, but for `aud`, with which a token is meant for somebody else.
+/// The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is for another service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claims {
-    /// The room that it is for; `*` for all.
+    /// The room; `*` for all.
     pub room: String,
-    /// Who the bearer is: the identity, one participant in a room at a time.
+    /// The identity, which has one participant in a room at a time.
     pub sub: String,
-    /// What the others are told in the place of what the client says.
+    /// The display name, instead of the client's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it allows; without it, what a participant needs.
+    /// The grants; by default those of a participant.
     #[serde(default = "Grants::participant")]
     pub grants: Grants,
-    /// Until when it is good, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     pub exp: f64,
-    /// Its own id, by which it can be revoked.
+    /// The token's id, by which it can be revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jti: Option<String>,
-    /// From when on.
+    /// From when on it is valid, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<f64>,
 }
 
 impl Claims {
-    /// Whether the token lets its bearer into `room`. Nothing but a token for all rooms is for "all rooms".
+    /// Whether the token is for `room`. Only a token for all rooms is for the room `*`.
     pub fn is_for(&self, room: &str) -> bool {
         self.room == ALL_ROOMS || self.room == room
     }
 
-    /// Refuses claims that are out of their time at `now`, or out of bounds.
+    /// Refuses claims that are not valid at `now`, or out of bounds.
     pub(super) fn check(&self, now: u64) -> Result<(), AccessError> {
         let (now, leeway) = (now as f64, LEEWAY_S as f64);
         if !self.exp.is_finite() || now >= self.exp + leeway {

@@ -1,4 +1,4 @@
-//! The keys that tokens are signed with, several at a time, so that they can be changed.
+//! The keys that sign tokens: several at a time, so that keys can be rotated.
 //!
 //! The algorithm belongs to the key, never to the token: a secret is for HS256, a PEM file for EdDSA (Ed25519). A token
 //! that names a key by `kid` is checked with that one; one that names none with each.
@@ -14,12 +14,12 @@ use super::{AccessError, Claims};
 
 use crate::at_file;
 
-/// Most keys at a time: each is tried where a token names none.
-const KEYS: usize = 16;
-/// Shortest secret in bytes (RFC 7518 §3.2).
-const SECRET_BYTES: usize = 32;
-/// Longest key id in bytes.
-const ID_BYTES: usize = 64;
+/// Maximum number of keys: all are tried where a token names none.
+const MAX_KEYS: usize = 16;
+/// Minimum length of a secret, in bytes (RFC 7518 §3.2).
+const MIN_SECRET_BYTES: usize = 32;
+/// Maximum length of a key id, in bytes.
+const MAX_ID_BYTES: usize = 64;
 
 /// A key as an operator configures it: `ID=SECRET`, or `ID=@FILE`. Its `Debug` form hides it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -29,38 +29,38 @@ pub struct TokenKey {
     text: Vec<u8>,
 }
 
-/// Why a key cannot be used. Never tells the key.
+/// Why a key cannot be used. Does not contain the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
-    /// It has no id before an equals sign.
+    /// The key has no id before an equals sign.
     #[error(
         "a token key must be ID=SECRET or ID=@FILE, with an id of 1 to 64 letters, digits, `-`, `_` or `.`"
     )]
     Form,
-    /// Its secret is too short.
+    /// The secret is too short.
     #[error("the secret of token key `{0}` has less than 32 bytes")]
     Short(String),
-    /// Its file cannot be read.
+    /// The key's file cannot be read.
     #[error("cannot read the file of token key `{id}`: {reason}")]
     File {
         /// The key.
         id: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// Its file is PEM, but no Ed25519 key.
+    /// The file is PEM, but has no Ed25519 key.
     #[error("the file of token key `{0}` holds no Ed25519 key (PEM)")]
     Pem(String),
-    /// Two have the same id.
+    /// Two keys have the same id.
     #[error("two token keys have the id `{0}`")]
     Twice(String),
-    /// There are more than can be tried.
+    /// There are too many keys.
     #[error("there are {0} token keys; at most 16 can be used at a time")]
     Many(usize),
-    /// Tokens cannot be checked with it, only made.
+    /// A private key, with which tokens cannot be checked.
     #[error("token key `{0}` is a private one; the server needs its public half")]
     Private(String),
-    /// Tokens cannot be made with it, only checked.
+    /// A public key, with which tokens cannot be made.
     #[error("token key `{0}` is a public one, by which tokens can be checked, not made")]
     Public(String),
 }
@@ -71,13 +71,13 @@ impl FromStr for TokenKey {
     fn from_str(text: &str) -> Result<Self, BadKey> {
         let (id, secret) = text.split_once('=').ok_or(BadKey::Form)?;
         let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if id.is_empty() || id.len() > ID_BYTES || !id.chars().all(is_id) {
+        if id.is_empty() || id.len() > MAX_ID_BYTES || !id.chars().all(is_id) {
             return Err(BadKey::Form);
         }
         let text = at_file::bytes(secret)
             .map_err(|e| BadKey::File { id: id.to_owned(), reason: e.to_string() })?;
         let key = TokenKey { id: id.to_owned(), text };
-        if !key.is_pem() && key.text.len() < SECRET_BYTES {
+        if !key.is_pem() && key.text.len() < MIN_SECRET_BYTES {
             return Err(BadKey::Short(key.id));
         }
         Ok(key)
@@ -115,7 +115,7 @@ impl TokenKey {
         jsonwebtoken::encode(&header, claims, &key).map_err(|_| BadKey::Pem(self.id.clone()))
     }
 
-    /// By what a token of this key is checked.
+    /// The key that checks tokens of this one.
     fn verifier(&self) -> Result<Verifier, BadKey> {
         let (algorithm, key) = if self.is_pem() {
             if EncodingKey::from_ed_pem(&self.text).is_ok() {
@@ -136,7 +136,7 @@ struct Verifier {
     key: DecodingKey,
 }
 
-/// Keys that tokens are checked by.
+/// Keys that check tokens.
 #[derive(Clone)]
 pub struct TokenKeys(std::sync::Arc<[Verifier]>);
 
@@ -149,7 +149,7 @@ impl fmt::Debug for TokenKeys {
 impl TokenKeys {
     /// These keys, each with an id of its own.
     pub fn new(keys: Vec<TokenKey>) -> Result<TokenKeys, BadKey> {
-        if keys.len() > KEYS {
+        if keys.len() > MAX_KEYS {
             return Err(BadKey::Many(keys.len()));
         }
         let mut verifiers: Vec<Verifier> = Vec::new();
@@ -162,7 +162,7 @@ impl TokenKeys {
         Ok(TokenKeys(verifiers.into()))
     }
 
-    /// The claims of a token that one of the keys has signed and whose time has come and not passed.
+    /// The claims of a token that is signed with one of the keys, and valid now.
     pub(super) fn verify(&self, now: u64, token: &str) -> Result<Claims, AccessError> {
         let header = jsonwebtoken::decode_header(token)
             .map_err(|_| AccessError::Invalid("it is no JSON Web Token with a known `alg`"))?;
@@ -186,7 +186,7 @@ impl TokenKeys {
 impl Verifier {
     fn verify(&self, token: &str) -> Result<Claims, AccessError> {
         let mut validation = Validation::new(self.algorithm);
-        // Times are checked against the caller's clock, below the signature.
+        // The claims' times are checked with the caller's clock.
         validation.required_spec_claims.clear();
         validation.validate_exp = false;
         validation.validate_nbf = false;

@@ -1,8 +1,8 @@
-//! Who is let in, and what they may do there: access tokens and the grants in them.
+//! Access tokens and their grants: who may enter a room, and what they may do there.
 //!
-//! A token is a JSON Web Token (RFC 7519) that the application's own server signs with a key that it shares with this
-//! one. [`Access`] is what the operator configured: keys, or none, and then every room is open to everybody. It is pure:
-//! a token and the time go in, an [`Admission`] or an [`AccessError`] comes out. Neither tells the token.
+//! A token is a JSON Web Token (RFC 7519), signed by the application's own server with a key that it shares with this
+//! one. [`Access`] has the operator's keys; without keys every room is open to everybody. It is pure:
+//! a token and the time go in, an [`Admission`] or an [`AccessError`] comes out. Neither contains the token.
 
 mod claims;
 mod keys;
@@ -15,41 +15,41 @@ use windlass_protocol::{ErrorCode, Grant, ProtocolError};
 pub use claims::{Claims, Grants, LEEWAY_S};
 pub use keys::{BadKey, TokenKey, TokenKeys};
 
-/// Tokens that are good for longer than any calendar are taken for those that end here, in the year 9999.
-const MOST_EXPIRES: f64 = 253_402_300_799.0;
-/// The room of a token that is good for all rooms.
+/// Latest expiry of a token, in seconds since 1970: the end of the year 9999.
+const MAX_EXPIRES: f64 = 253_402_300_799.0;
+/// The room of a token that is valid for all rooms.
 pub const ALL_ROOMS: &str = "*";
 
-/// How rooms are protected. Clones are the same.
+/// The keys of access tokens. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     keys: Arc<RwLock<Option<TokenKeys>>>,
 }
 
-/// What somebody may do in a room.
+/// What a client may do in a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
-    /// Who that is by the token; nobody in particular in an open room.
+    /// The identity in the token; `None` in an open room.
     pub identity: Option<String>,
-    /// What the others are told, where the token says it.
+    /// The display name, if the token has one.
     pub name: Option<String>,
-    /// What it allows.
+    /// Its grants.
     pub grants: Grants,
-    /// What it came with.
+    /// Its token.
     pub bearer: Bearer,
 }
 
-/// What is remembered of a token while its bearer is there.
+/// What is kept of a token while its bearer is in a room.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bearer {
-    /// Its own id, where it has one.
+    /// Its id (`jti`), if it has one.
     pub token: Option<String>,
-    /// Until when it is good, in seconds since 1970; 0 where there is none.
+    /// Its expiry, in seconds since 1970; 0 without a token.
     pub expires: u64,
 }
 
 impl Admission {
-    /// That of everybody, where there are no keys.
+    /// The admission of everybody, without keys.
     pub fn open() -> Self {
         Admission {
             identity: None,
@@ -60,25 +60,25 @@ impl Admission {
     }
 }
 
-/// Why somebody is not let in.
+/// Why an access token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// There is no token.
     #[error("this server needs an access token")]
     Missing,
-    /// It is no token, or none that a configured key has signed.
+    /// The text is no token, or not signed with a configured key.
     #[error("the access token is not valid: {0}")]
     Invalid(&'static str),
-    /// It is good from a later time on.
+    /// The token is not valid yet.
     #[error("the access token is not valid yet")]
     Early,
-    /// It was good until an earlier time.
+    /// The token has expired.
     #[error("the access token has expired")]
     Expired,
-    /// It is for another room.
+    /// The token is for another room.
     #[error("the access token is for another room")]
     OtherRoom,
-    /// It lacks a grant.
+    /// The token lacks a grant.
     #[error("the access token does not grant `{0}`")]
     NotGranted(Grant),
 }
@@ -114,7 +114,7 @@ impl Access {
         self.keys.read().is_none()
     }
 
-    /// Goes by the keys of another from now on. Who is inside stays.
+    /// Takes the keys of another one. Participants stay.
     pub fn replace(&self, other: &Access) {
         let keys = other.keys.read().clone();
         *self.keys.write() = keys;
@@ -134,12 +134,12 @@ impl Access {
             return Err(AccessError::OtherRoom);
         }
         let bearer =
-            Bearer { token: claims.jti, expires: claims.exp.clamp(0.0, MOST_EXPIRES) as u64 };
+            Bearer { token: claims.jti, expires: claims.exp.clamp(0.0, MAX_EXPIRES) as u64 };
         let Claims { sub, name, grants, .. } = claims;
         Ok(Admission { identity: Some(sub), name, grants, bearer })
     }
 
-    /// Checks that the bearer may administer `room`, or where `room` is `None` the server.
+    /// Checks that the bearer may administer `room`, or the server (`None`).
     pub fn admin(
         &self,
         now: u64,

@@ -1,4 +1,4 @@
-//! What an operator is told when something cannot be done.
+//! Errors of the admin API.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
@@ -11,19 +11,19 @@ use windlass_protocol::ErrorCode;
 use windlass_sfu::SfuClosed;
 
 use crate::access::AccessError;
-use crate::rights::OrderError;
+use crate::rights::ModerationError;
 
-/// The reason, for programs. Stable.
+/// Error codes, for programs. Stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AdminErrorCode {
-    /// No access token, or none that the server takes.
+    /// The access token is missing or invalid.
     Unauthorized,
-    /// The access token was good once.
+    /// The access token has expired.
     TokenExpired,
-    /// The access token does not allow this, or without token keys the request is not of the server's own machine, or that may not either.
+    /// The access token does not grant this; or without token keys, requests of this machine only are allowed, or none.
     Forbidden,
-    /// The body, or a part of the path, is not what it should be.
+    /// The body or path is invalid.
     Malformed,
     /// There is no such room.
     UnknownRoom,
@@ -33,17 +33,17 @@ pub(crate) enum AdminErrorCode {
     UnknownTrack,
     /// The participant has no identity.
     NoIdentity,
-    /// As many rooms have settings of their own as may.
+    /// Too many rooms have settings.
     TooManyRooms,
-    /// There are as many bans and other rules as there may be.
+    /// There are too many bans and other rules.
     TooManyRules,
-    /// The server is going down.
+    /// The server is shutting down.
     ShuttingDown,
-    /// The server failed.
+    /// Internal error.
     Internal,
 }
 
-/// Something could not be done.
+/// An error of the admin API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct AdminError {
     /// The reason, for programs.
@@ -68,7 +68,7 @@ impl AdminError {
             C::Malformed => (400, "See /openapi.json."),
             C::UnknownRoom => (
                 404,
-                "See /admin/rooms: a room is there while somebody is in it, or has been configured.",
+                "See /admin/rooms: a room exists while it has participants, or has been configured.",
             ),
             C::UnknownParticipant | C::UnknownTrack => {
                 (404, "See /admin/rooms/{room}: it may have just gone.")
@@ -82,15 +82,14 @@ impl AdminError {
         AdminError { code, message: message.into(), hint: hint.to_owned(), status }
     }
 
-    /// Without token keys, for everybody.
+    /// For everybody, without token keys.
     pub(crate) fn no_keys() -> Self {
-        let message =
-            "this server has no token keys, so that nobody can show that they may do this";
+        let message = "this server has no token keys, with which requests could be authorized";
         let hint = "Configure a token key (`windlass key`), or `admin-local` for programs of the server's own machine.";
         AdminError { hint: hint.to_owned(), ..Self::new(AdminErrorCode::Forbidden, message) }
     }
 
-    /// With `admin-local`, for whoever is not on this machine.
+    /// For requests of other machines, with `admin-local`.
     pub(crate) fn not_local() -> Self {
         let message = "without token keys, only a program on the server's own machine may do this";
         let hint =
@@ -110,14 +109,14 @@ impl From<AccessError> for AdminError {
     }
 }
 
-impl From<OrderError> for AdminError {
-    fn from(error: OrderError) -> Self {
+impl From<ModerationError> for AdminError {
+    fn from(error: ModerationError) -> Self {
         let code = match error {
-            OrderError::UnknownParticipant => AdminErrorCode::UnknownParticipant,
-            OrderError::UnknownTrack => AdminErrorCode::UnknownTrack,
-            OrderError::NoIdentity => AdminErrorCode::NoIdentity,
-            OrderError::OtherGrant => AdminErrorCode::Malformed,
-            OrderError::Full(_) => AdminErrorCode::TooManyRules,
+            ModerationError::UnknownParticipant => AdminErrorCode::UnknownParticipant,
+            ModerationError::UnknownTrack => AdminErrorCode::UnknownTrack,
+            ModerationError::NoIdentity => AdminErrorCode::NoIdentity,
+            ModerationError::OtherGrant => AdminErrorCode::Malformed,
+            ModerationError::Full(_) => AdminErrorCode::TooManyRules,
         };
         AdminError::new(code, error.to_string())
     }

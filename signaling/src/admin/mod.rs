@@ -1,7 +1,7 @@
-//! The admin API: rooms, participants and tracks seen and steered by an operator (`/admin/…`).
+//! The admin API (`/admin/…`), by which an operator inspects and controls rooms, participants and tracks.
 //!
-//! JSON both ways; a refusal is an [`error::AdminError`]. Who may ask is decided before anything of a request but its
-//! head is read ([`operator`]). What is known of rooms comes from the directory; what must happen in the SFU goes there.
+//! Requests and answers are JSON; errors are [`error::AdminError`]s. Authorization needs the head of a request only
+//! ([`operator`]), so bodies of other requests are not read. The state of rooms comes from the directory.
 
 pub(crate) mod error;
 mod operator;
@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 pub(crate) use self::operator::bearer;
 use crate::Shared;
 
-/// The routes, with their description.
+/// The routes, with their OpenAPI description.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new()
         .routes(routes!(room::list))

@@ -1,9 +1,9 @@
-//! Who may use the admin API.
+//! Authorization of the admin API.
 //!
 //! With token keys: the bearer of an access token that grants `admin` for the room of the path, or for `*` where the path
-//! names none. Without: nobody, unless the operator allows programs of this machine to (`admin-local`). A request counts as that when
-//! it comes from a loopback address, calls the server by one ([`crate::host`]), was not passed on by a proxy, and not made by
-//! a web page. What passes connections on without a word (a tunnel, a sidecar) cannot be told from a program of this machine.
+//! names none. Without: nobody, unless the operator allows programs of this machine (`admin-local`). A request is from such a program if
+//! it comes from a loopback address, has a loopback address as `Host` ([`crate::host`]), was not forwarded by a proxy, and was not made by
+//! a web page. Transparent forwarders (a tunnel, a sidecar) cannot be distinguished from a program of this machine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::Shared;
 use crate::host;
 use crate::socket::unix_now;
 
-/// Proof that the request's sender may do what its path says.
+/// Proof that a request is authorized for its path.
 pub(crate) struct Operator;
 
 impl FromRequestParts<Arc<Shared>> for Operator {
@@ -60,8 +60,8 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// What proxies add to the requests that they pass on.
-const PASSED_ON: [&str; 10] = [
+/// Headers that proxies add to requests.
+const PROXY_HEADERS: [&str; 10] = [
     "cdn-loop",
     "cf-connecting-ip",
     "client-ip",
@@ -76,9 +76,9 @@ const PASSED_ON: [&str; 10] = [
 
 fn is_local(client: SocketAddr, headers: &HeaderMap) -> bool {
     let passed_on = |name: &HeaderName| {
-        name.as_str().starts_with("x-forwarded") || PASSED_ON.contains(&name.as_str())
+        name.as_str().starts_with("x-forwarded") || PROXY_HEADERS.contains(&name.as_str())
     };
-    // An address that a person typed into a browser is no page's request.
+    // An address that was typed into a browser is no request of a page.
     let typed = headers.get("sec-fetch-site").is_none_or(|from| from == "none");
     client.ip().to_canonical().is_loopback()
         && host::said(headers).is_some_and(|host| host::is_loopback(&host))

@@ -1,4 +1,4 @@
-//! Rights while a call runs: what moderators may say of their room, operators may say of each.
+//! Rights while a call runs: operators may do in each room what moderators may in theirs.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
 use crate::Shared;
 use crate::access::ALL_ROOMS;
-use crate::rights::{Door, Orders};
+use crate::rights::{Door, Moderation};
 
-/// Who may come into a room.
+/// Restrictions of entering a room.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RoomDoor {
-    /// Nobody new may, but for moderators and those who were there and come back.
+    /// New participants are refused, except moderators and participants that return.
     #[serde(default)]
     locked: bool,
-    /// Whoever comes waits until a moderator, or an operator, admits them.
+    /// New participants wait until a moderator or operator admits them.
     #[serde(default)]
     lobby: bool,
-    /// For so long at least, though nobody is in the room; without, for five minutes after the last has left.
+    /// Minimum time in seconds, even if the room is empty; by default until five minutes after the last participant left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<u32>,
 }
@@ -35,16 +35,16 @@ pub(crate) struct RoomDoor {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetGrants {
-    /// Of `publish`, `subscribe` and `enhance`, those that it has from now on; its token's other grants stay.
+    /// Its grants from now on, of `publish`, `subscribe` and `enhance`; the token's other grants stay.
     #[schema(value_type = Vec<String>)]
     grants: Vec<Grant>,
 }
 
-/// For how long.
+/// A duration.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Duration {
-    /// In seconds; without, for as long as any token that is shown is good, a day at least.
+    /// In seconds; by default until all tokens that were used have expired, and at least a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<u32>,
 }
@@ -56,45 +56,45 @@ pub(crate) struct Bans {
     bans: Vec<Ban>,
 }
 
-/// Nobody of this identity may be in the room.
+/// A ban of an identity from a room.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Ban {
-    /// Whose.
+    /// The identity.
     identity: String,
-    /// In seconds since 1970.
+    /// When it ends, in seconds since 1970.
     until: u64,
 }
 
-/// All who wait to be let into a room.
+/// The lobby of a room.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Lobby {
-    /// Who came first at first.
+    /// The participants in it, the first one first.
     waiting: Vec<Waits>,
 }
 
-/// Somebody who waits to be let into a room.
+/// A participant in a lobby.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Waits {
-    /// By which it is answered.
+    /// The id with which it is answered.
     id: String,
-    /// Who that is by an access token.
+    /// The identity in its access token.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
-    /// The name that is shown.
+    /// The display name.
     name: String,
 }
 
-/// What somebody who waits is told.
+/// An answer to a participant in a lobby.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Answered {
-    /// Whether it may come in.
+    /// Whether it may enter.
     admitted: bool,
 }
 
-/// Orders about a room.
-pub(super) fn orders<'a>(shared: &'a Shared, room: &'a str) -> Orders<'a> {
-    Orders { rights: &shared.rights, directory: &shared.directory, room }
+/// Moderation of a room.
+pub(super) fn moderation<'a>(shared: &'a Shared, room: &'a str) -> Moderation<'a> {
+    Moderation { rights: &shared.rights, directory: &shared.directory, room }
 }
 
 fn check(room: &str) -> Result<(), AdminError> {
@@ -110,7 +110,7 @@ fn check_text(what: &str, text: &str) -> Result<(), AdminError> {
     Err(AdminError::new(AdminErrorCode::Malformed, message))
 }
 
-/// Lock a room, or give it a lobby, or end that. On all servers of a cluster.
+/// Lock or unlock a room, or set its lobby. On all servers of a cluster.
 #[utoipa::path(put, path = "/admin/rooms/{room}/door", tag = "rooms", request_body = RoomDoor,
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 200, description = "The door as it is now", body = RoomDoor), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
@@ -123,12 +123,12 @@ pub(crate) async fn door(
     let (Path(room), Json(wanted)) = (room?, wanted?);
     check(&room)?;
     let RoomDoor { locked, lobby, seconds } = wanted;
-    orders(&shared, &room).set_door(Door { locked, lobby }, seconds)?;
-    tracing::info!(locked, lobby, "the door of a room is set");
+    moderation(&shared, &room).set_door(Door { locked, lobby }, seconds)?;
+    tracing::info!(locked, lobby, "room access changed");
     Ok(Json(wanted))
 }
 
-/// Set what a participant may do from now on; what it does and may not any more ends. It holds for its identity until tokens have expired.
+/// Set the grants of a participant. What it may no longer do ends at once. Holds for its identity until its tokens have expired.
 #[utoipa::path(put, path = "/admin/rooms/{room}/participants/{participant}/grants", tag = "rooms", request_body = SetGrants,
     params(("room" = String, Path, description = "The room's name"),
         ("participant" = String, Path, description = "The participant's id")),
@@ -140,11 +140,11 @@ pub(crate) async fn set_grants(
     wanted: Result<Json<SetGrants>, JsonRejection>,
 ) -> Result<StatusCode, AdminError> {
     let (Path((room, participant)), Json(wanted)) = (path?, wanted?);
-    orders(&shared, &room).grants(&participant, Some(wanted.grants))?;
+    moderation(&shared, &room).grants(&participant, Some(wanted.grants))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Let a participant do again what its token says.
+/// Restore the grants of a participant's token.
 #[utoipa::path(delete, path = "/admin/rooms/{room}/participants/{participant}/grants", tag = "rooms",
     params(("room" = String, Path, description = "The room's name"),
         ("participant" = String, Path, description = "The participant's id")),
@@ -155,7 +155,7 @@ pub(crate) async fn reset_grants(
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<StatusCode, AdminError> {
     let Path((room, participant)) = path?;
-    orders(&shared, &room).grants(&participant, None)?;
+    moderation(&shared, &room).grants(&participant, None)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -169,11 +169,11 @@ pub(crate) async fn bans(
     room: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Bans>, AdminError> {
     let Path(room) = room?;
-    let bans = orders(&shared, &room).bans().into_iter();
+    let bans = moderation(&shared, &room).bans().into_iter();
     Ok(Json(Bans { bans: bans.map(|(identity, until)| Ban { identity, until }).collect() }))
 }
 
-/// Ban an identity from a room, or with the room `*` from all: whoever has it goes, and comes in by no token. On all servers of a cluster.
+/// Ban an identity from a room, or with the room `*` from all: its participants are removed, and its tokens refused. On all servers of a cluster.
 #[utoipa::path(put, path = "/admin/rooms/{room}/bans/{identity}", tag = "rooms", request_body = Duration,
     params(("room" = String, Path, description = "The room's name, or `*`"),
         ("identity" = String, Path, description = "The identity, as tokens say it")),
@@ -189,12 +189,12 @@ pub(crate) async fn ban(
         check(&room)?;
     }
     check_text("an identity", &identity)?;
-    orders(&shared, &room).ban(&identity, seconds)?;
-    tracing::info!(?seconds, "an identity is banned");
+    moderation(&shared, &room).ban(&identity, seconds)?;
+    tracing::info!(?seconds, "identity banned");
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// End a ban.
+/// Lift a ban.
 #[utoipa::path(delete, path = "/admin/rooms/{room}/bans/{identity}", tag = "rooms",
     params(("room" = String, Path, description = "The room's name, or `*`"),
         ("identity" = String, Path, description = "The identity, as tokens say it")),
@@ -209,11 +209,11 @@ pub(crate) async fn unban(
         check(&room)?;
     }
     check_text("an identity", &identity)?;
-    orders(&shared, &room).unban(&identity)?;
+    moderation(&shared, &room).unban(&identity)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// List who waits to be let into a room.
+/// List the participants in a room's lobby.
 #[utoipa::path(get, path = "/admin/rooms/{room}/waiting", tag = "rooms",
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 200, description = "They are", body = Lobby), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
@@ -223,7 +223,7 @@ pub(crate) async fn waiting(
     room: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Lobby>, AdminError> {
     let Path(room) = room?;
-    let waiting = orders(&shared, &room).waiting().into_iter();
+    let waiting = moderation(&shared, &room).waiting().into_iter();
     let waiting = waiting.map(|knock| {
         let windlass_protocol::Knock { id, name, identity } = knock;
         Waits { id, identity, name }
@@ -231,11 +231,11 @@ pub(crate) async fn waiting(
     Ok(Json(Lobby { waiting: waiting.collect() }))
 }
 
-/// Admit or refuse somebody who waits.
+/// Admit or refuse a participant in the lobby.
 #[utoipa::path(put, path = "/admin/rooms/{room}/waiting/{waiting}", tag = "rooms", request_body = Answered,
     params(("room" = String, Path, description = "The room's name"),
-        ("waiting" = String, Path, description = "The id of who waits")),
-    responses((status = 204, description = "It is told"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+        ("waiting" = String, Path, description = "The id of the participant in the lobby")),
+    responses((status = 204, description = "The participant gets the answer"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn answer(
     _: Operator,
     State(shared): State<Arc<Shared>>,
@@ -243,11 +243,11 @@ pub(crate) async fn answer(
     wanted: Result<Json<Answered>, JsonRejection>,
 ) -> Result<StatusCode, AdminError> {
     let (Path((room, waiting)), Json(Answered { admitted })) = (path?, wanted?);
-    orders(&shared, &room).answer(&waiting, admitted)?;
+    moderation(&shared, &room).answer(&waiting, admitted)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Revoke an access token by its `jti`: whoever came with it goes, and nobody comes in by it. On all servers of a cluster. Needs a token for `*`.
+/// Revoke an access token by its `jti`: its participants are removed, and the token is refused. On all servers of a cluster. Needs a token for `*`.
 #[utoipa::path(put, path = "/admin/revoked/{token}", tag = "server", request_body = Duration,
     params(("token" = String, Path, description = "The token's `jti`")),
     responses((status = 204, description = "It is revoked"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
@@ -259,12 +259,12 @@ pub(crate) async fn revoke(
 ) -> Result<StatusCode, AdminError> {
     let (Path(token), Json(Duration { seconds })) = (token?, wanted?);
     check_text("a `jti`", &token)?;
-    orders(&shared, ALL_ROOMS).revoke(&token, seconds)?;
-    tracing::info!(?seconds, "a token is revoked");
+    moderation(&shared, ALL_ROOMS).revoke(&token, seconds)?;
+    tracing::info!(?seconds, "access token revoked");
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Take a revocation back.
+/// Lift a revocation.
 #[utoipa::path(delete, path = "/admin/revoked/{token}", tag = "server",
     params(("token" = String, Path, description = "The token's `jti`")),
     responses((status = 204, description = "The token is good again"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
@@ -275,6 +275,6 @@ pub(crate) async fn reinstate(
 ) -> Result<StatusCode, AdminError> {
     let Path(token) = token?;
     check_text("a `jti`", &token)?;
-    orders(&shared, ALL_ROOMS).reinstate(&token)?;
+    moderation(&shared, ALL_ROOMS).reinstate(&token)?;
     Ok(StatusCode::NO_CONTENT)
 }

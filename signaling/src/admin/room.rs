@@ -1,4 +1,4 @@
-//! Rooms, and who and what is in them.
+//! Rooms, with their participants and tracks.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
 use super::rights;
 use crate::Shared;
-use crate::directory::{Given, OwnTrack, Present, RoomSettings, Seen};
+use crate::directory::{GivenRung, OwnTrack, Present, RoomSettings, RoomState};
 use crate::rights::Door;
 
-/// What an operator can set of a room. What is absent is as the server's configuration says.
+/// An operator's settings of a room. Absent settings have the values of the server's configuration.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Participants at a time. The server's own bound (`max-participants`) holds too.
+    /// Maximum number of participants. The server's own bound holds too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     max_participants: Option<usize>,
@@ -36,7 +36,7 @@ pub(crate) struct Settings {
 /// All rooms.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Rooms {
-    /// By name. Rooms of one's own (`loopback`) are called `loopback/` and the participant's id.
+    /// By name. Loopback rooms are called `loopback/` and the participant's id.
     rooms: Vec<Summary>,
 }
 
@@ -45,43 +45,43 @@ pub(crate) struct Rooms {
 pub(crate) struct Summary {
     /// Its name.
     room: String,
-    /// How many are in it.
+    /// Number of participants.
     participants: usize,
-    /// How many tracks they publish.
+    /// Number of published tracks.
     tracks: usize,
     #[serde(flatten)]
     settings: Settings,
 }
 
-/// A room, and who and what is in it.
+/// A room, with its participants and tracks.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RoomDetails {
     /// Its name.
     room: String,
     #[serde(flatten)]
     settings: Settings,
-    /// Who is in it, those who came first at first.
+    /// Its participants, the first one first.
     participants: Vec<Participant>,
 }
 
-/// Somebody in a room.
+/// A participant of a room.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Participant {
     /// The id, as in signalling.
     id: String,
-    /// Who that is by an access token.
+    /// The identity in its access token.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
-    /// The name that is shown.
+    /// The display name.
     name: String,
-    /// When it came, in seconds since 1970.
+    /// When it joined, in seconds since 1970.
     since: u64,
-    /// What it may do.
+    /// Its grants.
     #[schema(value_type = Vec<String>)]
     grants: Vec<Grant>,
-    /// What it publishes.
+    /// Its published tracks.
     tracks: Vec<Track>,
-    /// What it is given of others' video.
+    /// The rungs that it receives of others' video.
     receives: Vec<Receives>,
 }
 
@@ -95,13 +95,13 @@ pub(crate) struct Track {
     kind: TrackKind,
     /// The publisher's name for it.
     name: String,
-    /// Whether nothing of it is forwarded.
+    /// Whether it is muted: not forwarded.
     muted: bool,
-    /// Whether that is by an operator, so that its owner cannot end it.
+    /// Whether an operator muted it, so that its publisher cannot unmute it.
     muted_by_operator: bool,
 }
 
-/// The rung that somebody is given of a track.
+/// The rung that a participant receives of a track.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Receives {
     /// The track.
@@ -115,11 +115,11 @@ pub(crate) struct Receives {
     height: u16,
 }
 
-/// Whether an operator mutes a track.
+/// Whether a track is muted.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Muted {
-    /// True: it is muted until an operator ends that. False: it is as its owner wants it.
+    /// True: it is muted until an operator unmutes it. False: its publisher decides.
     muted: bool,
 }
 
@@ -150,8 +150,8 @@ pub(crate) async fn show(
     see(&shared, room).map(Json)
 }
 
-/// Create a room, or set what holds for it from now on in the place of what was set before. Nobody is removed.
-/// The room is there until it is deleted or the server stops.
+/// Create a room, or replace its settings. No participant is removed.
+/// The room exists until it is deleted or the server stops.
 #[utoipa::path(put, path = "/admin/rooms/{room}", tag = "rooms", request_body = Settings,
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 200, description = "The room as it is now", body = RoomDetails), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
@@ -180,7 +180,7 @@ pub(crate) async fn configure(
     see(&shared, room).map(Json)
 }
 
-/// End a room: everybody is removed, and what was set of it is forgotten.
+/// End a room: its participants are removed, and its settings are deleted.
 #[utoipa::path(delete, path = "/admin/rooms/{room}", tag = "rooms",
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 204, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
@@ -193,8 +193,8 @@ pub(crate) async fn close(
     let seen = shared.directory.room(&room).ok_or_else(unknown_room)?;
     shared.directory.configure(&room, RoomSettings::default());
     shared.services.sfu.set_policy(Some(room.clone()), None).await?;
-    let orders = rights::orders(&shared, &room);
-    orders.set_door(Door::default(), None)?;
+    let moderation = rights::moderation(&shared, &room);
+    moderation.set_door(Door::default(), None)?;
     for participant in seen.present {
         take_out(&shared, &room, participant.id).await?;
     }
@@ -202,7 +202,7 @@ pub(crate) async fn close(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Remove a participant. It is told, and does not come back by itself; a token that is still good lets it in again.
+/// Remove a participant. Its client does not rejoin by itself, but may with a valid token.
 #[utoipa::path(delete, path = "/admin/rooms/{room}/participants/{participant}", tag = "rooms",
     params(("room" = String, Path, description = "The room's name"),
         ("participant" = String, Path, description = "The participant's id")),
@@ -214,12 +214,12 @@ pub(crate) async fn remove(
 ) -> Result<StatusCode, AdminError> {
     let Path((room, participant)) = path?;
     shared.directory.room(&room).ok_or_else(unknown_room)?;
-    rights::orders(&shared, &room).remove(&participant)?;
-    tracing::info!("a participant is removed");
+    rights::moderation(&shared, &room).remove(&participant)?;
+    tracing::info!("participant removed by operator");
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Mute a track, or end that.
+/// Mute or unmute a track.
 #[utoipa::path(put, path = "/admin/rooms/{room}/tracks/{track}/muted", tag = "rooms", request_body = Muted,
     params(("room" = String, Path, description = "The room's name"),
         ("track" = String, Path, description = "The track's id")),
@@ -240,7 +240,7 @@ pub(crate) async fn mute(
     Ok(Json(self::track(id, own)))
 }
 
-/// Orders somebody out and does not wait for them to go. False where nobody of that id is in the room.
+/// Removes a participant, and does not wait until it has left. `false`: it is not in the room.
 async fn take_out(shared: &Shared, room: &str, id: ParticipantId) -> Result<bool, AdminError> {
     let ordered = shared.directory.remove(room, id);
     if ordered {
@@ -250,7 +250,7 @@ async fn take_out(shared: &Shared, room: &str, id: ParticipantId) -> Result<bool
 }
 
 fn see(shared: &Shared, room: String) -> Result<RoomDetails, AdminError> {
-    let Seen { settings: set, mut present } =
+    let RoomState { settings: set, mut present } =
         shared.directory.room(&room).ok_or_else(unknown_room)?;
     present.sort_by_key(|p| (p.since, p.id));
     let participants = present.into_iter().map(participant).collect();
@@ -269,13 +269,13 @@ fn participant(present: Present) -> Participant {
     let receives = present.rungs.into_iter();
     Participant {
         id: present.id.to_string(),
-        identity: present.person.identity,
-        name: present.person.name,
+        identity: present.info.identity,
+        name: present.info.name,
         since: present.since,
         grants: present.grants.list(),
         tracks: present.tracks.into_iter().map(|(id, own)| track(id, own)).collect(),
         receives: receives
-            .map(|(track, Given { rung, size: (width, height) })| Receives {
+            .map(|(track, GivenRung { rung, size: (width, height) })| Receives {
                 track: track.to_string(),
                 rung,
                 width,

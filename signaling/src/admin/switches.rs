@@ -1,4 +1,4 @@
-//! What concerns the whole server: the enhancer, and the policy of rooms without one of their own.
+//! Settings of the whole server: the enhancer, and the policy of rooms without their own.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::redact::pseudonym;
 /// Whether the enhancer runs.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Enhancer {
-    /// Stop it or start it; in the answer, whether it runs now.
+    /// In requests: whether to run it. In answers: whether it runs.
     enabled: bool,
 }
 
-/// Stop the enhancer while calls go on with plain video, or start it again.
+/// Stop the enhancer, while calls go on with plain video, or start it again.
 #[utoipa::path(post, path = "/admin/enhancer", tag = "server", request_body = Enhancer,
     responses((status = 200, description = "Whether it runs now", body = Enhancer), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn switch_enhancer(
@@ -39,20 +39,20 @@ pub(crate) async fn switch_enhancer(
     Ok(Json(Enhancer { enabled }))
 }
 
-/// By which policy anchors are chosen.
+/// The policy by which anchors are chosen.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RoomPolicy {
-    /// All rooms without a policy of their own, where there is none.
+    /// The room; by default all rooms without a policy of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     room: Option<String>,
-    /// Such as `latency-sensitive`; `null` takes a room's own policy back; for all rooms, what the configuration says.
+    /// Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the configuration.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(value_type = Option<String>, required = true)]
     policy: Option<AnchorPolicy>,
 }
 
-/// Choose anchors by another policy from now on, in a room, or in all rooms without one of their own.
+/// Set the policy by which anchors are chosen, of a room, or of all rooms without their own.
 #[utoipa::path(post, path = "/admin/policy", tag = "server", request_body = RoomPolicy,
     responses((status = 200, description = "What holds now", body = RoomPolicy), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn set_policy(

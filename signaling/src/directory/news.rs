@@ -1,4 +1,4 @@
-//! What the directory tells webhooks. Rooms of one's own are nobody else's business.
+//! Events of the directory for webhooks. Loopback rooms have none.
 
 use windlass_sfu::TrackId;
 
@@ -7,32 +7,38 @@ use crate::webhooks::{Event, EventParticipant, EventTrack, Webhooks, What};
 
 /// A room began or ended.
 pub(super) fn room(webhooks: &Webhooks, what: What, room: &str) {
-    // Only the SFU's names of rooms of one's own have the sign in them.
+    // Only the names of loopback rooms contain `/`.
     if !room.contains('/') {
         webhooks.push(&Event::now(what, room));
     }
 }
 
-/// Somebody came or left.
-pub(super) fn participant(webhooks: &Webhooks, what: What, seen: &Present) {
-    if !seen.room.contains('/') {
-        webhooks.push(&of(what, seen));
+/// A participant joined or left.
+pub(super) fn participant(webhooks: &Webhooks, what: What, present: &Present) {
+    if !present.room.contains('/') {
+        webhooks.push(&of(what, present));
     }
 }
 
-/// Somebody's track began or ended.
-pub(super) fn track(webhooks: &Webhooks, what: What, seen: &Present, id: TrackId, own: &OwnTrack) {
-    if !seen.room.contains('/') {
+/// A track was published or unpublished.
+pub(super) fn track(
+    webhooks: &Webhooks,
+    what: What,
+    present: &Present,
+    id: TrackId,
+    own: &OwnTrack,
+) {
+    if !present.room.contains('/') {
         let track = EventTrack { id: id.to_string(), kind: own.kind, name: own.name.clone() };
-        webhooks.push(&Event { track: Some(track), ..of(what, seen) });
+        webhooks.push(&Event { track: Some(track), ..of(what, present) });
     }
 }
 
-fn of(what: What, seen: &Present) -> Event {
+fn of(what: What, present: &Present) -> Event {
     let participant = EventParticipant {
-        id: seen.id.to_string(),
-        identity: seen.person.identity.clone(),
-        name: seen.person.name.clone(),
+        id: present.id.to_string(),
+        identity: present.info.identity.clone(),
+        name: present.info.name.clone(),
     };
-    Event { participant: Some(participant), ..Event::now(what, &seen.room) }
+    Event { participant: Some(participant), ..Event::now(what, &present.room) }
 }

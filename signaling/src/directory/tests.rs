@@ -1,4 +1,4 @@
-//! Seats, rooms and orders.
+//! Identities, rooms and commands.
 
 use super::*;
 
@@ -6,15 +6,15 @@ const ONE: ParticipantId = ParticipantId(1);
 const TWO: ParticipantId = ParticipantId(2);
 const THREE: ParticipantId = ParticipantId(3);
 
-fn ana() -> Person {
-    Person { name: "Ana".into(), identity: Some("ana".into()), was: None }
+fn ana() -> ParticipantInfo {
+    ParticipantInfo { name: "Ana".into(), identity: Some("ana".into()), was: None }
 }
 
-fn guest() -> Person {
-    Person { name: "Ana".into(), identity: None, was: None }
+fn guest() -> ParticipantInfo {
+    ParticipantInfo { name: "Ana".into(), identity: None, was: None }
 }
 
-fn enter(directory: &Directory, id: ParticipantId, room: &str, who: Person) -> Seat {
+fn enter(directory: &Directory, id: ParticipantId, room: &str, who: ParticipantInfo) -> Registered {
     let seat = directory.enter(id, room, who, Grants::participant(), 5, no_seats).unwrap();
     directory.entered(id);
     seat
@@ -22,8 +22,8 @@ fn enter(directory: &Directory, id: ParticipantId, room: &str, who: Person) -> S
 
 /// Of a door that counts nobody.
 #[expect(clippy::unnecessary_wraps, reason = "seats may be refused")]
-fn no_seats(_begins: bool) -> Result<Seats, Refused> {
-    Ok(Seats::default())
+fn no_seats(_begins: bool) -> Result<Slots, Refused> {
+    Ok(Slots::default())
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn an_identity_that_comes_again_takes_the_seat_of_the_first() {
     assert_eq!(first.former, None);
     assert_eq!(enter(&directory, TWO, "coffee", ana()).former, None);
     assert_eq!(enter(&directory, THREE, "tea", ana()).former, Some(ONE));
-    assert_eq!(first.orders.borrow().end, Some(End::Replaced));
+    assert_eq!(first.commands.borrow().end, Some(End::Replaced));
     // The first one's leaving takes nothing from the second.
     directory.leave(ONE);
     assert_eq!(directory.get(THREE), ana());
@@ -45,9 +45,9 @@ fn people_without_identity_replace_nobody() {
     let directory = Directory::default();
     let first = enter(&directory, ONE, "tea", guest());
     assert_eq!(enter(&directory, TWO, "tea", guest()).former, None);
-    assert_eq!(first.orders.borrow().end, None);
+    assert_eq!(first.commands.borrow().end, None);
     directory.leave(ONE);
-    assert_eq!(directory.get(ONE), Person::someone());
+    assert_eq!(directory.get(ONE), ParticipantInfo::someone());
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_limited_room_takes_no_more_but_the_same_identity_again() {
 fn rooms_with_settings_have_a_bound() {
     let directory = Directory::default();
     let kept = || RoomSettings { kept: true, ..RoomSettings::default() };
-    assert!((0..CONFIGURED_ROOMS).all(|n| directory.configure(&format!("r{n}"), kept())));
+    assert!((0..MAX_KEPT_ROOMS).all(|n| directory.configure(&format!("r{n}"), kept())));
     assert!(!directory.configure("one-more", kept()));
     assert!(directory.configure("r7", kept()), "one that is there already can be changed");
 }
@@ -101,9 +101,9 @@ fn somebody_is_removed_from_their_own_room_only() {
     let directory = Directory::default();
     let seat = enter(&directory, ONE, "tea", guest());
     assert!(!directory.remove("coffee", ONE));
-    assert_eq!(seat.orders.borrow().end, None);
+    assert_eq!(seat.commands.borrow().end, None);
     assert!(directory.remove("tea", ONE));
-    assert_eq!(seat.orders.borrow().end, Some(End::Removed));
+    assert_eq!(seat.commands.borrow().end, Some(End::Removed));
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn everybody_of_a_room_is_sent_away_and_nobody_else() {
     let directory = Directory::default();
     let seats = [enter(&directory, ONE, "tea", guest()), enter(&directory, TWO, "coffee", guest())];
     assert_eq!(directory.occupied(), [("coffee".to_owned(), 1), ("tea".to_owned(), 1)]);
-    assert_eq!((directory.people("tea"), directory.people("cocoa")), (1, 0));
+    assert_eq!((directory.count("tea"), directory.count("cocoa")), (1, 0));
     assert!(directory.send_away("tea", "wss://b/ws", true));
     assert!(!directory.send_away("tea", "wss://b/ws", true), "it is no news");
-    let ends = seats.map(|seat| seat.orders.borrow().end.clone());
+    let ends = seats.map(|seat| seat.commands.borrow().end.clone());
     assert_eq!(ends, [Some(End::Moved { url: "wss://b/ws".to_owned(), must: true }), None]);
 }
 
@@ -123,7 +123,7 @@ fn who_was_sent_away_stays_until_all_of_the_room_have_arrived_or_left() {
     let directory = Directory::default();
     let three = ParticipantId(3);
     let seats = [ONE, TWO, three].map(|id| enter(&directory, id, "tea", guest()));
-    let ends = || seats.each_ref().map(|seat| seat.orders.borrow().end.clone());
+    let ends = || seats.each_ref().map(|seat| seat.commands.borrow().end.clone());
     directory.arrived(ONE);
     assert_eq!(ends(), [None, None, None], "nobody was sent anywhere");
     directory.send_away("tea", "wss://b/ws", true);
@@ -140,14 +140,14 @@ fn who_was_sent_away_is_not_replaced_by_itself_on_the_other_server() {
     let directory = Directory::default();
     let seat = enter(&directory, ONE, "tea", ana());
     directory.send_away("tea", "wss://b/ws", true);
-    let itself = Person { was: Some(ONE.to_string()), ..ana() };
-    directory.came_afar(TWO, "tea", itself, u64::MAX);
+    let itself = ParticipantInfo { was: Some(ONE.to_string()), ..ana() };
+    directory.remote_joined(TWO, "tea", itself, u64::MAX);
     assert_eq!(
-        seat.orders.borrow().end,
+        seat.commands.borrow().end,
         Some(End::Moved { url: "wss://b/ws".to_owned(), must: true })
     );
-    directory.came_afar(ParticipantId(3), "tea", ana(), u64::MAX);
-    assert_eq!(seat.orders.borrow().end, Some(End::Replaced), "but by another");
+    directory.remote_joined(ParticipantId(3), "tea", ana(), u64::MAX);
+    assert_eq!(seat.commands.borrow().end, Some(End::Replaced), "but by another");
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn tracks_are_held_in_their_own_room_and_forgotten_with_their_offer() {
     directory.negotiated(ONE, camera(), &BTreeSet::new());
     assert_eq!(directory.hold("coffee", track, true), None);
     assert!(directory.hold("tea", track, true).is_some_and(|own| own.held && own.muted));
-    assert_eq!(seat.orders.borrow().held, [track].into());
+    assert_eq!(seat.commands.borrow().held, [track].into());
     // Another offer with the same track changes nothing of it.
     directory.negotiated(ONE, camera(), &BTreeSet::new());
     assert!(directory.room("tea").unwrap().present[0].tracks[&track].held);
     assert!(directory.hold("tea", track, false).is_some_and(|own| !own.held));
-    assert!(seat.orders.borrow().held.is_empty());
+    assert!(seat.commands.borrow().held.is_empty());
     directory.negotiated(ONE, Vec::new(), &BTreeSet::new());
     assert_eq!(directory.hold("tea", track, true), None);
 }
@@ -173,11 +173,11 @@ fn tracks_are_held_in_their_own_room_and_forgotten_with_their_offer() {
 fn rungs_are_seen_until_their_track_or_subscription_ends() {
     let directory = Directory::default();
     enter(&directory, ONE, "tea", guest());
-    let given = Given { rung: Rung::HPlus, size: (640, 360) };
+    let given = GivenRung { rung: Rung::HPlus, size: (640, 360) };
     for track in [TrackId(7), TrackId(8), TrackId(9)] {
-        directory.given(ONE, track, Some(given));
+        directory.set_rung(ONE, track, Some(given));
     }
-    directory.given(ONE, TrackId(7), None);
+    directory.set_rung(ONE, TrackId(7), None);
     directory.negotiated(ONE, Vec::new(), &[TrackId(7), TrackId(9)].into());
     let room = directory.room("tea").unwrap();
     assert_eq!(room.present[0].rungs, [(TrackId(9), given)].into());

@@ -1,90 +1,90 @@
-//! All rules that hold, by room. Pure: time is an argument.
+//! All rules, by room. Pure: time is an argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_protocol::{Grant, Knock};
 use windlass_sfu::ParticipantId;
 
-use super::rule::{About, Rule, Says, Told, Whom};
+use super::record::{Content, Grantee, Rule, RuleRecord, Subject};
 use crate::access::ALL_ROOMS;
 
-/// Rules at a time: further ones are refused, and counted.
-const MOST: usize = 20_000;
-/// Of one room, so that no moderator takes all the others' place; half of all may be for all rooms.
-const MOST_OF_ROOM: usize = 1_000;
-/// Of one room, those who wait.
-const MOST_WAITING: usize = 100;
-/// Of all rooms.
-const MOST_WAITING_ANYWHERE: usize = 2_000;
-/// What was lifted is remembered for so long at least, in seconds: what it lifted may come late.
-const LIFTED: u64 = 600;
+/// Maximum number of rules. Further ones are refused, and counted.
+const MAX_RULES: usize = 20_000;
+/// Maximum number of rules of one room, so that its moderators do not exhaust [`MAX_RULES`]. Half of all may be for all rooms.
+const MAX_RULES_PER_ROOM: usize = 1_000;
+/// Maximum number of participants in one lobby.
+const MAX_WAITING_PER_ROOM: usize = 100;
+/// Maximum number of participants in all lobbies.
+const MAX_WAITING: usize = 2_000;
+/// Time for which a lifting rule is kept, in seconds: the lifted rule may arrive late.
+const LIFTED_FOR_S: u64 = 600;
 
-/// See the module.
+/// All rules. See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    rooms: BTreeMap<String, BTreeMap<About, Rule>>,
+    rooms: BTreeMap<String, BTreeMap<Subject, Rule>>,
     count: usize,
     waiting: usize,
 }
 
-/// What became of a rule.
+/// What [`Book::put`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Put {
-    /// It holds from now on.
-    News,
-    /// It holds already.
-    Known,
-    /// A later one does.
-    Older,
-    /// There is no room for it.
+pub(crate) enum Update {
+    /// The rule holds from now on.
+    Applied,
+    /// The same rule holds already.
+    Unchanged,
+    /// A later rule holds.
+    Outdated,
+    /// There are too many rules.
     Full,
 }
 
-/// Who may come in.
+/// Restrictions of entering a room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Door {
-    /// Nobody new.
+pub struct Door {
+    /// New participants are refused.
     pub locked: bool,
-    /// Whoever a moderator admits.
+    /// New participants wait for a moderator.
     pub lobby: bool,
 }
 
 impl Book {
-    /// Takes a rule in, if it is the latest of what it is about and there is room for it.
-    pub(crate) fn put(&mut self, told: Told) -> Put {
-        let Told { room, about, rule } = told;
+    /// Takes a rule, if it is the latest about its subject and there is room for it.
+    pub(crate) fn put(&mut self, told: RuleRecord) -> Update {
+        let RuleRecord { room, about, rule } = told;
         let known = self.rooms.get(&room);
         if let Some(known) = known.and_then(|rules| rules.get(&about)) {
             if *known == rule {
-                return Put::Known;
+                return Update::Unchanged;
             }
             if !rule.is_later_than(known) {
-                return Put::Older;
+                return Update::Outdated;
             }
         } else if self.is_full(&room, &about) {
-            return Put::Full;
+            return Update::Full;
         } else {
             self.count += 1;
-            self.waiting += usize::from(matches!(about, About::Knock(_)));
+            self.waiting += usize::from(matches!(about, Subject::Knock(_)));
         }
         self.rooms.entry(room).or_default().insert(about, rule);
-        Put::News
+        Update::Applied
     }
 
-    fn is_full(&self, room: &str, about: &About) -> bool {
+    fn is_full(&self, room: &str, about: &Subject) -> bool {
         let rules = self.rooms.get(room);
-        let most = if room == ALL_ROOMS { MOST / 2 } else { MOST_OF_ROOM };
+        let max = if room == ALL_ROOMS { MAX_RULES / 2 } else { MAX_RULES_PER_ROOM };
         let rules = || rules.into_iter().flatten();
-        let knocks = || rules().filter(|(about, _)| matches!(about, About::Knock(_)));
-        // Whoever waits takes no place of a ban.
-        if matches!(about, About::Knock(_)) {
-            let waiting = knocks().filter(|(_, rule)| rule.says != Says::Lifted).count();
-            return self.waiting >= MOST_WAITING_ANYWHERE || waiting >= MOST_WAITING;
+        let knocks = || rules().filter(|(about, _)| matches!(about, Subject::Knock(_)));
+        // Participants in lobbies do not take the places of bans.
+        if matches!(about, Subject::Knock(_)) {
+            let waiting = knocks().filter(|(_, rule)| rule.says != Content::Lifted).count();
+            return self.waiting >= MAX_WAITING || waiting >= MAX_WAITING_PER_ROOM;
         }
-        self.count - self.waiting >= MOST || rules().count() - knocks().count() >= most
+        self.count - self.waiting >= MAX_RULES || rules().count() - knocks().count() >= max
     }
 
-    /// Forgets what holds no longer at `now`; the rooms that this concerns.
+    /// Forgets rules that have ended by `now`. Returns their rooms.
     pub(crate) fn tick(&mut self, now: u64) -> BTreeSet<String> {
         let mut changed = BTreeSet::new();
         let (count, waiting) = (&mut self.count, &mut self.waiting);
@@ -93,7 +93,7 @@ impl Book {
                 let holds = now < rule.until;
                 if !holds {
                     *count -= 1;
-                    *waiting -= usize::from(matches!(about, About::Knock(_)));
+                    *waiting -= usize::from(matches!(about, Subject::Knock(_)));
                     changed.insert(room.clone());
                 }
                 holds
@@ -103,47 +103,47 @@ impl Book {
         changed
     }
 
-    /// The rule about something, lifted ones too.
-    pub(crate) fn get(&self, room: &str, about: &About) -> Option<&Rule> {
+    /// The rule about a subject, even one that lifts.
+    pub(crate) fn get(&self, room: &str, about: &Subject) -> Option<&Rule> {
         self.rooms.get(room)?.get(about)
     }
 
-    fn says(&self, room: &str, about: &About) -> Option<&Says> {
+    fn says(&self, room: &str, about: &Subject) -> Option<&Content> {
         Some(&self.get(room, about)?.says)
     }
 
-    /// Every rule, as it is told to others.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &About, &Rule)> {
+    /// All rules.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &Subject, &Rule)> {
         let rooms = self.rooms.iter();
         rooms.flat_map(|(room, rules)| rules.iter().map(move |(a, r)| (room.as_str(), a, r)))
     }
 
-    /// Of how many things there is a rule, those who wait not counted, and how many wait.
+    /// Number of rules without lobbies, and number of participants in lobbies.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.count - self.waiting, self.waiting)
     }
 
-    /// Who may come into a room.
+    /// Restrictions of entering a room.
     pub(crate) fn door(&self, room: &str) -> Door {
-        match self.says(room, &About::Door) {
-            Some(&Says::Door { locked, lobby }) => Door { locked, lobby },
+        match self.says(room, &Subject::Door) {
+            Some(&Content::Door { locked, lobby }) => Door { locked, lobby },
             _ => Door::default(),
         }
     }
 
-    /// The ban of an identity in a room, and where it is from.
-    pub(crate) fn ban(&self, room: &str, identity: &str) -> Option<(String, About)> {
-        let about = About::Ban(identity.to_owned());
-        let held = |room: &&str| self.says(room, &about) == Some(&Says::Holds);
+    /// The ban of an identity in a room: its room (or all rooms) and subject.
+    pub(crate) fn ban(&self, room: &str, identity: &str) -> Option<(String, Subject)> {
+        let about = Subject::Ban(identity.to_owned());
+        let held = |room: &&str| self.says(room, &about) == Some(&Content::Holds);
         let room = [room, ALL_ROOMS].into_iter().find(held)?;
         Some((room.to_owned(), about))
     }
 
-    /// Every ban of a room, and until when.
+    /// All bans of a room, with the time at which they end.
     pub(crate) fn bans(&self, room: &str) -> Vec<(String, u64)> {
         let rules = self.rooms.get(room).into_iter().flatten();
         let bans = rules.filter_map(|(about, rule)| match about {
-            About::Ban(identity) if rule.says == Says::Holds => {
+            Subject::Ban(identity) if rule.says == Content::Holds => {
                 Some((identity.clone(), rule.until))
             }
             _ => None,
@@ -153,27 +153,27 @@ impl Book {
 
     /// Whether a token was revoked.
     pub(crate) fn is_revoked(&self, token: &str) -> bool {
-        self.says(ALL_ROOMS, &About::Token(token.to_owned())) == Some(&Says::Holds)
+        self.says(ALL_ROOMS, &Subject::Token(token.to_owned())) == Some(&Content::Holds)
     }
 
     /// Whether a participant was removed.
     pub(crate) fn is_removed(&self, room: &str, id: ParticipantId) -> bool {
-        self.says(room, &About::Removed(id.0)) == Some(&Says::Holds)
+        self.says(room, &Subject::Removed(id.0)) == Some(&Content::Holds)
     }
 
-    /// What somebody may do in a room in the place of what its token says, of `publish`, `subscribe` and `enhance`.
-    pub(crate) fn grants(&self, room: &str, whom: &Whom) -> Option<&[Grant]> {
-        match self.says(room, &About::Grants(whom.clone()))? {
-            Says::Grants(grants) => Some(grants),
+    /// Grants in a room that replace those of the token, of `publish`, `subscribe` and `enhance`.
+    pub(crate) fn grants(&self, room: &str, whom: &Grantee) -> Option<&[Grant]> {
+        match self.says(room, &Subject::Grants(whom.clone()))? {
+            Content::Grants(grants) => Some(grants),
             _ => None,
         }
     }
 
-    /// Who waits to enter a room, who came first at first.
+    /// The participants in a room's lobby, the first one first.
     pub(crate) fn knocks(&self, room: &str) -> Vec<Knock> {
         let rules = self.rooms.get(room).into_iter().flatten();
         let knocks = rules.filter_map(|(about, rule)| match (about, &rule.says) {
-            (About::Knock(id), Says::Knock { name, identity })
+            (Subject::Knock(id), Content::Knock { name, identity })
                 if self.answer(room, id).is_none() =>
             {
                 let (id, name, identity) = (id.clone(), name.clone(), identity.clone());
@@ -186,19 +186,19 @@ impl Book {
         knocks.into_iter().map(|(_, knock)| knock).collect()
     }
 
-    /// What one who waits was answered.
+    /// The answer to a participant in the lobby.
     pub(crate) fn answer(&self, room: &str, waiting: &str) -> Option<bool> {
-        match self.says(room, &About::Answer(waiting.to_owned()))? {
-            Says::Admitted(admitted) => Some(*admitted),
+        match self.says(room, &Subject::Answer(waiting.to_owned()))? {
+            Content::Admitted(admitted) => Some(*admitted),
             _ => None,
         }
     }
 
-    /// The rule that lifts another.
-    pub(crate) fn lifting(&self, room: &str, about: &About, now_ms: u64) -> Rule {
-        let until = now_ms / 1000 + LIFTED;
+    /// A rule that lifts the one about a subject.
+    pub(crate) fn lifting(&self, room: &str, about: &Subject, now_ms: u64) -> Rule {
+        let until = now_ms / 1000 + LIFTED_FOR_S;
         let known = self.get(room, about).map_or(0, |rule| rule.until);
-        Rule { at: now_ms, until: until.max(known), follows: false, says: Says::Lifted }
+        Rule { at: now_ms, until: until.max(known), follows: false, says: Content::Lifted }
     }
 }
 
@@ -206,27 +206,30 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn told(room: &str, about: About, at: u64, says: Says) -> Told {
+    fn told(room: &str, about: Subject, at: u64, says: Content) -> RuleRecord {
         let rule = Rule { at, until: 100, follows: false, says };
-        Told { room: room.into(), about, rule }
+        RuleRecord { room: room.into(), about, rule }
     }
 
-    fn ban(room: &str, identity: &str, at: u64) -> Told {
-        told(room, About::Ban(identity.into()), at, Says::Holds)
+    fn ban(room: &str, identity: &str, at: u64) -> RuleRecord {
+        told(room, Subject::Ban(identity.into()), at, Content::Holds)
     }
 
     #[test]
     fn what_was_said_last_holds_in_whatever_order_it_is_heard() {
-        let lifted = told("tea", About::Ban("ana".into()), 2, Says::Lifted);
+        let lifted = told("tea", Subject::Ban("ana".into()), 2, Content::Lifted);
         for order in
             [[ban("tea", "ana", 1), lifted.clone()], [lifted.clone(), ban("tea", "ana", 1)]]
         {
             let mut book = Book::default();
             let put = order.map(|told| book.put(told));
             assert!(book.ban("tea", "ana").is_none());
-            assert!(put == [Put::News, Put::News] || put == [Put::News, Put::Older]);
-            assert_eq!(book.put(lifted.clone()), Put::Known);
-            assert_eq!(book.put(ban("tea", "ana", 3)), Put::News);
+            assert!(
+                put == [Update::Applied, Update::Applied]
+                    || put == [Update::Applied, Update::Outdated]
+            );
+            assert_eq!(book.put(lifted.clone()), Update::Unchanged);
+            assert_eq!(book.put(ban("tea", "ana", 3)), Update::Applied);
             assert!(book.ban("tea", "ana").is_some());
         }
     }
@@ -249,29 +252,32 @@ mod tests {
     fn a_room_has_its_share_of_rules_and_those_who_wait_have_theirs() {
         let mut book = Book::default();
         let knock = |n: usize| {
-            let says = Says::Knock { name: "Bo".into(), identity: None };
-            told("tea", About::Knock(format!("w{n}")), n as u64, says)
+            let says = Content::Knock { name: "Bo".into(), identity: None };
+            told("tea", Subject::Knock(format!("w{n}")), n as u64, says)
         };
-        let put: Vec<Put> = (0..MOST_WAITING + 5).map(|n| book.put(knock(n))).collect();
-        assert_eq!(put.iter().filter(|p| **p == Put::Full).count(), 5);
-        let put: Vec<Put> =
-            (0..MOST_OF_ROOM + 5).map(|n| book.put(ban("tea", &n.to_string(), 1))).collect();
-        assert_eq!(put.iter().filter(|p| **p == Put::Full).count(), 5);
-        assert_eq!(book.put(ban("coffee", "ana", 1)), Put::News);
+        let put: Vec<Update> = (0..MAX_WAITING_PER_ROOM + 5).map(|n| book.put(knock(n))).collect();
+        assert_eq!(put.iter().filter(|p| **p == Update::Full).count(), 5);
+        let put: Vec<Update> =
+            (0..MAX_RULES_PER_ROOM + 5).map(|n| book.put(ban("tea", &n.to_string(), 1))).collect();
+        assert_eq!(put.iter().filter(|p| **p == Update::Full).count(), 5);
+        assert_eq!(book.put(ban("coffee", "ana", 1)), Update::Applied);
         // One that is known may still be lifted.
-        assert_eq!(book.put(told("tea", About::Ban("0".into()), 2, Says::Lifted)), Put::News);
-        assert_eq!(book.counts(), (MOST_OF_ROOM + 1, MOST_WAITING));
+        assert_eq!(
+            book.put(told("tea", Subject::Ban("0".into()), 2, Content::Lifted)),
+            Update::Applied
+        );
+        assert_eq!(book.counts(), (MAX_RULES_PER_ROOM + 1, MAX_WAITING_PER_ROOM));
         let first = book.knocks("tea");
-        assert_eq!((first.len(), first[0].id.as_str()), (MOST_WAITING, "w0"));
+        assert_eq!((first.len(), first[0].id.as_str()), (MAX_WAITING_PER_ROOM, "w0"));
     }
 
     #[test]
     fn who_was_answered_waits_no_more() {
         let mut book = Book::default();
-        let says = Says::Knock { name: "Bo".into(), identity: Some("bo".into()) };
-        book.put(told("tea", About::Knock("w1".into()), 1, says));
+        let says = Content::Knock { name: "Bo".into(), identity: Some("bo".into()) };
+        book.put(told("tea", Subject::Knock("w1".into()), 1, says));
         assert_eq!(book.knocks("tea").len(), 1);
-        book.put(told("tea", About::Answer("w1".into()), 2, Says::Admitted(false)));
+        book.put(told("tea", Subject::Answer("w1".into()), 2, Content::Admitted(false)));
         assert_eq!((book.knocks("tea").len(), book.answer("tea", "w1")), (0, Some(false)));
         assert_eq!(book.answer("coffee", "w1"), None);
     }
@@ -282,8 +288,8 @@ mod tests {
         let mut long = ban("tea", "ana", 1);
         long.rule.until = 1_000_000;
         book.put(long);
-        let lifting = book.lifting("tea", &About::Ban("ana".into()), 2_000);
-        assert_eq!((lifting.until, lifting.says), (1_000_000, Says::Lifted));
-        assert_eq!(book.lifting("tea", &About::Door, 2_000).until, 2 + LIFTED);
+        let lifting = book.lifting("tea", &Subject::Ban("ana".into()), 2_000);
+        assert_eq!((lifting.until, lifting.says), (1_000_000, Content::Lifted));
+        assert_eq!(book.lifting("tea", &Subject::Door, 2_000).until, 2 + LIFTED_FOR_S);
     }
 }

@@ -1,13 +1,13 @@
-//! Rights while a call runs: who may come in, who may stay, and what they may do there.
+//! Rights while a call runs: who may enter a room, who may stay, and what they may do there.
 //!
-//! Whatever moderators and operators say becomes a rule in the [`book`], here and on the cluster's other servers ([`spread`]); what
-//! follows from the rules for those who are here is worked out again whenever one changes ([`Rights::judge`]) and carried out by
-//! [`obey`]. So it makes no difference who said it, where, and in which order it is heard.
+//! Each request of a moderator or operator becomes a rule in the [`book`], on this server and on the cluster's other servers ([`spread`]). Whenever a
+//! rule changes, its effects on local participants are evaluated ([`Rights::evaluate`]) and applied ([`effects`]). So the result does not depend on the
+//! server of a request, nor on the order in which rules arrive.
 
 mod book;
-mod obey;
-mod order;
-mod rule;
+mod effects;
+mod moderation;
+mod record;
 mod seat;
 mod spread;
 
@@ -21,143 +21,145 @@ use windlass_protocol::{ErrorCode, Grant, Knock, ProtocolError};
 use windlass_sfu::{May, ParticipantId};
 
 pub(crate) use self::book::Door;
-use self::book::{Book, Put};
-pub(crate) use self::obey::obey;
-pub(crate) use self::order::{OrderError, Orders};
-pub use self::rule::BadRule;
-use self::rule::{About, Rule, Says, Told, Whom};
+use self::book::{Book, Update};
+pub(crate) use self::effects::run_effects;
+pub(crate) use self::moderation::{Moderation, ModerationError};
+pub use self::record::BadRule;
+use self::record::{Content, Grantee, Rule, RuleRecord, Subject};
 pub use self::seat::SeatKey;
-pub use self::spread::{HeardRule, ToldRule};
+pub use self::spread::{AppliedRule, OutgoingRule};
 use crate::access::{ALL_ROOMS, Admission, Bearer, Grants};
 
-/// A ban or revocation lasts for so long at least, in seconds, unless it is said for how long.
-const DAY: u64 = 24 * 3_600;
-/// A room without anybody in it forgets after so long, in seconds, that it was locked or had a lobby.
-const EMPTY: u64 = 300;
-/// A knock is told again after so long that it does not end, in seconds.
-const KNOCK: u64 = 30;
-/// Nobody waits longer, in seconds.
-const MOST_WAIT: u64 = 30 * 60;
-/// An answer is remembered for so long, in seconds.
-const ANSWER: u64 = 60;
+/// Minimum time of a ban or revocation without an explicit one, in seconds: a day.
+const MIN_BAN_S: u64 = 24 * 3_600;
+/// Time after which an empty room is no longer locked and has no lobby, in seconds.
+const EMPTY_ROOM_S: u64 = 300;
+/// Lifetime of a knock in seconds; renewed while the participant waits.
+const KNOCK_S: u64 = 30;
+/// Maximum time in the lobby, in seconds.
+const MAX_WAIT_S: u64 = 30 * 60;
+/// Lifetime of an answer to a knock, in seconds.
+const ANSWER_S: u64 = 60;
 
-/// What holds for a participant who is here.
+/// The rights of a local participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// Why it has to go.
-    pub out: Option<Out>,
+    /// Why it must leave.
+    pub denied: Option<Denied>,
     /// What it may do.
     pub grants: Grants,
-    /// Whether nobody new may come in, and whether there is a lobby.
-    pub door: (bool, bool),
-    /// Who waits, for moderators.
+    /// Restrictions of entering the room.
+    pub door: Door,
+    /// The participants in the lobby, for moderators.
     pub waiting: Arc<Vec<Knock>>,
 }
 
-/// Why somebody may not be in a room.
+/// Why a participant may not be in a room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Out {
-    /// A moderator or operator removed it.
+pub enum Denied {
+    /// A moderator or operator removed the participant.
     #[error("you were removed from the room")]
     Removed,
-    /// Its identity is banned.
+    /// The identity is banned.
     #[error("you are banned from the room")]
     Banned,
-    /// Its token was revoked.
+    /// The access token was revoked.
     #[error("the access token was revoked")]
     Revoked,
-    /// A moderator has not let it in.
+    /// A moderator refused the participant in the lobby.
     #[error("you were not let in")]
     Refused,
-    /// Nobody has for a long time.
-    #[error("nobody has let you in")]
+    /// No moderator answered within `MAX_WAIT_S`.
+    #[error("no moderator has let you in in time")]
     Forgotten,
-    /// Its identity waits elsewhere from now on.
-    #[error("you wait to be let in from elsewhere")]
+    /// The same identity has entered the lobby again.
+    #[error("your identity waits in the lobby with another client")]
     Again,
-    /// Nobody new may come in.
+    /// The room is locked.
     #[error("the room is locked")]
     Locked,
-    /// One must wait to be let in, and cannot by this way.
-    #[error("a moderator must let you in, and this way in cannot wait for that")]
+    /// The room has a lobby, in which WHIP and WHEP cannot wait.
+    #[error("the room has a lobby, in which WHIP and WHEP clients cannot wait")]
     Lobby,
-    /// As many wait as may.
-    #[error("too many wait to be let in")]
+    /// The lobby is full.
+    #[error("the lobby of the room is full")]
     Crowd,
 }
 
-impl Out {
+impl Denied {
     /// The code of the answer.
     pub fn code(self) -> ErrorCode {
         match self {
-            Out::Removed => ErrorCode::Removed,
-            Out::Banned => ErrorCode::Banned,
-            Out::Revoked => ErrorCode::Revoked,
-            Out::Refused | Out::Forgotten => ErrorCode::Refused,
-            Out::Again => ErrorCode::Replaced,
-            Out::Locked | Out::Lobby => ErrorCode::Locked,
-            Out::Crowd => ErrorCode::RoomFull,
+            Denied::Removed => ErrorCode::Removed,
+            Denied::Banned => ErrorCode::Banned,
+            Denied::Revoked => ErrorCode::Revoked,
+            Denied::Refused | Denied::Forgotten => ErrorCode::Refused,
+            Denied::Again => ErrorCode::Replaced,
+            Denied::Locked | Denied::Lobby => ErrorCode::Locked,
+            Denied::Crowd => ErrorCode::RoomFull,
         }
     }
 }
 
-impl From<Out> for ProtocolError {
-    fn from(out: Out) -> Self {
+impl From<Denied> for ProtocolError {
+    fn from(out: Denied) -> Self {
         ProtocolError::new(out.code(), out.to_string())
     }
 }
 
-/// How somebody may come in who is not barred.
+/// How a participant may enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum EntryMode {
     /// At once.
     Open,
-    /// When a moderator says so.
+    /// When a moderator admits it.
     Lobby,
 }
 
-/// What the obeying task has to do to somebody.
+/// The effect of rules on a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum Effect {
     End(ParticipantId),
     Restrict(ParticipantId, May),
 }
 
-/// See the module.
+/// All rules, and the participants that they affect. See the module.
 #[derive(Debug)]
 pub(crate) struct Rights {
     inner: Mutex<Inner>,
-    /// Something is to be worked out again.
+    /// Notified when rights must be evaluated.
     changed: Notify,
-    /// There are rules that other servers have not been told.
+    /// Notified when there are unsent rules.
     spread: Notify,
     seats: SeatKey,
+    /// Rules that were refused because there were too many.
     full: AtomicU64,
-    barred: AtomicU64,
+    /// Participants that were not let in.
+    refused: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     book: Book,
-    people: HashMap<ParticipantId, Person>,
+    participants: HashMap<ParticipantId, LocalParticipant>,
     waiters: HashMap<String, Waiter>,
-    /// Rooms of which it is to be worked out again what follows.
+    /// Rooms whose rights must be evaluated.
     dirty: BTreeSet<String>,
-    /// What other servers are to be told; `None`: there are none.
-    untold: Option<BTreeSet<(String, About)>>,
-    /// The latest time until which any token was good, in seconds since 1970.
-    latest: u64,
+    /// Rules that other servers have not got; `None`: there are no other servers.
+    unsent: Option<BTreeSet<(String, Subject)>>,
+    /// Latest expiry of any token, in seconds since 1970.
+    latest_expiry: u64,
 }
 
-/// Somebody in a room here.
+/// A participant in a room on this server.
 #[derive(Debug)]
-struct Person {
+struct LocalParticipant {
     room: String,
-    /// A room of its own, called like that one.
+    /// It is in a loopback room with that name.
     loopback: bool,
     identity: Option<String>,
     bearer: Bearer,
-    /// By its token.
+    /// The grants of its token.
     grants: Grants,
     ruling: watch::Sender<Ruling>,
 }
@@ -168,66 +170,66 @@ struct Waiter {
     name: String,
     identity: Option<String>,
     since: u64,
-    answer: watch::Sender<Option<Result<(), Out>>>,
+    answer: watch::Sender<Option<Result<(), Denied>>>,
 }
 
-/// Somebody's place in a room here, until this is dropped.
+/// Registers a local participant, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Member {
     rights: Arc<Rights>,
     id: ParticipantId,
-    /// As the SFU's callers name it.
+    /// The room's name.
     pub room: String,
-    /// What holds for it.
+    /// Its rights.
     pub ruling: watch::Receiver<Ruling>,
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.rights.inner.lock().people.remove(&self.id);
+        self.rights.inner.lock().participants.remove(&self.id);
     }
 }
 
-/// Somebody's place in the lobby, until this is dropped.
+/// A place in the lobby, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     rights: Arc<Rights>,
     id: String,
-    /// What a moderator says.
-    pub answer: watch::Receiver<Option<Result<(), Out>>>,
+    /// A moderator's answer.
+    pub answer: watch::Receiver<Option<Result<(), Denied>>>,
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.rights.gone(&self.id);
+        self.rights.left_lobby(&self.id);
     }
 }
 
 impl Rights {
-    /// Without a rule. `clustered`: other servers want to be told of each.
+    /// Without rules. `clustered`: other servers must get each.
     pub(crate) fn new(seats: SeatKey, clustered: bool) -> Arc<Rights> {
-        let inner = Inner { untold: clustered.then(BTreeSet::new), ..Inner::default() };
+        let inner = Inner { unsent: clustered.then(BTreeSet::new), ..Inner::default() };
         Arc::new(Rights {
             inner: Mutex::new(inner),
             changed: Notify::new(),
             spread: Notify::new(),
             seats,
             full: AtomicU64::new(0),
-            barred: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
         })
     }
 
-    /// Whether, and how, somebody may come into a room at `now` (seconds since 1970).
-    pub(crate) fn way_in(
+    /// Whether, and how, a participant may enter a room at `now` (seconds since 1970).
+    pub(crate) fn check_entry(
         &self,
         room: &str,
         loopback: bool,
         admission: &Admission,
         seat: Option<&str>,
         now: u64,
-    ) -> Result<Way, Out> {
+    ) -> Result<EntryMode, Denied> {
         let way = self.way(room, loopback, admission, seat, now);
-        self.barred.fetch_add(u64::from(way.is_err()), Ordering::Relaxed);
+        self.refused.fetch_add(u64::from(way.is_err()), Ordering::Relaxed);
         way
     }
 
@@ -238,33 +240,33 @@ impl Rights {
         Admission { identity, grants, bearer, .. }: &Admission,
         seat: Option<&str>,
         now: u64,
-    ) -> Result<Way, Out> {
+    ) -> Result<EntryMode, Denied> {
         let identity = identity.as_deref();
         let mut inner = self.inner.lock();
-        inner.latest = inner.latest.max(bearer.expires);
-        inner.lasts_with(room, identity, bearer, &mut || self.spread.notify_one());
+        inner.latest_expiry = inner.latest_expiry.max(bearer.expires);
+        inner.extend_to_expiry(room, identity, bearer, &mut || self.spread.notify_one());
         if bearer.token.as_deref().is_some_and(|token| inner.book.is_revoked(token)) {
-            return Err(Out::Revoked);
+            return Err(Denied::Revoked);
         }
         if identity.is_some_and(|identity| inner.book.ban(room, identity).is_some()) {
-            return Err(Out::Banned);
+            return Err(Denied::Banned);
         }
         let door = inner.book.door(room);
         if loopback || grants.has(Grant::Moderate) || door == Door::default() {
-            return Ok(Way::Open);
+            return Ok(EntryMode::Open);
         }
-        let whose = seat.and_then(|seat| self.seats.whose(seat, room, identity, now));
-        let mut here = inner.people.values().filter(|p| p.room == room && !p.loopback);
+        let whose = seat.and_then(|seat| self.seats.check(seat, room, identity, now));
+        let mut here = inner.participants.values().filter(|p| p.room == room && !p.loopback);
         let seated = whose.is_some_and(|id| !inner.book.is_removed(room, id))
             || (identity.is_some() && here.any(|p| p.identity.as_deref() == identity));
         match door {
-            _ if seated => Ok(Way::Open),
-            Door { locked: true, .. } => Err(Out::Locked),
-            Door { .. } => Ok(Way::Lobby),
+            _ if seated => Ok(EntryMode::Open),
+            Door { locked: true, .. } => Err(Denied::Locked),
+            Door { .. } => Ok(EntryMode::Lobby),
         }
     }
 
-    /// Somebody is in a room here from now on, for as long as what this returns lives. Also its seat there.
+    /// Registers a participant in a room, for as long as the returned member lives. Also returns its seat token.
     pub(crate) fn entered(
         self: &Arc<Self>,
         id: ParticipantId,
@@ -275,92 +277,97 @@ impl Rights {
     ) -> (Member, Option<String>) {
         let Admission { identity, grants, bearer, .. } = admission.clone();
         let mut inner = self.inner.lock();
-        let seat = (!loopback).then(|| self.seats.give(room, id, identity.as_deref(), now));
+        let seat = (!loopback).then(|| self.seats.issue(room, id, identity.as_deref(), now));
         let ruling = Ruling {
-            out: None,
+            denied: None,
             grants: grants.clone(),
-            door: (false, false),
+            door: Door::default(),
             waiting: Arc::default(),
         };
         let (ruling, ruled) = watch::channel(ruling);
-        let person = Person { room: room.to_owned(), loopback, identity, bearer, grants, ruling };
-        // What holds already is told by `welcome`.
-        let (mut holds, _) = inner.holds(id, &person, &inner.waiting(room));
-        if holds.out.take().is_some() {
-            // It was put out while it came in.
+        let person =
+            LocalParticipant { room: room.to_owned(), loopback, identity, bearer, grants, ruling };
+        // `welcome` contains the rights of now.
+        let (mut rights, _) = inner.rights_of(id, &person, &inner.waiting(room));
+        if rights.denied.take().is_some() {
+            // A rule removed it while it entered.
             inner.dirty.insert(room.to_owned());
             self.changed.notify_one();
         }
-        person.ruling.send_replace(holds);
-        inner.people.insert(id, person);
+        person.ruling.send_replace(rights);
+        inner.participants.insert(id, person);
         let mut ruling = ruled;
         ruling.mark_unchanged();
         (Member { rights: self.clone(), id, room: room.to_owned(), ruling }, seat)
     }
 
-    /// Somebody waits to be let into a room.
+    /// Adds a participant to a room's lobby.
     pub(crate) fn knock(
         self: &Arc<Self>,
         room: &str,
         name: &str,
         identity: Option<&str>,
         now_ms: u64,
-    ) -> Result<Waiting, Out> {
+    ) -> Result<Waiting, Denied> {
         let id = format!("w{:016x}", rand::random::<u64>());
         let (name, identity) = (name.to_owned(), identity.map(ToOwned::to_owned));
-        let says = Says::Knock { name: name.clone(), identity: identity.clone() };
+        let says = Content::Knock { name: name.clone(), identity: identity.clone() };
         let now = now_ms / 1000;
-        let rule = Rule { at: now_ms, until: now + KNOCK, follows: false, says };
-        if self.set(room, About::Knock(id.clone()), rule).is_err() {
-            return Err(Out::Crowd);
+        let rule = Rule { at: now_ms, until: now + KNOCK_S, follows: false, says };
+        if self.set(room, Subject::Knock(id.clone()), rule).is_err() {
+            return Err(Denied::Crowd);
         }
         let (answer, answered) = watch::channel(None);
         let waiter = Waiter { room: room.to_owned(), name, identity, since: now_ms, answer };
         let mut inner = self.inner.lock();
-        // One waits at one place.
+        // An identity waits once.
         let same =
             |w: &&Waiter| w.room == room && w.identity.is_some() && w.identity == waiter.identity;
         for former in inner.waiters.values().filter(same) {
-            former.answer.send_replace(Some(Err(Out::Again)));
+            former.answer.send_replace(Some(Err(Denied::Again)));
         }
         inner.waiters.insert(id.clone(), waiter);
         drop(inner);
         Ok(Waiting { rights: self.clone(), id, answer: answered })
     }
 
-    /// Somebody waits no more.
-    fn gone(&self, id: &str) {
+    /// A participant has left the lobby.
+    fn left_lobby(&self, id: &str) {
         let waiter = self.inner.lock().waiters.remove(id);
         let Some(Waiter { room, .. }) = waiter else { return };
-        let about = About::Knock(id.to_owned());
+        let about = Subject::Knock(id.to_owned());
         let now_ms = unix_now_ms();
-        let lifted =
-            Rule { at: now_ms, until: now_ms / 1000 + KNOCK, follows: false, says: Says::Lifted };
+        let lifted = Rule {
+            at: now_ms,
+            until: now_ms / 1000 + KNOCK_S,
+            follows: false,
+            says: Content::Lifted,
+        };
         let _ = self.set(&room, about, lifted);
     }
 
-    /// A rule holds from now on: it is later than what was said before, also by a server whose clock is ahead.
-    fn set(&self, room: &str, about: About, mut rule: Rule) -> Result<(), Full> {
+    /// Makes a rule hold: its time is later than that of any former one, even of a server whose clock is ahead.
+    fn set(&self, room: &str, about: Subject, mut rule: Rule) -> Result<(), Full> {
         let mut inner = self.inner.lock();
         rule.at = inner.book.get(room, &about).map_or(rule.at, |known| rule.at.max(known.at + 1));
-        let put = inner.put(Told { room: room.to_owned(), about, rule });
+        let put = inner.put(RuleRecord { room: room.to_owned(), about, rule });
         drop(inner);
         match put {
-            Put::Full => {
+            Update::Full => {
                 self.full.fetch_add(1, Ordering::Relaxed);
                 return Err(Full);
             }
-            Put::News => {
+            Update::Applied => {
                 self.changed.notify_one();
                 self.spread.notify_one();
             }
-            Put::Known | Put::Older => {}
+            Update::Unchanged | Update::Outdated => {}
         }
         Ok(())
     }
 
-    /// Works out what follows for those who are here of what has changed; `tick`: also by time.
-    fn judge(&self, now_ms: u64, tick: bool) -> Vec<Deed> {
+    /// Evaluates the rights of participants in rooms whose rules have changed; `tick`: also by time.
+    fn evaluate(&self, now_ms: u64, tick: bool) -> Vec<Effect> {
         let now = now_ms / 1000;
         let mut inner = self.inner.lock();
         if tick {
@@ -376,28 +383,28 @@ impl Rights {
         }
         let all = dirty.contains(ALL_ROOMS);
         let inner = &*inner;
-        let mut deeds = Vec::new();
+        let mut effects = Vec::new();
         let mut waiting: HashMap<&str, Arc<Vec<Knock>>> = HashMap::new();
-        for (id, person) in &inner.people {
+        for (id, person) in &inner.participants {
             if !all && !dirty.contains(&person.room) {
                 continue;
             }
             let knocks = waiting.entry(&person.room).or_insert_with(|| inner.waiting(&person.room));
-            let (ruling, may) = inner.holds(*id, person, knocks);
-            let mut deed = None;
+            let (ruling, may) = inner.rights_of(*id, person, knocks);
+            let mut effect = None;
             person.ruling.send_if_modified(|known| {
-                if known.out.is_some() || *known == ruling {
+                if known.denied.is_some() || *known == ruling {
                     return false;
                 }
-                if ruling.out.is_some() {
-                    deed = Some(Deed::End(*id));
+                if ruling.denied.is_some() {
+                    effect = Some(Effect::End(*id));
                 } else if known.grants != ruling.grants {
-                    deed = Some(Deed::Restrict(*id, may));
+                    effect = Some(Effect::Restrict(*id, may));
                 }
                 *known = ruling.clone();
                 true
             });
-            deeds.extend(deed);
+            effects.extend(effect);
         }
         for (id, waiter) in &inner.waiters {
             if all || dirty.contains(&waiter.room) {
@@ -409,53 +416,66 @@ impl Rights {
                 });
             }
         }
-        deeds
+        effects
     }
 
-    /// Rules that hold, people who wait, rules that there was no room for, and how often somebody was not let in.
-    pub(crate) fn counts(&self) -> (usize, usize, u64, u64) {
+    /// Figures for metrics.
+    pub(crate) fn stats(&self) -> RightsStats {
         let (rules, waiting) = self.inner.lock().book.counts();
-        let [full, barred] = [&self.full, &self.barred].map(|count| count.load(Ordering::Relaxed));
-        (rules, waiting, full, barred)
+        let [full, refused] =
+            [&self.full, &self.refused].map(|count| count.load(Ordering::Relaxed));
+        RightsStats { rules, waiting, full, refused }
     }
 }
 
-/// There is no room for a rule.
+/// Figures of rights.
+pub(crate) struct RightsStats {
+    /// Rules.
+    pub rules: usize,
+    /// Participants in lobbies.
+    pub waiting: usize,
+    /// Rules that were refused because there were too many.
+    pub full: u64,
+    /// Participants that were not let in.
+    pub refused: u64,
+}
+
+/// There are too many rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there are as many bans and other rules as there may be")]
+#[error("the server has its maximum number of bans and other rules")]
 pub(crate) struct Full;
 
 impl Inner {
-    fn put(&mut self, told: Told) -> Put {
+    fn put(&mut self, told: RuleRecord) -> Update {
         let (room, about) = (told.room.clone(), told.about.clone());
         let put = self.book.put(told);
-        if put == Put::News {
+        if put == Update::Applied {
             self.dirty.insert(room.clone());
-            if let Some(untold) = &mut self.untold {
-                untold.insert((room, about));
+            if let Some(unsent) = &mut self.unsent {
+                unsent.insert((room, about));
             }
         }
         put
     }
 
-    /// What holds for somebody, and what it may do by that.
-    fn holds(
+    /// The rights of a participant, and what the SFU lets it do.
+    fn rights_of(
         &self,
         id: ParticipantId,
-        person: &Person,
+        person: &LocalParticipant,
         waiting: &Arc<Vec<Knock>>,
     ) -> (Ruling, May) {
-        let Person { room, identity, bearer, grants, .. } = person;
+        let LocalParticipant { room, identity, bearer, grants, .. } = person;
         let revoked = bearer.token.as_deref().is_some_and(|token| self.book.is_revoked(token));
         let banned = identity.as_deref().is_some_and(|who| self.book.ban(room, who).is_some());
         let out = if revoked {
-            Some(Out::Revoked)
+            Some(Denied::Revoked)
         } else if banned {
-            Some(Out::Banned)
+            Some(Denied::Banned)
         } else {
-            self.book.is_removed(room, id).then_some(Out::Removed)
+            self.book.is_removed(room, id).then_some(Denied::Removed)
         };
-        let whom = identity.clone().map_or(Whom::Participant(id.0), Whom::Identity);
+        let whom = identity.clone().map_or(Grantee::Participant(id.0), Grantee::Identity);
         let grants = match self.book.grants(room, &whom) {
             None => grants.clone(),
             Some(said) => {
@@ -471,61 +491,62 @@ impl Inner {
             (self.book.door(room), Arc::default())
         };
         let may = may(&grants);
-        (Ruling { out, grants, door: (door.locked, door.lobby), waiting }, may)
+        (Ruling { denied: out, grants, door, waiting }, may)
     }
 
     fn waiting(&self, room: &str) -> Arc<Vec<Knock>> {
         Arc::new(self.book.knocks(room))
     }
 
-    /// What one who waits is to be told.
-    fn answer(&self, id: &str, waiter: &Waiter) -> Option<Result<(), Out>> {
+    /// The answer to a participant in the lobby.
+    fn answer(&self, id: &str, waiter: &Waiter) -> Option<Result<(), Denied>> {
         let banned = |who: &String| self.book.ban(&waiter.room, who).is_some();
         if waiter.identity.as_ref().is_some_and(banned) {
-            return Some(Err(Out::Banned));
+            return Some(Err(Denied::Banned));
         }
         match self.book.answer(&waiter.room, id) {
             Some(true) => Some(Ok(())),
-            Some(false) => Some(Err(Out::Refused)),
+            Some(false) => Some(Err(Denied::Refused)),
             None => (self.book.door(&waiter.room) == Door::default()).then_some(Ok(())),
         }
     }
 
-    /// Tells again what must not end yet: the doors of rooms with somebody in them, and who waits here. Whether there is news.
+    /// Renews rules that must not end yet: restrictions of rooms with local participants, and local participants in lobbies. Returns whether a rule changed.
     fn renew(&mut self, now: u64) -> bool {
         let mut renewed = Vec::new();
         let rooms: BTreeSet<&str> =
-            self.people.values().filter(|p| !p.loopback).map(|p| p.room.as_str()).collect();
+            self.participants.values().filter(|p| !p.loopback).map(|p| p.room.as_str()).collect();
         for room in rooms {
-            let Some(rule) = self.book.get(room, &About::Door) else { continue };
-            if rule.says != Says::Lifted && rule.until < now + EMPTY - EMPTY / 5 {
-                let rule = Rule { until: now + EMPTY, ..rule.clone() };
-                renewed.push(Told { room: room.to_owned(), about: About::Door, rule });
+            let Some(rule) = self.book.get(room, &Subject::Door) else { continue };
+            if rule.says != Content::Lifted && rule.until < now + EMPTY_ROOM_S - EMPTY_ROOM_S / 5 {
+                let rule = Rule { until: now + EMPTY_ROOM_S, ..rule.clone() };
+                renewed.push(RuleRecord { room: room.to_owned(), about: Subject::Door, rule });
             }
         }
         for (id, waiter) in &self.waiters {
-            if now >= waiter.since / 1000 + MOST_WAIT {
+            if now >= waiter.since / 1000 + MAX_WAIT_S {
                 waiter.answer.send_if_modified(|known| {
                     let news = known.is_none();
-                    *known = known.or(Some(Err(Out::Forgotten)));
+                    *known = known.or(Some(Err(Denied::Forgotten)));
                     news
                 });
                 continue;
             }
-            let about = About::Knock(id.clone());
-            if self.book.get(&waiter.room, &about).is_none_or(|rule| rule.until < now + KNOCK / 2) {
+            let about = Subject::Knock(id.clone());
+            if self.book.get(&waiter.room, &about).is_none_or(|rule| rule.until < now + KNOCK_S / 2)
+            {
                 let (name, identity) = (waiter.name.clone(), waiter.identity.clone());
-                let says = Says::Knock { name, identity };
-                let rule = Rule { at: waiter.since, until: now + KNOCK, follows: false, says };
-                renewed.push(Told { room: waiter.room.clone(), about, rule });
+                let says = Content::Knock { name, identity };
+                let rule = Rule { at: waiter.since, until: now + KNOCK_S, follows: false, says };
+                renewed.push(RuleRecord { room: waiter.room.clone(), about, rule });
             }
         }
         let mut news = false;
         for told in renewed {
             let dirty = self.dirty.contains(&told.room);
             let room = told.room.clone();
-            news |= self.put(told) == Put::News;
-            // Nothing follows from it but that it lasts.
+            news |= self.put(told) == Update::Applied;
+            // A renewal has no effects.
             if !dirty {
                 self.dirty.remove(&room);
             }
@@ -533,8 +554,8 @@ impl Inner {
         news
     }
 
-    /// Bans and grants that follow tokens last for as long as one that is good for longer.
-    fn lasts_with(
+    /// Extends bans and grants that follow tokens to the expiry of this one.
+    fn extend_to_expiry(
         &mut self,
         room: &str,
         identity: Option<&str>,
@@ -543,22 +564,22 @@ impl Inner {
     ) {
         let identity = identity.map(ToOwned::to_owned);
         let of_identity = identity.into_iter().flat_map(|who| {
-            let grants = About::Grants(Whom::Identity(who.clone()));
-            [(room, About::Ban(who.clone())), (ALL_ROOMS, About::Ban(who)), (room, grants)]
+            let grants = Subject::Grants(Grantee::Identity(who.clone()));
+            [(room, Subject::Ban(who.clone())), (ALL_ROOMS, Subject::Ban(who)), (room, grants)]
         });
-        let of_token = bearer.token.clone().map(|token| (ALL_ROOMS, About::Token(token)));
+        let of_token = bearer.token.clone().map(|token| (ALL_ROOMS, Subject::Token(token)));
         for (room, about) in of_identity.chain(of_token) {
             let Some(rule) = self.book.get(room, &about) else { continue };
-            if rule.follows && rule.says != Says::Lifted && rule.until < bearer.expires {
+            if rule.follows && rule.says != Content::Lifted && rule.until < bearer.expires {
                 let rule = Rule { until: bearer.expires, ..rule.clone() };
-                self.put(Told { room: room.to_owned(), about, rule });
+                self.put(RuleRecord { room: room.to_owned(), about, rule });
                 news();
             }
         }
     }
 }
 
-/// What the SFU lets somebody do by its grants.
+/// What the SFU lets a participant do.
 pub(crate) fn may(grants: &Grants) -> May {
     May {
         publish: grants.has(Grant::Publish),

@@ -1,115 +1,119 @@
-//! Rules as the cluster's servers tell them each other. How, is the cluster's business: here are keys and bytes.
+//! Rules as keys and bytes, for the exchange with other servers of the cluster, which [`crate::cluster`]'s implementation does.
 
 use std::collections::HashSet;
 
-use super::book::Put;
-use super::rule::{About, BadRule, Told};
+use super::book::Update;
+use super::record::{BadRule, RuleRecord, Subject};
 use super::{Rights, unix_now_ms};
 use crate::Signaling;
 
-/// A rule that other servers are to be told.
+/// A rule that other servers must get.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToldRule {
-    /// Of what it is about: a later rule with this key takes its place.
+pub struct OutgoingRule {
+    /// What the rule is about: a later rule with the same key replaces it.
     pub key: String,
     /// The rule.
-    pub bytes: Vec<u8>,
+    pub value: Vec<u8>,
 }
 
-/// What was heard of another server.
+/// A rule of another server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeardRule {
-    /// Of what it is about.
+pub struct AppliedRule {
+    /// What the rule is about.
     pub key: String,
     /// Until when it holds, in seconds since 1970.
     pub until: u64,
 }
 
 impl Signaling {
-    /// Rules that others have not been told, as soon as there are some.
-    pub async fn rules_to_tell(&self) -> Vec<ToldRule> {
+    /// Rules that other servers have not got. Waits until there are some.
+    pub async fn next_rules(&self) -> Vec<OutgoingRule> {
         let rights = &self.shared.rights;
         loop {
-            let told = rights.take_untold();
-            if !told.is_empty() {
-                return told;
+            let rules = rights.take_unsent();
+            if !rules.is_empty() {
+                return rules;
             }
             rights.spread.notified().await;
         }
     }
 
-    /// Another server has told a rule. If there is a later one here, that is to be told again.
-    pub fn rule_heard(&self, bytes: &[u8]) -> Result<HeardRule, BadRule> {
+    /// Takes a rule of another server. If a later one is known, that must be sent again.
+    ///
+    /// # Errors
+    ///
+    /// The rule is malformed.
+    pub fn on_rule(&self, bytes: &[u8]) -> Result<AppliedRule, BadRule> {
         self.shared.rights.heard(bytes, unix_now_ms())
     }
 
-    /// Whatever holds and is not among these keys is to be told again; `None`: everything.
-    pub fn tell_rules_again(&self, but: &HashSet<String>) {
-        self.shared.rights.tell_again(|key| !but.contains(key));
+    /// All rules that hold must be sent again, except those with these keys.
+    pub fn resend_rules_except(&self, keys: &HashSet<String>) {
+        self.shared.rights.resend(|key| !keys.contains(key));
     }
 
-    /// The rule of a key is to be told again, if one holds.
-    pub fn tell_rule_again(&self, key: &str) {
-        self.shared.rights.tell_again(|of| of == key);
+    /// The rule with that key must be sent again, if it holds.
+    pub fn resend_rule(&self, key: &str) {
+        self.shared.rights.resend(|of| of == key);
     }
 }
 
 impl Rights {
-    pub(super) fn take_untold(&self) -> Vec<ToldRule> {
+    pub(super) fn take_unsent(&self) -> Vec<OutgoingRule> {
         let mut inner = self.inner.lock();
-        let Some(untold) = inner.untold.as_mut().map(std::mem::take) else { return Vec::new() };
-        let told = untold.into_iter().filter_map(|(room, about)| {
+        let Some(unsent) = inner.unsent.as_mut().map(std::mem::take) else { return Vec::new() };
+        let rules = unsent.into_iter().filter_map(|(room, about)| {
             let rule = inner.book.get(&room, &about)?.clone();
-            let key = Told::key(&room, &about);
-            Some(ToldRule { key, bytes: Told { room, about, rule }.write() })
+            let key = RuleRecord::key(&room, &about);
+            Some(OutgoingRule { key, value: RuleRecord { room, about, rule }.write() })
         });
-        told.collect()
+        rules.collect()
     }
 
-    pub(super) fn heard(&self, bytes: &[u8], now_ms: u64) -> Result<HeardRule, BadRule> {
-        let told = Told::read(bytes, now_ms)?;
-        let key = Told::key(&told.room, &told.about);
-        let heard = HeardRule { key, until: told.rule.until };
-        if told.rule.until <= now_ms / 1000 {
-            return Ok(heard);
+    pub(super) fn heard(&self, bytes: &[u8], now_ms: u64) -> Result<AppliedRule, BadRule> {
+        let record = RuleRecord::read(bytes, now_ms)?;
+        let key = RuleRecord::key(&record.room, &record.about);
+        let rule = AppliedRule { key, until: record.rule.until };
+        if record.rule.until <= now_ms / 1000 {
+            return Ok(rule);
         }
-        let (room, about) = (told.room.clone(), told.about.clone());
+        let (room, about) = (record.room.clone(), record.about.clone());
         let mut inner = self.inner.lock();
-        match inner.book.put(told) {
-            Put::News => {
+        match inner.book.put(record) {
+            Update::Applied => {
                 inner.dirty.insert(room.clone());
-                // Of an older one that waits to be told nobody needs to hear.
-                if let Some(untold) = &mut inner.untold {
-                    untold.remove(&(room, about));
+                // Other servers do not need the older rule.
+                if let Some(unsent) = &mut inner.unsent {
+                    unsent.remove(&(room, about));
                 }
                 self.changed.notify_one();
             }
-            Put::Older => {
-                if let Some(untold) = &mut inner.untold {
-                    untold.insert((room, about));
+            Update::Outdated => {
+                if let Some(unsent) = &mut inner.unsent {
+                    unsent.insert((room, about));
                 }
                 self.spread.notify_one();
             }
-            Put::Full => {
+            Update::Full => {
                 self.full.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             }
-            Put::Known => {}
+            Update::Unchanged => {}
         }
-        Ok(heard)
+        Ok(rule)
     }
 
-    pub(super) fn tell_again(&self, whether: impl Fn(&str) -> bool) {
+    pub(super) fn resend(&self, whether: impl Fn(&str) -> bool) {
         let mut inner = self.inner.lock();
-        let again: Vec<(String, About)> = inner
+        let again: Vec<(String, Subject)> = inner
             .book
             .all()
-            .filter(|(room, about, _)| whether(&Told::key(room, about)))
+            .filter(|(room, about, _)| whether(&RuleRecord::key(room, about)))
             .map(|(room, about, _)| (room.to_owned(), about.clone()))
             .collect();
         if !again.is_empty()
-            && let Some(untold) = &mut inner.untold
+            && let Some(unsent) = &mut inner.unsent
         {
-            untold.extend(again);
+            unsent.extend(again);
             self.spread.notify_one();
         }
     }

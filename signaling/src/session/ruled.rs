@@ -1,4 +1,4 @@
-//! What holds for whoever is inside, as it was told last.
+//! The rights of a participant, as its client knows them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,61 +6,63 @@ use std::time::{Duration, Instant};
 use windlass_protocol::{Knock, ServerMessage};
 
 use crate::access::Grants;
-use crate::rights::Ruling;
+use crate::rights::{Door, Ruling};
 
-/// Between two lists of those who wait.
-const LOBBY: Duration = Duration::from_secs(1);
+/// Minimum time between two lists of the lobby.
+const LOBBY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Ruled {
     pub grants: Grants,
-    door: (bool, bool),
+    door: Door,
     waiting: Arc<Vec<Knock>>,
-    /// When the list was told last, and whether it has changed since then.
-    told: Option<Instant>,
-    stale: bool,
+    /// When the lobby was last sent.
+    sent: Option<Instant>,
+    /// Whether the lobby has changed since then.
+    is_stale: bool,
 }
 
 impl Ruled {
-    /// What `welcome` tells; of those who wait it tells nothing.
+    /// The state after `welcome`, which does not contain the lobby.
     pub(super) fn at_first(ruling: &Ruling) -> Ruled {
         Ruled {
             grants: ruling.grants.clone(),
             door: ruling.door,
             waiting: ruling.waiting.clone(),
-            told: None,
-            stale: !ruling.waiting.is_empty(),
+            sent: None,
+            is_stale: !ruling.waiting.is_empty(),
         }
     }
 
-    /// Something else holds: what is to be told of it now.
+    /// The rights have changed. Returns the messages that the client must get now.
     pub(super) fn change(&mut self, now: Instant, ruling: &Ruling) -> Vec<ServerMessage> {
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         if self.grants != ruling.grants {
             self.grants.clone_from(&ruling.grants);
-            told.push(ServerMessage::Grants { grants: self.grants.list() });
+            messages.push(ServerMessage::Grants { grants: self.grants.list() });
         }
         if self.door != ruling.door {
             self.door = ruling.door;
-            let (locked, lobby) = self.door;
-            told.push(ServerMessage::Door { locked, lobby });
+            let Door { locked, lobby } = self.door;
+            messages.push(ServerMessage::Door { locked, lobby });
         }
         if self.waiting != ruling.waiting {
             self.waiting = ruling.waiting.clone();
-            self.stale = true;
+            self.is_stale = true;
         }
-        told.extend(self.lobby(now));
-        told
+        messages.extend(self.lobby(now));
+        messages
     }
 
-    /// Who waits, if that has changed and was not told just now.
+    /// The lobby, if it has changed and was not sent just now.
     pub(super) fn lobby(&mut self, now: Instant) -> Option<ServerMessage> {
-        let soon = self.told.is_some_and(|told| now.saturating_duration_since(told) < LOBBY);
-        if !self.stale || soon {
+        let soon =
+            self.sent.is_some_and(|sent| now.saturating_duration_since(sent) < LOBBY_INTERVAL);
+        if !self.is_stale || soon {
             return None;
         }
-        (self.stale, self.told) = (false, Some(now));
+        (self.is_stale, self.sent) = (false, Some(now));
         Some(ServerMessage::Lobby { waiting: self.waiting.to_vec() })
     }
 }
@@ -74,9 +76,9 @@ mod tests {
     fn ruling(waiting: usize) -> Ruling {
         let knock = |n: usize| Knock { id: format!("w{n}"), name: "Bo".to_owned(), identity: None };
         Ruling {
-            out: None,
+            denied: None,
             grants: Grants::participant(),
-            door: (false, false),
+            door: Door::default(),
             waiting: Arc::new((0..waiting).map(knock).collect()),
         }
     }
@@ -89,7 +91,7 @@ mod tests {
         let less = Ruling { grants: Grants::new([Grant::Subscribe]), ..ruling(0) };
         let told = ServerMessage::Grants { grants: vec![Grant::Subscribe] };
         assert_eq!(ruled.change(now, &less), [told]);
-        let locked = Ruling { door: (true, false), ..less };
+        let locked = Ruling { door: Door { locked: true, lobby: false }, ..less };
         assert_eq!(
             ruled.change(now, &locked),
             [ServerMessage::Door { locked: true, lobby: false }]
@@ -103,10 +105,10 @@ mod tests {
         assert_eq!(ruled.change(now, &ruling(1)).len(), 1);
         assert_eq!(ruled.change(now, &ruling(2)), []);
         assert_eq!(ruled.lobby(now), None);
-        let Some(ServerMessage::Lobby { waiting }) = ruled.lobby(now + LOBBY) else {
+        let Some(ServerMessage::Lobby { waiting }) = ruled.lobby(now + LOBBY_INTERVAL) else {
             panic!("not told");
         };
         assert_eq!(waiting.len(), 2);
-        assert_eq!(ruled.lobby(now + 9 * LOBBY), None);
+        assert_eq!(ruled.lobby(now + 9 * LOBBY_INTERVAL), None);
     }
 }

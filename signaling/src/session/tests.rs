@@ -1,9 +1,12 @@
 //! Behaviour of a session, one each.
 
-use windlass_sfu::{Ended, Kind, TrackStats};
+use windlass_protocol::{IceServers, Moderate};
+use windlass_sfu::{Ended, JoinError, JoinOptions, Kind, TrackInfo, TrackStats};
+use windlass_types::Rung;
 
 use super::*;
-use crate::access::Grants;
+use crate::access::{AccessError, Grants};
+use crate::rights::{Denied, Door};
 
 const JOIN: &str = r#"{"type":"join","version":1,"room":"tea","name":"Ana"}"#;
 
@@ -44,14 +47,14 @@ fn inside() -> (Session, Instant) {
 }
 
 fn entered(grants: Grants) -> Entered {
-    let bo = Person { name: "Bo".into(), identity: Some("bo".into()), was: None };
+    let bo = ParticipantInfo { name: "Bo".into(), identity: Some("bo".into()), was: None };
     Entered {
         id: ParticipantId(2),
         identity: None,
         ruling: Ruling {
-            out: None,
+            denied: None,
             grants,
-            door: (false, false),
+            door: Door::default(),
             waiting: std::sync::Arc::default(),
         },
         seat: Some("p2.1.x".into()),
@@ -62,8 +65,8 @@ fn entered(grants: Grants) -> Entered {
     }
 }
 
-fn someone(_: ParticipantId) -> Person {
-    Person::someone()
+fn someone(_: ParticipantId) -> ParticipantInfo {
+    ParticipantInfo::someone()
 }
 
 #[test]
@@ -244,8 +247,11 @@ fn tracks_that_nobody_has_are_unknown_but_a_late_report_is_not_an_error() {
 #[test]
 fn events_of_the_room_become_messages() {
     let (mut session, _) = inside();
-    let name =
-        |id: ParticipantId| Person { name: format!("name of {id}"), identity: None, was: None };
+    let name = |id: ParticipantId| ParticipantInfo {
+        name: format!("name of {id}"),
+        identity: None,
+        was: None,
+    };
     session.event(SfuEvent::ParticipantJoined { participant: ParticipantId(3) }, name);
     session.event(SfuEvent::TrackAdded(camera(10)), name);
     session.event(SfuEvent::TrackMuted { track: TrackId(10), muted: true }, name);
@@ -312,14 +318,14 @@ fn a_lost_media_connection_closes_the_socket_once() {
 fn a_flood_is_answered_once_a_second_and_then_cut() {
     let (mut session, now) = inside();
     let config = SessionConfig::default();
-    for _ in 0..config.burst + 10 {
+    for _ in 0..config.messages.burst + 10 {
         session.text(now, "garbage");
     }
     let codes = errors(&drain(&mut session));
     assert_eq!(codes.iter().filter(|(c, _)| *c == ErrorCode::RateLimited).count(), 1);
     // The join took one message of the burst; the one error of the flood makes up for it.
-    assert_eq!(codes.len() as u32, config.burst);
-    for _ in 0..=config.patience {
+    assert_eq!(codes.len() as u32, config.messages.burst);
+    for _ in 0..=config.max_excess {
         session.text(now, "garbage");
     }
     assert!(drain(&mut session).iter().any(|a| matches!(a, Action::Close { .. })));
@@ -346,7 +352,7 @@ fn new_tracks_have_a_rate_and_those_that_stay_cost_nothing() {
 #[test]
 fn offers_have_a_rate_of_their_own_and_each_one_is_answered() {
     let (mut session, now) = inside();
-    let (burst, per_second) = SessionConfig::default().offers;
+    let RateLimit { burst, per_second } = SessionConfig::default().offers;
     for _ in 0..burst + 2 {
         session.text(now, r#"{"type":"offer","id":7,"sdp":"v=0","publish":[],"subscribe":[]}"#);
     }
@@ -449,7 +455,7 @@ fn who_is_replaced_or_removed_is_told_so_and_not_that_media_was_lost() {
         (End::Removed, ErrorCode::Removed, close::REMOVED),
     ] {
         let (mut session, now) = inside();
-        session.orders(now, &Orders { end: Some(end), ..Orders::default() });
+        session.commands(now, &Commands { end: Some(end), ..Commands::default() });
         session.event(SfuEvent::Disconnected(Ended::Lost), someone);
         let actions = drain(&mut session);
         assert_eq!(errors(&actions), [(code, None)]);
@@ -466,15 +472,15 @@ fn who_asks_for_a_room_of_another_server_is_sent_there_and_so_is_who_is_in_it() 
     let (mut session, now) = outside();
     session.text(now, JOIN);
     drain(&mut session);
-    session.elsewhere(url.clone());
+    session.redirect(url.clone());
     assert_eq!(drain(&mut session), [told.clone(), closed.clone()]);
     let (mut session, now) = inside();
     let end = Some(End::Moved { url, must: true });
-    let ordered = Orders { end, ..Orders::default() };
-    session.orders(now, &ordered);
-    session.orders(now, &ordered);
+    let ordered = Commands { end, ..Commands::default() };
+    session.commands(now, &ordered);
+    session.commands(now, &ordered);
     assert_eq!(drain(&mut session), [told]);
-    session.orders(now, &Orders { end: Some(End::AllMoved), ..Orders::default() });
+    session.commands(now, &Commands { end: Some(End::AllMoved), ..Commands::default() });
     assert_eq!(drain(&mut session), [Action::Leave, closed]);
 }
 
@@ -484,11 +490,11 @@ fn who_is_sent_away_is_served_until_it_has_arrived_with_the_others_or_for_some_s
     let (mut session, now) = inside();
     session.text(now, arrived);
     assert_eq!(drain(&mut session), [], "nobody sent it anywhere");
-    let moved = |must| Orders {
+    let moved = |must| Commands {
         end: Some(End::Moved { url: "wss://b/ws".to_owned(), must }),
-        ..Orders::default()
+        ..Commands::default()
     };
-    session.orders(now, &moved(false));
+    session.commands(now, &moved(false));
     drain(&mut session);
     session.text(now, arrived);
     assert_eq!(drain(&mut session), [Action::Arrived]);
@@ -497,10 +503,10 @@ fn who_is_sent_away_is_served_until_it_has_arrived_with_the_others_or_for_some_s
     assert_eq!(drain(&mut session), [], "it may stay");
     let now = late;
     let late = now + SessionConfig::default().moving;
-    session.orders(now, &moved(true));
+    session.commands(now, &moved(true));
     let told = Action::Moved("wss://b/ws".to_owned());
     assert_eq!(drain(&mut session), [told], "it may have failed, and must go now");
-    session.orders(now, &moved(true));
+    session.commands(now, &moved(true));
     assert_eq!(drain(&mut session), []);
     session.tick(now + Duration::from_millis(5_999));
     assert_eq!(drain(&mut session), [Action::Ping]);
@@ -516,16 +522,16 @@ fn a_track_held_by_an_operator_stays_muted_until_it_is_let_go() {
     session.answered(7, Ok(Answer { sdp: "v=0".into(), tracks }));
     drain(&mut session);
     let told = |muted| Action::Send(ServerMessage::TrackMuted { track: "t11".into(), muted });
-    let hold = Orders { held: [TrackId(11), TrackId(9)].into(), ..Orders::default() };
-    session.orders(now, &hold);
+    let hold = Commands { held: [TrackId(11), TrackId(9)].into(), ..Commands::default() };
+    session.commands(now, &hold);
     // Others' tracks are others' to hold.
     assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), true), told(true)]);
-    session.orders(now, &hold);
+    session.commands(now, &hold);
     session.text(now, r#"{"type":"mute","track":"t11","muted":true}"#);
     assert_eq!(drain(&mut session), []);
     session.text(now, r#"{"type":"mute","track":"t11","muted":false}"#);
     assert_eq!(errors(&drain(&mut session)), [(ErrorCode::Forbidden, None)]);
-    session.orders(now, &Orders::default());
+    session.commands(now, &Commands::default());
     // As its owner last wanted it.
     assert_eq!(drain(&mut session), [Action::SetMuted(TrackId(11), true), told(true)]);
     session.text(now, r#"{"type":"mute","track":"t11","muted":false}"#);
@@ -534,7 +540,7 @@ fn a_track_held_by_an_operator_stays_muted_until_it_is_let_go() {
 
 fn ruling(grants: &[Grant]) -> Ruling {
     let grants = Grants::new(grants.iter().copied());
-    Ruling { out: None, grants, door: (false, false), waiting: std::sync::Arc::default() }
+    Ruling { denied: None, grants, door: Door::default(), waiting: std::sync::Arc::default() }
 }
 
 #[test]
@@ -555,12 +561,12 @@ fn grants_that_change_are_told_and_hold_from_then_on() {
 #[test]
 fn who_is_put_out_hears_why_and_the_socket_is_closed() {
     for (out, code) in [
-        (Out::Removed, ErrorCode::Removed),
-        (Out::Banned, ErrorCode::Banned),
-        (Out::Revoked, ErrorCode::Revoked),
+        (Denied::Removed, ErrorCode::Removed),
+        (Denied::Banned, ErrorCode::Banned),
+        (Denied::Revoked, ErrorCode::Revoked),
     ] {
         let (mut session, now) = inside();
-        session.ruling(now, &Ruling { out: Some(out), ..ruling(&[]) });
+        session.ruling(now, &Ruling { denied: Some(out), ..ruling(&[]) });
         let actions = drain(&mut session);
         assert_eq!(errors(&actions), [(code, None)]);
         let closes = |a: &Action| matches!(a, Action::Close { code: close::REMOVED, .. });
@@ -577,8 +583,8 @@ fn what_moderators_say_needs_the_grant() {
     session.ruling(now, &ruling(&[Grant::Moderate]));
     drain(&mut session);
     session.text(now, lock);
-    let order = Moderate::Lock { locked: true };
-    assert_eq!(drain(&mut session), [Action::Moderate { id: Some(7), order }]);
+    let request = Moderate::Lock { locked: true };
+    assert_eq!(drain(&mut session), [Action::Moderate { id: Some(7), request }]);
     session.moderated(Some(7), Ok(()));
     assert_eq!(drain(&mut session), [Action::Send(ServerMessage::Done { id: Some(7) })]);
 }
@@ -598,7 +604,7 @@ fn who_waits_is_told_so_and_may_leave_but_is_not_idle() {
     assert_eq!(drain(&mut session), [Action::Leave]);
     session.text(later, JOIN);
     session.waits();
-    session.joined(Err(Out::Refused.into()));
+    session.joined(Err(Denied::Refused.into()));
     let actions = drain(&mut session);
     assert_eq!(errors(&actions), [(ErrorCode::Refused, None)]);
 }

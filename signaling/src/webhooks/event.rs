@@ -1,4 +1,4 @@
-//! What receivers are told.
+//! Events of webhooks.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,36 +10,36 @@ use windlass_protocol::TrackKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum What {
-    /// The first participant came into a room.
+    /// The first participant joined a room.
     RoomStarted,
-    /// The last one left it.
+    /// The last participant left a room.
     RoomFinished,
-    /// Somebody came.
+    /// A participant joined.
     ParticipantJoined,
-    /// Somebody left; their tracks ended before.
+    /// A participant left; its tracks were unpublished before.
     ParticipantLeft,
-    /// Somebody sends a track.
+    /// A track was published.
     TrackPublished,
-    /// A track ended.
+    /// A track was unpublished.
     TrackUnpublished,
 }
 
 /// The body of a webhook.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Event {
-    /// The same at each attempt; also in the header `webhook-id`.
+    /// Id of the event, the same in all attempts; also in the header `webhook-id`.
     pub id: String,
     /// What happened.
     #[serde(rename = "type")]
     pub what: What,
-    /// When, in seconds since 1970.
+    /// Time of the event, in seconds since 1970.
     pub at: f64,
-    /// In which room.
+    /// The room.
     pub room: String,
-    /// Whose doing.
+    /// The participant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub participant: Option<EventParticipant>,
-    /// Which track.
+    /// The track.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub track: Option<EventTrack>,
 }
@@ -49,10 +49,10 @@ pub(crate) struct Event {
 pub(crate) struct EventParticipant {
     /// The id, as in signalling.
     pub id: String,
-    /// Who that is by an access token.
+    /// The identity in its access token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// The name that is shown.
+    /// The display name.
     pub name: String,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct EventTrack {
 }
 
 impl Event {
-    /// Something that has just happened in a room.
+    /// An event in a room, of now.
     pub(crate) fn now(what: What, room: &str) -> Event {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Event {

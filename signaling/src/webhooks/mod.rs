@@ -1,9 +1,9 @@
-//! Webhooks: the application's server is told what happens in rooms.
+//! Webhooks: events of rooms for the application's server.
 //!
 //! Each event is one `POST` with a JSON body, signed as [Standard Webhooks](https://www.standardwebhooks.com) say
-//! ([`sign`]). Events of a room come in order, each after the one before was taken; rooms do not wait for each other.
-//! [`outbox`] is pure: it says what to send when. [`send`] is the shell around it. What is not taken is tried again with
-//! growing pauses; what waits has a bound, beyond which the oldest of the room that has most is dropped and counted.
+//! ([`sign`]). Events of a room are sent in order, each after the receiver has accepted the one before; rooms do not wait for each other.
+//! [`outbox`] is pure: it decides what to send when. [`send`] is the shell around it. Failed events are retried with
+//! growing pauses. The queue is bounded: beyond it, the oldest event of the room with the most events is dropped and counted.
 
 mod event;
 pub(crate) mod outbox;
@@ -24,21 +24,21 @@ pub use url::{BadUrl, WebhookUrl};
 
 use self::outbox::{Outbox, Pauses};
 
-/// Most events that wait for one receiver.
-const WAITING: usize = 1000;
+/// Maximum number of events in the queue of a receiver.
+const MAX_WAITING: usize = 1000;
 
-/// Where events go.
+/// Receivers of events.
 #[derive(Debug, Clone)]
 pub struct WebhookConfig {
-    /// The receivers. Each is told everything.
+    /// The receivers. Each gets all events.
     pub urls: Vec<WebhookUrl>,
-    /// What events are signed with; by several while they are changed.
+    /// Secrets that sign events; several during a rotation.
     pub secrets: Vec<WebhookSecret>,
-    /// How long a receiver may take to answer.
+    /// Time that a receiver has to answer.
     pub timeout: Duration,
-    /// Pauses before the second attempt, and before later ones at most.
+    /// First and longest pause between two attempts.
     pub pauses: (Duration, Duration),
-    /// Attempts until an event is given up.
+    /// Maximum number of attempts for an event.
     pub attempts: u32,
 }
 
@@ -57,15 +57,15 @@ impl Default for WebhookConfig {
 /// Why webhooks cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// There are receivers, but nothing to sign with.
+    /// There are receivers, but no secret.
     #[error("webhooks need a secret to be signed with")]
     NoSecret,
-    /// The system's certificates, by which https receivers are known, cannot be read.
+    /// The system's CA certificates, needed for https receivers, cannot be read.
     #[error("cannot read the system's certificates: {0}")]
     Certificates(std::io::Error),
 }
 
-/// What has been counted.
+/// Counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub delivered: AtomicU64,
@@ -74,14 +74,14 @@ pub(crate) struct Counts {
     pub dropped: AtomicU64,
 }
 
-/// The way to all receivers. Cheap to clone.
+/// The queues of all receivers. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Webhooks {
     receivers: Arc<[Arc<Receiver>]>,
     pub counts: Arc<Counts>,
 }
 
-/// One receiver, and what waits for it.
+/// A receiver, and its queue.
 #[derive(Debug)]
 struct Receiver {
     url: WebhookUrl,
@@ -90,7 +90,7 @@ struct Receiver {
 }
 
 impl Webhooks {
-    /// Checks the configuration, and starts sending where there is somebody to send to. Needs a runtime then.
+    /// Checks the configuration, and starts to send if there are receivers. Then it must be called within a tokio runtime.
     pub(crate) fn start(config: &WebhookConfig) -> Result<Webhooks, WebhookError> {
         let mut receivers = Vec::new();
         for url in &config.urls {
@@ -101,7 +101,7 @@ impl Webhooks {
             let pauses = Pauses { first, most, attempts: config.attempts };
             receivers.push(Arc::new(Receiver {
                 url: url.clone(),
-                outbox: Mutex::new(Outbox::new(WAITING, pauses)),
+                outbox: Mutex::new(Outbox::new(MAX_WAITING, pauses)),
                 changed: Notify::new(),
             }));
         }
@@ -117,7 +117,7 @@ impl Webhooks {
         Ok(webhooks)
     }
 
-    /// Tells all receivers, as soon as they take it. Never waits.
+    /// Queues an event for all receivers. Never blocks.
     pub(crate) fn push(&self, event: &Event) {
         if self.receivers.is_empty() {
             return;
@@ -130,12 +130,12 @@ impl Webhooks {
         }
     }
 
-    /// How many events wait.
+    /// Number of queued events.
     pub(crate) fn waiting(&self) -> usize {
         self.receivers.iter().map(|receiver| receiver.outbox.lock().len()).sum()
     }
 
-    /// Until nothing waits any more.
+    /// Waits until all queues are empty.
     pub(crate) async fn flushed(&self) {
         while self.waiting() > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,32 +1,32 @@
-//! What waits for one receiver: in order by room, each event until it is taken or given up. Pure; time is an argument.
+//! The queue of one receiver: in order by room, each event until it is accepted or given up. Pure; time is an argument.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Rooms whose events are under way at a time.
-const AT_ONCE: usize = 8;
+/// Maximum number of concurrent attempts, each for another room.
+const MAX_CONCURRENT: usize = 8;
 
-/// When failed attempts are made again.
+/// When failed attempts are repeated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pauses {
-    /// Before the second attempt; doubled for each further one.
+    /// Pause before the second attempt; doubled for each further one.
     pub first: Duration,
-    /// The longest.
+    /// Longest pause.
     pub most: Duration,
-    /// After so many attempts an event is given up.
+    /// Maximum number of attempts for an event.
     pub attempts: u32,
 }
 
 impl Pauses {
-    /// The pause after `failed` attempts. `jitter` is 0 to 1: a quarter less to a quarter more.
+    /// The pause after `failed` attempts. `jitter`, 0 to 1, changes it by −25 % to +25 %.
     fn after(&self, failed: u32, jitter: f64) -> Duration {
         let doubled = self.first.saturating_mul(1 << (failed - 1).min(16));
         doubled.min(self.most).mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0)
     }
 }
 
-/// An event that is to be sent now.
+/// An event to be sent now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Letter {
     pub room: String,
@@ -45,19 +45,19 @@ struct Waiting {
 #[derive(Debug)]
 struct Line {
     waiting: VecDeque<Waiting>,
-    /// Whether the first is under way.
+    /// Whether the first event is being sent.
     busy: bool,
-    /// Attempts that the first has had.
+    /// Failed attempts of the first event.
     failed: u32,
     due: Instant,
-    /// Since when it waits for its turn: it came, or had one.
+    /// Position in the order of rooms: when it was queued, or last sent.
     turn: u64,
 }
 
-/// What became of an attempt that failed.
+/// What follows a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// There will be another.
+    /// The event will be sent again.
     Again,
     /// The event was given up.
     GivenUp,
@@ -69,7 +69,7 @@ pub(crate) struct Outbox {
     lines: BTreeMap<String, Line>,
     bound: usize,
     pauses: Pauses,
-    /// Events that have come and turns that rooms have had: what orders both.
+    /// Counts queued events and attempts: the order of rooms.
     count: u64,
 }
 
@@ -78,8 +78,8 @@ impl Outbox {
         Outbox { lines: BTreeMap::new(), bound, pauses, count: 0 }
     }
 
-    /// Adds an event of a room. True where another was dropped for it: the oldest that is not under way of the room that has
-    /// the most, so that a room where much happens takes no other's place.
+    /// Queues an event of a room. `true`: another one was dropped, the oldest that is not being sent of the room with
+    /// the most events, so that a busy room does not displace others.
     pub(crate) fn push(&mut self, room: &str, id: &str, body: &str, now: Instant) -> bool {
         let full = self.len() >= self.bound;
         if full {
@@ -95,13 +95,13 @@ impl Outbox {
         full
     }
 
-    /// The next event to send, if one is due. Its outcome is told by [`Outbox::taken`] or [`Outbox::failed`].
+    /// The next event to send, if one is due. Report its outcome with [`Outbox::taken`] or [`Outbox::failed`].
     pub(crate) fn next(&mut self, now: Instant) -> Option<Letter> {
-        if self.lines.values().filter(|line| line.busy).count() >= AT_ONCE {
+        if self.lines.values().filter(|line| line.busy).count() >= MAX_CONCURRENT {
             return None;
         }
         let ready = self.lines.iter_mut().filter(|(_, line)| !line.busy && line.due <= now);
-        // Rooms take turns: however much happens in one, the others wait no longer for it.
+        // Rooms take turns, so that a busy room does not delay others.
         let (room, line) = ready.min_by_key(|(_, line)| line.turn)?;
         let first = line.waiting.front()?;
         line.busy = true;
@@ -109,17 +109,17 @@ impl Outbox {
         Some(Letter { room: room.clone(), id, body })
     }
 
-    /// When [`Outbox::next`] may have something that it has not now.
+    /// When [`Outbox::next`] may have another event.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.lines.values().filter(|line| !line.busy).map(|line| line.due).min()
     }
 
-    /// The receiver took the room's first event.
+    /// The receiver has accepted the room's first event.
     pub(crate) fn taken(&mut self, room: &str, now: Instant) {
         self.shift(room, now);
     }
 
-    /// It did not.
+    /// The attempt failed.
     pub(crate) fn failed(&mut self, room: &str, now: Instant, jitter: f64) -> Failed {
         let Some(line) = self.lines.get_mut(room) else { return Failed::GivenUp };
         line.busy = false;
@@ -134,7 +134,7 @@ impl Outbox {
         Failed::Again
     }
 
-    /// How many events wait or are under way.
+    /// Number of events, including those being sent.
     pub(crate) fn len(&self) -> usize {
         self.lines.values().map(|line| line.waiting.len()).sum()
     }
@@ -160,7 +160,7 @@ impl Outbox {
         let Some(line) = self.lines.get_mut(&room) else { return };
         line.waiting.remove(usize::from(line.busy));
         if !line.busy {
-            // What comes next has had no attempt yet, but the receiver's pause goes on.
+            // The next event has had no attempt, but the pause holds for it too.
             line.failed = 0;
         }
         if line.waiting.is_empty() {

@@ -1,6 +1,6 @@
-//! The shell of an [`Outbox`](super::outbox::Outbox): posts what is due, and tells it what came of that.
+//! The shell of an [`Outbox`](super::outbox::Outbox): posts due events and reports the outcomes.
 //!
-//! A receiver answers 2xx in time, or the attempt has failed: redirects are not followed, and bodies not read.
+//! An attempt succeeds if the receiver answers 2xx in time. Redirects are not followed, and bodies are not read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ use crate::socket::unix_now;
 
 type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// A client for these receivers.
+/// An HTTP client for these receivers.
 pub(super) fn client(urls: &[WebhookUrl]) -> Result<HttpClient, WebhookError> {
     let builder = HttpsConnectorBuilder::new();
     let connector = match builder.with_native_roots() {
@@ -31,7 +31,7 @@ pub(super) fn client(urls: &[WebhookUrl]) -> Result<HttpClient, WebhookError> {
         Err(error) if urls.iter().any(WebhookUrl::is_https) => {
             return Err(WebhookError::Certificates(error));
         }
-        // Nobody's certificate will be looked at.
+        // No receiver has a certificate.
         Err(_) => {
             let none = rustls::RootCertStore::empty();
             let config =
@@ -46,7 +46,7 @@ pub(super) fn client(urls: &[WebhookUrl]) -> Result<HttpClient, WebhookError> {
     Ok(Client::builder(TokioExecutor::new()).pool_max_idle_per_host(2).build(connector))
 }
 
-/// What an attempt needs beside the event.
+/// Parameters of attempts.
 #[derive(Clone)]
 pub(super) struct Sender {
     pub client: HttpClient,
@@ -55,7 +55,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// One attempt; why it failed, in words for the log.
+    /// Makes an attempt; the error is for the log.
     async fn post(&self, url: &WebhookUrl, letter: &Letter) -> Result<(), String> {
         let now = unix_now();
         let signature = signatures(&self.secrets, &letter.id, now, &letter.body);
@@ -76,7 +76,7 @@ impl Sender {
     }
 }
 
-/// Sends for ever.
+/// Sends events for as long as the process runs.
 pub(super) async fn run(receiver: Arc<Receiver>, sender: Sender, counts: Arc<Counts>) {
     let mut attempts: JoinSet<(String, Result<(), String>)> = JoinSet::new();
     loop {
@@ -90,7 +90,7 @@ pub(super) async fn run(receiver: Arc<Receiver>, sender: Sender, counts: Arc<Cou
                     (letter.room, posted)
                 });
             }
-            // What is due already waits for an attempt to end.
+            // Due events wait for an attempt to end.
             outbox.due().filter(|due| *due > now)
         };
         let due = async {
@@ -120,10 +120,10 @@ fn settle(receiver: &Receiver, counts: &Counts, room: &str, posted: Result<(), S
     };
     counts.failed.fetch_add(1, Ordering::Relaxed);
     match outbox.failed(room, now, rand::random()) {
-        Failed::Again => tracing::debug!(%reason, "webhook not taken; it is tried again"),
+        Failed::Again => tracing::debug!(%reason, "webhook failed; will be retried"),
         Failed::GivenUp => {
             counts.given_up.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(%reason, "webhook given up");
+            tracing::warn!(%reason, "webhook failed too often; event dropped");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Signatures by which a receiver knows that a webhook is this server's, and fresh.
+//! Signatures, with which receivers check the origin and age of webhooks.
 //!
 //! HMAC-SHA256 over `id.timestamp.body` (Standard Webhooks): in the headers `webhook-id`, `webhook-timestamp` (of the
 //! attempt) and `webhook-signature` (`v1,` and Base64, one for each secret with spaces between).
@@ -13,21 +13,21 @@ use serde::Deserialize;
 
 use crate::at_file;
 
-/// Bytes of a secret.
-const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+/// Valid lengths of a secret, in bytes.
+const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A secret that receivers share: `whsec_` and 24 to 64 bytes in Base64, or `@FILE`. Its `Debug` form hides it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct WebhookSecret(Vec<u8>);
 
-/// Why a secret cannot be used. Never tells it.
+/// Why a secret cannot be used. Does not contain the secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSecret {
-    /// It has another form.
+    /// The text has another form.
     #[error("a webhook secret must be `whsec_` and 24 to 64 bytes in Base64, or @FILE")]
     Form,
-    /// Its file cannot be read.
+    /// The secret's file cannot be read.
     #[error("cannot read the file of the webhook secret: {0}")]
     File(String),
 }
@@ -39,7 +39,11 @@ impl FromStr for WebhookSecret {
         let text = at_file::text(text).map_err(|e| BadSecret::File(e.to_string()))?;
         let coded = text.trim().strip_prefix("whsec_").ok_or(BadSecret::Form)?;
         let secret = BASE64.decode(coded).map_err(|_| BadSecret::Form)?;
-        if BYTES.contains(&secret.len()) { Ok(WebhookSecret(secret)) } else { Err(BadSecret::Form) }
+        if SECRET_BYTES.contains(&secret.len()) {
+            Ok(WebhookSecret(secret))
+        } else {
+            Err(BadSecret::Form)
+        }
     }
 }
 

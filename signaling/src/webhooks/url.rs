@@ -1,4 +1,4 @@
-//! Where events go.
+//! URLs of receivers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use axum::http::Uri;
 use serde::Deserialize;
 
-/// The `http` or `https` address of a receiver. Its `Debug` form hides all but the host: paths may hold secrets.
+/// The `http` or `https` URL of a receiver. Its `Debug` form shows the host only: paths may contain secrets.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct WebhookUrl(Uri);
 
-/// It is no address that something can be posted to.
+/// The text is no such URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a webhook must be an http:// or https:// address")]
 pub struct BadUrl;
@@ -21,7 +21,7 @@ impl WebhookUrl {
         &self.0
     }
 
-    /// Whether the receiver is known by its certificate.
+    /// Whether the scheme is https.
     pub(super) fn is_https(&self) -> bool {
         self.0.scheme_str() == Some("https")
     }
@@ -33,7 +33,7 @@ impl FromStr for WebhookUrl {
     fn from_str(text: &str) -> Result<Self, BadUrl> {
         let uri: Uri = text.parse().map_err(|_| BadUrl)?;
         let known = matches!(uri.scheme_str(), Some("http" | "https"));
-        // A user and password before the host would go nowhere.
+        // User and password before the host would not be sent.
         let host =
             uri.authority().is_some_and(|a| !a.host().is_empty() && !a.as_str().contains('@'));
         if known && host { Ok(WebhookUrl(uri)) } else { Err(BadUrl) }

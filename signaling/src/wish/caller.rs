@@ -1,6 +1,6 @@
-//! Who offers: let in at the door, known by a token, and only then read.
+//! Clients that offer: first admission control and the access token, then the body.
 //!
-//! A body is foreign text that comes as slowly as its sender likes, so nobody's is read who may not enter.
+//! A body may arrive slowly, so the bodies of clients that may not enter are not read.
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -9,7 +9,7 @@ use windlass_protocol::{ErrorCode, limits};
 
 use super::SDP;
 use super::error::WishError;
-use super::session::Way;
+use super::session::Protocol;
 use crate::Shared;
 use crate::access::Admission;
 use crate::admin::bearer;
@@ -18,48 +18,49 @@ use crate::convert;
 use crate::door::Permit;
 use crate::entry;
 
-/// Somebody who may enter a room, and what it offers.
+/// A client that may enter a room, and its offer.
 pub(super) struct Caller<'a> {
-    pub way: Way,
+    pub protocol: Protocol,
     pub room: &'a str,
     pub admission: Admission,
-    /// Its place, held for as long as its session lasts.
+    /// Its slot of admission control, held for as long as its session lasts.
     pub permit: Permit,
     /// The offer.
     pub sdp: String,
 }
 
 impl<'a> Caller<'a> {
-    /// Lets somebody in who may enter the room, and reads the offer.
-    pub async fn let_in(
+    /// Admits a client that may enter the room, and reads the offer.
+    pub async fn admit(
         shared: &Shared,
-        (way, room): (Way, &'a str),
+        protocol: Protocol,
+        room: &'a str,
         ClientAddr(client): ClientAddr,
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Self, WishError> {
         limits::check_room(room)?;
-        let permit = entry::at_door(shared, client)?;
+        let permit = entry::socket(shared, client)?;
         entry::count_join(shared, &permit)?;
-        let admission = entry::admit(shared, room, bearer(headers), &[way.grant()])
+        let admission = entry::admit(shared, room, bearer(headers), &[protocol.grant()])
             .map_err(convert::enter_error)?;
         let sdp = read(headers, SDP, body).await?;
-        Ok(Caller { way, room, admission, permit, sdp })
+        Ok(Caller { protocol, room, admission, permit, sdp })
     }
 }
 
-/// A request's body, where it is of the type that is wanted and no longer than a session description may be.
+/// The body of a request, if it has the expected content type and is no longer than a session description may be.
 pub(super) async fn read(
     headers: &HeaderMap,
-    wanted: &'static str,
+    content_type: &'static str,
     body: Body,
 ) -> Result<String, WishError> {
-    let said = headers.get(CONTENT_TYPE).and_then(|said| said.to_str().ok());
-    let bare = said.and_then(|said| said.split(';').next()).map(str::trim);
-    if !bare.is_some_and(|bare| bare.eq_ignore_ascii_case(wanted)) {
-        return Err(WishError::wrong_type(wanted));
+    let actual = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let bare = actual.and_then(|value| value.split(';').next()).map(str::trim);
+    if !bare.is_some_and(|bare| bare.eq_ignore_ascii_case(content_type)) {
+        return Err(WishError::wrong_type(content_type));
     }
-    // Also where the connection ends before the body does: then nobody hears the answer.
+    // Also where the connection ends before the body; then the answer does not matter.
     let bytes = axum::body::to_bytes(body, limits::SDP_BYTES).await.map_err(|_| {
         let message = format!("the body is longer than {} bytes", limits::SDP_BYTES);
         WishError::new(ErrorCode::TooLarge, message)

@@ -1,7 +1,6 @@
-//! What pages of other origins may do: as much as with the WebSocket.
+//! CORS headers: pages of other origins may use WHIP and WHEP, as they may the WebSocket.
 //!
-//! Here every origin is allowed, and no credentials of the browser's own are (Fetch §3.2); `origin` says otherwise where
-//! the operator names origins.
+//! Every origin is allowed, without the browser's credentials (Fetch §3.2). Where the operator names origins, `origin` refuses the others.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -10,7 +9,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 
-/// On every answer.
+/// Headers of every answer.
 const ALWAYS: [(HeaderName, &str); 2] = [
     (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (
@@ -19,27 +18,27 @@ const ALWAYS: [(HeaderName, &str); 2] = [
     ),
 ];
 
-/// On answers to `OPTIONS`.
+/// Headers of answers to `OPTIONS`.
 const PREFLIGHT: [(HeaderName, &str); 3] = [
     (ACCESS_CONTROL_ALLOW_METHODS, "POST, PATCH, DELETE, OPTIONS"),
-    // `etag` is of encoders by drafts before the RFC, which had it where `if-match` is now: they can hear what is wrong.
+    // Encoders by drafts before the RFC send `etag` instead of `if-match`: this lets them read the error.
     (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type, if-match, etag"),
     (ACCESS_CONTROL_MAX_AGE, "86400"),
 ];
 
-/// Lets pages of any origin read an answer.
+/// Adds [`ALWAYS`].
 pub(super) async fn readable(mut answer: Response) -> Response {
     put(answer.headers_mut(), &ALWAYS);
     answer
 }
 
-/// Lets pages of any origin ask.
+/// Adds [`PREFLIGHT`].
 pub(super) fn askable(headers: &mut HeaderMap) {
     put(headers, &PREFLIGHT);
 }
 
-fn put(headers: &mut HeaderMap, said: &[(HeaderName, &'static str)]) {
-    for (name, value) in said {
+fn put(headers: &mut HeaderMap, values: &[(HeaderName, &'static str)]) {
+    for (name, value) in values {
         headers.insert(name.clone(), HeaderValue::from_static(value));
     }
 }

@@ -10,7 +10,7 @@ use windlass_protocol::{ErrorCode, ProtocolError};
 
 use crate::door::Refused;
 
-/// A status, and the reason as signalling would say it.
+/// A status, with code and message as in signalling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WishError {
     /// As in signalling.
@@ -38,9 +38,9 @@ impl WishError {
             _ => 400,
         };
         let hint = match code {
-            // The others' hints are for pages that join by the SDK.
+            // The other hints are for pages with the SDK.
             C::NoCodec => {
-                "Let it send VP9 (profile 0) and Opus: no other codec, such as H.264 or VP8, is forwarded."
+                "Configure the client for VP9 (profile 0) and Opus: other codecs, such as H.264 or VP8, are not forwarded."
             }
             C::BadSdp => {
                 "Post the offer as the WebRTC library writes it, with `a=mid` in each section."
@@ -55,8 +55,8 @@ impl WishError {
         WishError { hint, status, ..Self::new(code, message) }
     }
 
-    pub(super) fn wrong_type(wanted: &str) -> Self {
-        let message = format!("the body must be {wanted}");
+    pub(super) fn wrong_type(content_type: &str) -> Self {
+        let message = format!("the body must be {content_type}");
         WishError { status: 415, ..Self::new(ErrorCode::Malformed, message) }
     }
 
@@ -67,7 +67,7 @@ impl WishError {
 
     pub(super) fn not_yours() -> Self {
         let hint = "Ask with an access token of the identity that began the session.";
-        Self::with(403, ErrorCode::Forbidden, "the session is somebody else's", hint)
+        Self::with(403, ErrorCode::Forbidden, "the session belongs to another identity", hint)
     }
 
     pub(super) fn no_credentials() -> Self {
@@ -87,8 +87,8 @@ impl WishError {
     }
 
     pub(super) fn nothing_to_watch() -> Self {
-        let hint = "Try again when somebody publishes.";
-        Self::with(409, ErrorCode::UnknownTrack, "nobody publishes in this room", hint)
+        let hint = "Try again when a participant publishes.";
+        Self::with(409, ErrorCode::UnknownTrack, "no participant publishes in this room", hint)
     }
 }
 

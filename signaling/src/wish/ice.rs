@@ -1,17 +1,18 @@
-//! Restarts of ICE by `PATCH` (RFC 9725 §4.3.3): new credentials come and go as a fragment of a session description.
+//! Restarts of ICE by `PATCH` (RFC 9725 §4.3.3): credentials are exchanged as fragments of session descriptions.
 //!
-//! The SFU knows offers alone, so a restart is the session's offer again, with the client's new credentials in it, and
-//! what is new in the answer goes back. Candidates in a fragment are passed over: the server is ICE-lite and learns where
-//! a client is from its checks.
+//! The SFU takes whole offers only. So a restart repeats the session's offer with the client's new credentials, and returns
+//! the new part of the answer. Candidates in a fragment are ignored: the server is ICE-lite and learns a client's address
+//! from its connectivity checks.
 
-/// Lengths that credentials may have (RFC 8839 §5.4).
+/// Valid lengths of a ufrag, in characters (RFC 8839 §5.4).
 const UFRAG: std::ops::RangeInclusive<usize> = 4..=256;
+/// Valid lengths of a password, in characters (RFC 8839 §5.4).
 const PASSWORD: std::ops::RangeInclusive<usize> = 22..=256;
 
 const UFRAG_LINE: &str = "a=ice-ufrag:";
 const PASSWORD_LINE: &str = "a=ice-pwd:";
 
-/// What an agent is known by to its peer.
+/// ICE credentials.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Credentials<'a> {
     ufrag: &'a str,
@@ -19,7 +20,7 @@ pub(super) struct Credentials<'a> {
 }
 
 impl<'a> Credentials<'a> {
-    /// The first ones in a fragment; `None` where it has none that can be used.
+    /// The first credentials in a fragment; `None`: it has no valid ones.
     pub fn of(fragment: &'a str) -> Option<Self> {
         let first = |prefix| fragment.lines().find_map(|line| line.trim_end().strip_prefix(prefix));
         let (ufrag, password) = (first(UFRAG_LINE)?, first(PASSWORD_LINE)?);
@@ -30,7 +31,7 @@ impl<'a> Credentials<'a> {
         (fit && is_text(ufrag) && is_text(password)).then_some(Credentials { ufrag, password })
     }
 
-    /// An offer with these in the place of its own, and without the candidates that went with those.
+    /// The offer with these credentials instead of its own, and without candidates.
     pub fn put_into(&self, offer: &str) -> String {
         let mut text = String::with_capacity(offer.len() + 64);
         for line in offer.lines().map(str::trim_end) {
@@ -52,7 +53,7 @@ impl<'a> Credentials<'a> {
     }
 }
 
-/// What of an answer says how to reach the server: its first section stands for the whole bundle.
+/// The lines of an answer about ICE, of its first section: that stands for the whole bundle.
 pub(super) fn fragment(answer: &str) -> String {
     let kept = |line: &&str| {
         [

@@ -1,13 +1,14 @@
 //! WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): one offer by `POST`, one answer, and a session that is a resource.
 //!
-//! For encoders and players that are not ours. Each session is a participant like others: the same tokens, limits, admin
-//! API and webhooks. The server is ICE-lite and learns where a client is from its checks, so trickled candidates need not
-//! be looked at.
+//! For encoders and players other than the SDK. Each session is a participant like others, with the same tokens, limits, admin
+//! API and webhooks. The server is ICE-lite and learns a client's address from its connectivity checks, so trickled candidates
+//! are ignored.
 
 mod caller;
 mod cors;
 mod error;
 mod ice;
+mod request;
 mod session;
 mod whep;
 mod whip;
@@ -23,12 +24,12 @@ use utoipa_axum::routes;
 pub(crate) use self::session::Sessions;
 use crate::Shared;
 
-/// The type of offers and answers.
+/// Content type of offers and answers.
 const SDP: &str = "application/sdp";
-/// The type of trickled candidates and of ICE restarts (RFC 8840 §9).
+/// Content type of trickled candidates and of ICE restarts (RFC 8840 §9).
 const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
 
-/// The routes, with their description.
+/// The routes, with their OpenAPI description.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new()
         .routes(routes!(whip::offer, whip::options))
@@ -38,12 +39,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .layer(map_response(cors::readable))
 }
 
-/// What an endpoint takes.
+/// The answer to `OPTIONS` of an endpoint.
 fn endpoint_options() -> Response {
     options([("accept-post", SDP), ("allow", "POST, OPTIONS")])
 }
 
-/// What a session takes.
+/// The answer to `OPTIONS` of a session.
 fn session_options() -> Response {
     options([("accept-patch", FRAGMENT), ("allow", "PATCH, DELETE, OPTIONS")])
 }

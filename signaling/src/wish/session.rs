@@ -1,4 +1,4 @@
-//! Sessions without a socket: a participant, and a task that listens for it.
+//! WHIP and WHEP sessions: a participant without a socket, and a task that follows its events.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use axum::http::header::{IF_MATCH, LINK, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
-use tokio::sync::Mutex as TurnMutex;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::oneshot;
 use windlass_protocol::{ErrorCode, Grant, limits};
 use windlass_sfu::{
@@ -22,90 +22,91 @@ use super::error::WishError;
 use super::ice::{self, Credentials};
 use super::{FRAGMENT, SDP};
 use crate::Shared;
-use crate::cluster::Place;
+use crate::cluster::Placement;
 use crate::convert::{self, Lists};
 use crate::door::Permit;
 use crate::entry::{self, Entry, Inside};
 use crate::rate::TokenBucket;
-use crate::session::{End, Orders};
+use crate::session::{Commands, End, RateLimit};
 use crate::socket::unix_now;
 use crate::turn;
 
-/// What a session's address begins with.
+/// The protocol of a session, with which its path begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Way {
-    /// In.
+pub(crate) enum Protocol {
+    /// Publishes.
     Whip,
-    /// Out.
+    /// Subscribes.
     Whep,
 }
 
-impl Way {
+impl Protocol {
     fn path(self) -> &'static str {
         match self {
-            Way::Whip => "whip",
-            Way::Whep => "whep",
+            Protocol::Whip => "whip",
+            Protocol::Whep => "whep",
         }
     }
 
-    /// What a token must grant.
+    /// The grant that its token needs.
     pub fn grant(self) -> Grant {
         match self {
-            Way::Whip => Grant::Publish,
-            Way::Whep => Grant::Subscribe,
+            Protocol::Whip => Grant::Publish,
+            Protocol::Whep => Grant::Subscribe,
         }
     }
 
-    /// What the participant is called unless its token says.
+    /// The participant's name, if its token has none.
     fn name(self) -> &'static str {
         match self {
-            Way::Whip => "WHIP",
-            Way::Whep => "WHEP",
+            Protocol::Whip => "WHIP",
+            Protocol::Whep => "WHEP",
         }
     }
 }
 
-/// A session's address: way, room and an id that nobody can guess.
+/// A session's path: protocol, room and a random id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    pub way: Way,
+    pub protocol: Protocol,
     pub room: String,
     pub id: String,
 }
 
-/// All sessions, by their address.
+/// All sessions by path.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     open: Mutex<HashMap<Key, Open>>,
 }
 
-/// A session that goes on until this is dropped.
+/// A session, which ends when this is dropped.
 #[derive(Debug)]
 struct Open {
     participant: ParticipantId,
-    /// Who began it, by its token; without token keys whoever knows its address.
-    maker: Option<String>,
-    agreed: Arc<TurnMutex<Agreed>>,
+    /// The identity that began it, and may change it; `None`: whoever knows its path may.
+    owner: Option<String>,
+    agreed: Arc<AsyncMutex<Agreed>>,
     _end: oneshot::Sender<()>,
 }
 
-/// What was agreed on, to agree on it again when ICE restarts.
+/// The last negotiation, which a restart of ICE repeats.
 #[derive(Debug)]
 struct Agreed {
     offer: Offer,
-    /// Which of the session's ICE sessions it is, from 1.
+    /// Number of the ICE session, from 1.
     ice_session: u32,
     restarts: TokenBucket,
 }
 
 impl Agreed {
+    /// The `ETag` of the ICE session.
     fn tag(&self) -> String {
         format!("\"{}\"", self.ice_session)
     }
 }
 
 impl Sessions {
-    /// Until all have ended.
+    /// Waits until all have ended.
     pub(crate) async fn closed(&self) {
         while !self.open.lock().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -113,31 +114,31 @@ impl Sessions {
     }
 }
 
-/// Where a caller goes that the room's own server should have: the same address there (RFC 9725 §4.5 has clients follow).
-fn elsewhere(url: &str, way: Way, room: &str, query: &str) -> Response {
-    // Signalling is at `ws…://host/ws`, and this beside it.
+/// Redirects a client to the same path on the room's server (RFC 9725 §4.5: clients follow).
+fn redirect(url: &str, protocol: Protocol, room: &str, query: &str) -> Response {
+    // Signalling is at `ws…://host/ws`; WHIP and WHEP are beside it.
     let server = url.strip_suffix("/ws").unwrap_or(url).replacen("ws", "http", 1);
-    let location = format!("{server}/{}/{room}{query}", way.path());
+    let location = format!("{server}/{}/{room}{query}", protocol.path());
     (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, location)]).into_response()
 }
 
-/// Lets a caller into its room, answers its offer, and lets it stay; or sends it to another server, with the same `query`. `lists` says what the sections of the offer are for,
-/// by the tracks that there are.
+/// Lets a client enter its room and answers its offer; or redirects it to another server, with the same `query`. `lists` gives the published and
+/// subscribed sections of the offer for the room's tracks.
 pub(super) async fn begin(
     shared: &Arc<Shared>,
     caller: Caller<'_>,
     query: &str,
     lists: impl FnOnce(&[TrackInfo]) -> Result<(Vec<Publish>, Vec<Subscribe>), WishError>,
 ) -> Result<Response, WishError> {
-    let Caller { way, room, admission, permit, sdp } = caller;
+    let Caller { protocol, room, admission, permit, sdp } = caller;
     let owner = permit.owner(admission.identity.as_deref());
     let options = JoinOptions { owner, decodes_anchors: false, ..JoinOptions::default() };
-    if let Place::At(url) = entry::place(shared, room, &options).await {
-        return Ok(elsewhere(&url, way, room, query));
+    if let Placement::Redirect(url) = entry::place(shared, room, &options).await {
+        return Ok(redirect(&url, protocol, room, query));
     }
     let entry = Entry {
         room,
-        name: way.name().to_owned(),
+        name: protocol.name().to_owned(),
         ticket: None,
         admission,
         permit: &permit,
@@ -161,23 +162,23 @@ pub(super) async fn begin(
             return Err(error);
         }
     };
-    let (burst, per_second) = shared.config.session.offers;
+    let RateLimit { burst, per_second } = shared.config.session.offers;
     let restarts = TokenBucket::new(burst, per_second, Instant::now());
     let agreed = Agreed { offer, ice_session: 1, restarts };
     let id = format!("{:032x}", rand::random::<u128>());
     let headers = [
         ("content-type", SDP.to_owned()),
-        ("location", format!("/{}/{room}/{id}", way.path())),
+        ("location", format!("/{}/{room}/{id}", protocol.path())),
         ("etag", agreed.tag()),
         ("accept-patch", FRAGMENT.to_owned()),
     ];
-    let key = Key { way, room: room.to_owned(), id };
+    let key = Key { protocol, room: room.to_owned(), id };
     let (ended, end) = oneshot::channel();
-    let agreed = Arc::new(TurnMutex::new(agreed));
-    let maker = inside.identity.clone();
-    let open = Open { participant, maker, agreed: agreed.clone(), _end: ended };
+    let agreed = Arc::new(AsyncMutex::new(agreed));
+    let owner = inside.identity.clone();
+    let open = Open { participant, owner, agreed: agreed.clone(), _end: ended };
     shared.sessions.open.lock().insert(key.clone(), open);
-    tokio::spawn(listen(Arc::downgrade(shared), (key, permit), inside, agreed, end));
+    tokio::spawn(follow(Arc::downgrade(shared), key, permit, inside, agreed, end));
     let mut response = (StatusCode::CREATED, headers, answer).into_response();
     let ice = shared.config.turn.servers(&participant.to_string(), unix_now());
     for link in turn::links(&ice) {
@@ -202,8 +203,8 @@ pub(super) fn end(
     key: &Key,
     token: Option<&str>,
 ) -> Result<StatusCode, WishError> {
-    asked(shared, key, token)?;
-    // Whoever is first ends it.
+    authorized(shared, key, token)?;
+    // Of concurrent requests one ends it.
     let ended = shared.sessions.open.lock().remove(key);
     ended.map(|_| StatusCode::OK).ok_or_else(WishError::no_session)
 }
@@ -216,7 +217,7 @@ pub(super) async fn patch(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Response, WishError> {
-    let (id, agreed) = asked(shared, key, token)?;
+    let (id, agreed) = authorized(shared, key, token)?;
     let fragment = read(headers, FRAGMENT, body).await?;
     let mut agreed = agreed.lock().await;
     match headers.get(IF_MATCH).and_then(|tag| tag.to_str().ok()) {
@@ -239,31 +240,32 @@ pub(super) async fn patch(
     }
 }
 
-/// The session that somebody asks something of who may: whoever began it.
-fn asked(
+/// The session, if the bearer of the token may change it.
+fn authorized(
     shared: &Shared,
     key: &Key,
     token: Option<&str>,
-) -> Result<(ParticipantId, Arc<TurnMutex<Agreed>>), WishError> {
+) -> Result<(ParticipantId, Arc<AsyncMutex<Agreed>>), WishError> {
     limits::check_room(&key.room)?;
     let admission = entry::admit(shared, &key.room, token, &[]).map_err(convert::enter_error)?;
     let sessions = shared.sessions.open.lock();
     let open = sessions.get(key).ok_or_else(WishError::no_session)?;
-    if open.maker.is_some() && open.maker != admission.identity {
+    if open.owner.is_some() && open.owner != admission.identity {
         return Err(WishError::not_yours());
     }
     Ok((open.participant, open.agreed.clone()))
 }
 
-/// Hears what happens to the participant until it is gone.
-async fn listen(
+/// Follows the participant's events until it has left.
+async fn follow(
     shared: Weak<Shared>,
-    (key, permit): (Key, Permit),
+    key: Key,
+    permit: Permit,
     inside: Inside,
-    agreed: Arc<TurnMutex<Agreed>>,
+    agreed: Arc<AsyncMutex<Agreed>>,
     mut end: oneshot::Receiver<()>,
 ) {
-    let Inside { id, mut orders, mut member, joined, .. } = inside;
+    let Inside { id, mut commands, mut member, joined, .. } = inside;
     let mut events = joined.events;
     let Some(mut stop) = shared.upgrade().map(|shared| shared.stop.subscribe()) else { return };
     let mut held = Vec::new();
@@ -271,20 +273,20 @@ async fn listen(
         let event = tokio::select! {
             _ = &mut end => break,
             () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
-            changed = orders.changed() => {
+            changed = commands.changed() => {
                 let (Ok(()), Some(shared)) = (changed, shared.upgrade()) else { break };
-                let wanted = orders.borrow_and_update().clone();
-                // Nobody can tell it where there is more of the room; if it must go, it finds that out.
-                if !matches!(wanted.end, None | Some(End::Moved { must: false, .. })) {
+                let latest = commands.borrow_and_update().clone();
+                // The client cannot be told to move. If it may, it stays; if it must, it is disconnected and connects again.
+                if !matches!(latest.end, None | Some(End::Moved { must: false, .. })) {
                     break;
                 }
-                hold(&shared, id, &mut held, &wanted).await;
+                hold(&shared, id, &mut held, &latest).await;
                 continue;
             }
             changed = member.ruling.changed() => {
                 let ruling = member.ruling.borrow_and_update().clone();
-                // It came for this one thing.
-                if changed.is_err() || ruling.out.is_some() || !ruling.grants.has(key.way.grant()) {
+                // Without its one grant the session has no purpose.
+                if changed.is_err() || ruling.denied.is_some() || !ruling.grants.has(key.protocol.grant()) {
                     break;
                 }
                 continue;
@@ -294,7 +296,7 @@ async fn listen(
         let (Some(event), Some(shared)) = (event, shared.upgrade()) else { break };
         match event {
             SfuEvent::Disconnected(_) => break,
-            // A restart must not ask for what is gone.
+            // A restart of ICE must not offer the track again.
             SfuEvent::TrackRemoved { track } => {
                 agreed.lock().await.offer.subscribe.retain(|s| s.track != track);
             }
@@ -309,22 +311,22 @@ async fn listen(
     drop(permit);
 }
 
-/// Mutes what an operator wants muted, and nothing else: such a client cannot mute by itself.
-async fn hold(shared: &Shared, id: ParticipantId, held: &mut Vec<TrackId>, wanted: &Orders) {
+/// Mutes the tracks that an operator has muted, and unmutes others: such a client cannot mute by itself.
+async fn hold(shared: &Shared, id: ParticipantId, held: &mut Vec<TrackId>, commands: &Commands) {
     let changes: Vec<_> = held
         .iter()
-        .filter(|track| !wanted.held.contains(track))
+        .filter(|track| !commands.held.contains(track))
         .map(|track| (*track, false))
-        .chain(wanted.held.iter().filter(|t| !held.contains(t)).map(|track| (*track, true)))
+        .chain(commands.held.iter().filter(|t| !held.contains(t)).map(|track| (*track, true)))
         .collect();
     for (track, muted) in changes {
         let _ = shared.services.sfu.set_muted(id, track, muted).await;
         shared.directory.muted(id, track, muted);
     }
-    *held = wanted.held.iter().copied().collect();
+    *held = commands.held.iter().copied().collect();
 }
 
-/// What cannot be answered because a list is too long.
+/// The error of an offer with too many sections.
 pub(super) fn too_many(what: &str) -> WishError {
     WishError::new(ErrorCode::TooLarge, format!("the offer has too many sections that {what}"))
 }

@@ -1,8 +1,8 @@
-//! WHEP (draft-ietf-wish-whep): a player receives what one participant of a room sends. A token must grant `subscribe`.
+//! WHEP (draft-ietf-wish-whep): a player receives the tracks of one participant of a room. The access token must grant `subscribe`.
 //!
-//! The player offers sections that receive, and does not know what there is. The server fills them: those of video with
-//! the participant's video tracks, those of audio with its audio, in order; what is left stays silent. The participant is
-//! the one that the query names, or the first that sends video, or audio.
+//! The player offers sections that receive, without knowledge of the tracks. The server assigns the participant's tracks to them, in order:
+//! video tracks to sections of video, audio tracks to sections of audio. Remaining sections stay unused. The participant is
+//! the one that the query names, or the first that publishes video, or audio.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use windlass_sfu::{Kind, MediaLine, Subscribe, TrackInfo, media_lines};
 use super::caller::Caller;
 use super::endpoint_options;
 use super::error::WishError;
-use super::session::{self, Key, Way};
+use super::request::{SessionPath, SessionRequest};
+use super::session::{self, Protocol};
 use crate::Shared;
-use crate::admin::bearer;
 use crate::client::ClientAddr;
 use crate::convert;
 
@@ -41,11 +41,11 @@ pub(crate) async fn offer(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, WishError> {
-    let caller = Caller::let_in(&shared, (Way::Whep, &room), client, &headers, body).await?;
+    let caller = Caller::admit(&shared, Protocol::Whep, &room, client, &headers, body).await?;
     let sections = sections(&caller.sdp)?;
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     session::begin(&shared, caller, &query, |tracks| {
-        let subscribe = mapped(&sections, tracks, wanted.participant.as_deref());
+        let subscribe = assign(&sections, tracks, wanted.participant.as_deref());
         if subscribe.is_empty() {
             return Err(WishError::nothing_to_watch());
         }
@@ -54,11 +54,11 @@ pub(crate) async fn offer(
     .await
 }
 
-/// Whom to watch.
+/// The query of an offer.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wanted {
-    /// The participant's id; without it the first that sends video, or audio.
+    /// The participant's id; by default the first that sends video, or audio.
     participant: Option<String>,
 }
 
@@ -75,8 +75,8 @@ fn sections(sdp: &str) -> Result<Vec<MediaLine>, WishError> {
     Ok(sections)
 }
 
-/// Which section carries which of the room's tracks.
-fn mapped(sections: &[MediaLine], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
+/// Assigns the room's tracks to sections.
+fn assign(sections: &[MediaLine], tracks: &[TrackInfo], wanted: Option<&str>) -> Vec<Subscribe> {
     let of = |kind: Kind| tracks.iter().find(|track| track.kind == kind).map(|t| t.participant);
     let publisher = match wanted {
         Some(id) => id.parse().ok(),
@@ -101,38 +101,28 @@ pub(crate) async fn options() -> Response {
     endpoint_options()
 }
 
-/// Tell candidates of a session, or restart its ICE (draft-ietf-wish-whep §4.3).
+/// Send candidates of a session, or restart its ICE (draft-ietf-wish-whep §4.3).
 #[utoipa::path(patch, path = "/whep/{room}/{session}", operation_id = "whep_patch", tag = "calls",
-    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    params(SessionPath),
     request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
-    responses((status = 204, description = "They are known"),
-        (status = 200, description = "To `If-Match: *`: the server's own new credentials", body = String, content_type = "application/trickle-ice-sdpfrag"),
+    responses((status = 204, description = "The candidates are accepted"),
+        (status = 200, description = "To `If-Match: *`: the server's new ICE credentials", body = String, content_type = "application/trickle-ice-sdpfrag"),
         (status = "4XX", description = "Refused, with the reason", body = WishError)))]
-pub(crate) async fn patch(
-    State(shared): State<Arc<Shared>>,
-    Path((room, id)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, WishError> {
-    let key = Key { way: Way::Whep, room, id };
-    session::patch(&shared, &key, bearer(&headers), &headers, body).await
+pub(crate) async fn patch(request: SessionRequest, body: Body) -> Result<Response, WishError> {
+    request.patch(Protocol::Whep, body).await
 }
 
 /// End a session (draft-ietf-wish-whep §4.2).
 #[utoipa::path(delete, path = "/whep/{room}/{session}", operation_id = "whep_end", tag = "calls",
-    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    params(SessionPath),
     responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
-pub(crate) async fn end(
-    State(shared): State<Arc<Shared>>,
-    Path((room, id)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Result<StatusCode, WishError> {
-    session::end(&shared, &Key { way: Way::Whep, room, id }, bearer(&headers))
+pub(crate) async fn end(request: SessionRequest) -> Result<StatusCode, WishError> {
+    request.end(Protocol::Whep)
 }
 
 /// Say what may be done with a session.
 #[utoipa::path(options, path = "/whep/{room}/{session}", operation_id = "whep_session_options", tag = "calls",
-    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    params(SessionPath),
     responses((status = 204, description = "`Allow` says it")))]
 pub(crate) async fn session_options() -> Response {
     super::session_options()
@@ -163,7 +153,7 @@ mod tests {
         ];
         let sections: Vec<_> =
             kinds.iter().enumerate().map(|(n, kind)| section(&n.to_string(), *kind)).collect();
-        let mapped = mapped(&sections, &tracks, wanted);
+        let mapped = assign(&sections, &tracks, wanted);
         mapped.into_iter().map(|s| (s.mid, s.track.0)).collect()
     }
 

@@ -1,4 +1,4 @@
-//! WHIP (RFC 9725): an encoder sends its tracks into a room. A token must grant `publish`.
+//! WHIP (RFC 9725): an encoder publishes tracks in a room. The access token must grant `publish`.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use windlass_sfu::{Kind, Publish, media_lines};
 use super::caller::Caller;
 use super::endpoint_options;
 use super::error::WishError;
-use super::session::{self, Key, Way};
+use super::request::{SessionPath, SessionRequest};
+use super::session::{self, Protocol};
 use crate::Shared;
-use crate::admin::bearer;
 use crate::client::ClientAddr;
 use crate::convert;
 
@@ -33,12 +33,12 @@ pub(crate) async fn offer(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, WishError> {
-    let caller = Caller::let_in(&shared, (Way::Whip, &room), client, &headers, body).await?;
+    let caller = Caller::admit(&shared, Protocol::Whip, &room, client, &headers, body).await?;
     let publish = published(&caller.sdp)?;
     session::begin(&shared, caller, "", |_| Ok((publish, Vec::new()))).await
 }
 
-/// Every section that sends becomes a track.
+/// The tracks of an offer: one for each section that sends.
 fn published(sdp: &str) -> Result<Vec<Publish>, WishError> {
     let lines = media_lines(sdp).map_err(|error| convert::offer_error(&error))?;
     let sends = lines.into_iter().filter(|line| line.sends && !line.mid.is_empty());
@@ -66,38 +66,28 @@ pub(crate) async fn options() -> Response {
     endpoint_options()
 }
 
-/// Tell candidates of a session, or restart its ICE (RFC 9725 §4.3).
+/// Send candidates of a session, or restart its ICE (RFC 9725 §4.3).
 #[utoipa::path(patch, path = "/whip/{room}/{session}", operation_id = "whip_patch", tag = "calls",
-    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    params(SessionPath),
     request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
-    responses((status = 204, description = "They are known"),
-        (status = 200, description = "To `If-Match: *`: the server's own new credentials", body = String, content_type = "application/trickle-ice-sdpfrag"),
+    responses((status = 204, description = "The candidates are accepted"),
+        (status = 200, description = "To `If-Match: *`: the server's new ICE credentials", body = String, content_type = "application/trickle-ice-sdpfrag"),
         (status = "4XX", description = "Refused, with the reason", body = WishError)))]
-pub(crate) async fn patch(
-    State(shared): State<Arc<Shared>>,
-    Path((room, id)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, WishError> {
-    let key = Key { way: Way::Whip, room, id };
-    session::patch(&shared, &key, bearer(&headers), &headers, body).await
+pub(crate) async fn patch(request: SessionRequest, body: Body) -> Result<Response, WishError> {
+    request.patch(Protocol::Whip, body).await
 }
 
 /// End a session (RFC 9725 §4.2).
 #[utoipa::path(delete, path = "/whip/{room}/{session}", operation_id = "whip_end", tag = "calls",
-    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    params(SessionPath),
     responses((status = 200, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = WishError)))]
-pub(crate) async fn end(
-    State(shared): State<Arc<Shared>>,
-    Path((room, id)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Result<StatusCode, WishError> {
-    session::end(&shared, &Key { way: Way::Whip, room, id }, bearer(&headers))
+pub(crate) async fn end(request: SessionRequest) -> Result<StatusCode, WishError> {
+    request.end(Protocol::Whip)
 }
 
 /// Say what may be done with a session.
 #[utoipa::path(options, path = "/whip/{room}/{session}", operation_id = "whip_session_options", tag = "calls",
-    params(("room" = String, Path, description = "The room's name"), ("session" = String, Path, description = "The session")),
+    params(SessionPath),
     responses((status = 204, description = "`Allow` says it")))]
 pub(crate) async fn session_options() -> Response {
     super::session_options()

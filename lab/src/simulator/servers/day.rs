@@ -202,7 +202,7 @@ impl Play<'_> {
             return;
         };
         machine.streams.retain(|&other| other != stream);
-        self.servers[server].leave(&machine.name);
+        self.servers[server].unassign(&machine.name);
         self.demands(worker.unwrap_or_default(), -self.demands[kind]);
     }
 
@@ -220,14 +220,14 @@ impl Play<'_> {
     fn give(&mut self, stream: usize, now: u64) -> bool {
         let at = self.instant(now);
         let Stream { server, kind, since, .. } = self.streams[stream];
-        let Some((name, _)) = self.servers[server].take(at) else { return false };
+        let Some((name, _)) = self.servers[server].assign(at) else { return false };
         let number: u64 = name.trim_start_matches('w').parse().unwrap_or_default();
         let most = self.scenario.worker.most_streams;
         match self.machines.get_mut(&number) {
             Some(machine) if machine.streams.len() < most => machine.streams.push(stream),
             // Others were quicker: its lease says so in the next second.
             _ => {
-                self.servers[server].leave(&name);
+                self.servers[server].unassign(&name);
                 return false;
             }
         }
@@ -272,7 +272,7 @@ impl Play<'_> {
             }
             self.machines.remove(&number);
             self.pressed.remove(&number);
-            self.servers.iter_mut().for_each(|server| server.given_up(&name));
+            self.servers.iter_mut().for_each(|server| server.on_lease_released(&name));
         }
     }
 
@@ -303,13 +303,13 @@ impl Play<'_> {
                 capacity: devices,
                 load,
                 streams: count(machine.streams.len()),
-                most_streams: count(most_streams),
+                max_streams: count(most_streams),
                 networks: Vec::new(),
                 devices: Vec::new(),
                 draining,
             };
             for server in &mut self.servers {
-                server.renewed(&machine.name, &lease, at);
+                server.on_lease(&machine.name, &lease, at);
             }
         }
     }
@@ -330,7 +330,7 @@ impl Play<'_> {
             let mut keeps = vec![false; self.servers.len()];
             for stream in streams {
                 let server = self.streams[stream].server;
-                keeps[server] = keeps[server] || !self.servers[server].should_leave(&name, at);
+                keeps[server] = keeps[server] || !self.servers[server].should_move(&name, at);
                 if keeps[server] {
                     continue;
                 }

@@ -15,7 +15,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use windlass_cluster::rooms::{Claim, Crowd, NodeLease, Place, RENEW, Rooms};
+use windlass_cluster::rooms::{
+    Claim, ClaimWrite, Load, NodeLease, Placement, RENEW_INTERVAL, Rooms,
+};
 
 /// What is played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,7 +143,7 @@ enum Event {
     Back {
         node: usize,
     },
-    Tidy {
+    Reconcile {
         node: usize,
         life: u64,
     },
@@ -284,16 +286,16 @@ impl<'a> Play<'a> {
         this.life += 1;
         this.rooms = Rooms::new(&name(node, this.life));
         if !down {
-            this.rooms.readable(Some(now));
+            this.rooms.set_readable(Some(now));
             for (room, claim, revision) in claims {
-                this.rooms.claimed_by(&key(room), &claim, revision, now);
+                this.rooms.apply_claim(&key(room), &claim, revision, now);
             }
         }
         let life = this.life;
         // Not all at the same moment.
-        let (lease, tidy) = (self.rng.random_range(0..300), self.rng.random_range(0..1_000));
+        let (lease, reconcile) = (self.rng.random_range(0..300), self.rng.random_range(0..1_000));
         self.after(lease, Event::Lease { node, life });
-        self.after(tidy, Event::Tidy { node, life });
+        self.after(reconcile, Event::Reconcile { node, life });
     }
 
     fn lives(&self, node: usize) -> bool {
@@ -317,19 +319,19 @@ impl<'a> Play<'a> {
                 let claim = self.written.remove(&revision);
                 let bytes = serde_json::to_vec(&claim).unwrap_or_default();
                 for node in self.nodes.iter_mut().filter(|node| node.life % 2 == 1) {
-                    let _ = node.rooms.claimed(&key(room), &bytes, revision, now);
+                    let _ = node.rooms.on_claim(&key(room), &bytes, revision, now);
                     self.told += 1;
                 }
             }
             Event::Released { room, revision } => {
                 for node in self.nodes.iter_mut().filter(|node| node.life % 2 == 1) {
-                    node.rooms.released(&key(room), revision);
+                    node.rooms.on_claim_released(&key(room), revision);
                     self.told += 1;
                 }
             }
             Event::Lose => self.lose(),
             Event::Back { node } => self.begin(node),
-            Event::Tidy { node, life } => self.tidy(node, life),
+            Event::Reconcile { node, life } => self.reconcile(node, life),
             Event::Look => self.look(),
         }
     }
@@ -339,9 +341,9 @@ impl<'a> Play<'a> {
             return;
         }
         let (now, down) = (self.instant(), self.is_down());
-        self.after(RENEW.as_millis() as u64, Event::Lease { node, life });
+        self.after(RENEW_INTERVAL.as_millis() as u64, Event::Lease { node, life });
         if down {
-            self.nodes[node].rooms.readable(None);
+            self.nodes[node].rooms.set_readable(None);
             return;
         }
         self.writes.0 += 1;
@@ -351,10 +353,10 @@ impl<'a> Play<'a> {
         let lease = NodeLease { url, relay, participants, draining: false };
         let bytes = serde_json::to_vec(&lease).unwrap_or_default();
         for other in self.nodes.iter_mut().filter(|node| node.life % 2 == 1) {
-            let _ = other.rooms.renewed(&name(node, life), &bytes, now);
+            let _ = other.rooms.on_lease(&name(node, life), &bytes, now);
             self.told += 1;
         }
-        self.nodes[node].rooms.readable_again(now);
+        self.nodes[node].rooms.mark_readable(now);
     }
 
     fn asked(&mut self, client: usize, node: usize, hops: u8, since: Option<Time>) {
@@ -365,27 +367,27 @@ impl<'a> Play<'a> {
             return;
         }
         let (room, now) = (self.clients[client].room, self.instant());
-        let here = self.nodes[node].local.get(&room).map_or(0, HashSet::len);
-        let most = match self.scenario.room_most {
+        let local = self.nodes[node].local.get(&room).map_or(0, HashSet::len);
+        let max = match self.scenario.room_most {
             0 => usize::MAX,
-            most => most,
+            max => max,
         };
-        let mut afar = HashMap::new();
-        if here >= most {
+        let mut remote = HashMap::new();
+        if local >= max {
             let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != node);
             for (other, at) in others.filter(|(_, at)| at.life % 2 == 1) {
                 if let Some(there) = at.local.get(&room) {
-                    afar.insert(name(other, at.life).as_str().into(), there.len());
+                    remote.insert(name(other, at.life).as_str().into(), there.len());
                 }
             }
         }
-        let crowd = Crowd { here, most, afar: &afar };
+        let load = Load { local, max, remote: &remote };
         let began = Instant::now();
-        let place = self.nodes[node].rooms.place(&key(room), &crowd, now);
+        let place = self.nodes[node].rooms.place(&key(room), &load, now);
         self.decided = (self.decided.0 + 1, self.decided.1 + began.elapsed());
         match place {
-            Place::Here => self.enter(client, node, since),
-            Place::At(url) => {
+            Placement::Local => self.enter(client, node, since),
+            Placement::Redirect(url) => {
                 self.report.hops += 1;
                 let to = url.trim_start_matches("ws://").parse().unwrap_or(node);
                 // After some, a client waits a moment.
@@ -395,14 +397,14 @@ impl<'a> Play<'a> {
                     Event::Ask { client, node: to, hops: hops.saturating_add(1), since },
                 );
             }
-            Place::Wait(until) => {
+            Placement::RetryAt(until) => {
                 let ms = until.saturating_duration_since(now).as_millis() as u64 + 5;
                 self.after(ms, Event::Ask { client, node, hops, since });
             }
-            Place::Spread(given) => {
-                if self.claim(room, node, given.revision, given.claim) {
+            Placement::AddNode(handoff) => {
+                if self.claim(room, node, &handoff.write) {
                     self.report.hops += 1;
-                    let to = given.url.trim_start_matches("ws://").parse().unwrap_or(node);
+                    let to = handoff.url.trim_start_matches("ws://").parse().unwrap_or(node);
                     let ms = 50 + self.scenario.news_ms;
                     let hops = hops.saturating_add(1);
                     self.after(ms, Event::Ask { client, node: to, hops, since });
@@ -411,9 +413,10 @@ impl<'a> Play<'a> {
                     self.after(50, Event::Ask { client, node, hops, since });
                 }
             }
-            Place::Claim(revision) => {
-                let own = name(node, self.nodes[node].life);
-                if self.claim(room, node, revision, Claim { node: own, with: Vec::new() }) {
+            Placement::Claim(replaces) => {
+                let claim = Claim::sole(&name(node, self.nodes[node].life));
+                let write = ClaimWrite { room: key(room), replaces, claim };
+                if self.claim(room, node, &write) {
                     self.enter(client, node, since);
                 } else {
                     self.report.conflicts += 1;
@@ -423,8 +426,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// What the bucket says to a claim in the place of a revision.
-    fn claim(&mut self, room: usize, node: usize, revision: u64, claim: Claim) -> bool {
+    /// Whether the bucket accepts a claim.
+    fn claim(&mut self, room: usize, node: usize, write: &ClaimWrite) -> bool {
         if self.is_down() {
             return false;
         }
@@ -432,14 +435,14 @@ impl<'a> Play<'a> {
         let (owner, last) =
             self.bucket.get(&room).map_or((false, 0), |(claim, last)| (claim.is_some(), *last));
         // One that was given up may be claimed as if there had been none.
-        if last != revision && (revision != 0 || owner) {
+        if last != write.replaces && (write.replaces != 0 || owner) {
             return false;
         }
         self.revision += 1;
         let (revision, now) = (self.revision, self.instant());
-        self.nodes[node].rooms.claimed_by(&key(room), &claim, revision, now);
-        self.written.insert(revision, claim.clone());
-        self.bucket.insert(room, (Some(claim), revision));
+        self.nodes[node].rooms.apply_claim(&write.room, &write.claim, revision, now);
+        self.written.insert(revision, write.claim.clone());
+        self.bucket.insert(room, (Some(write.claim.clone()), revision));
         self.after(self.scenario.news_ms, Event::Claimed { room, revision });
         true
     }
@@ -494,20 +497,20 @@ impl<'a> Play<'a> {
         self.after(self.scenario.back_after_s * 1_000, Event::Back { node });
     }
 
-    fn tidy(&mut self, node: usize, life: u64) {
+    fn reconcile(&mut self, node: usize, life: u64) {
         if self.nodes[node].life != life {
             return;
         }
-        self.after(1_000, Event::Tidy { node, life });
+        self.after(1_000, Event::Reconcile { node, life });
         if self.is_down() {
             return;
         }
         let now = self.instant();
         let this = &mut self.nodes[node];
         let local: HashSet<String> = this.local.keys().map(|&room| key(room)).collect();
-        let tidy = this.rooms.tidy(&local, now);
+        let actions = this.rooms.reconcile(&local, now);
         let room = |key: &str| key.trim_start_matches('r').parse::<usize>().unwrap_or_default();
-        for (key, revision) in tidy.release {
+        for (key, revision) in actions.release {
             self.writes.1 += 1;
             let room = room(&key);
             if self.bucket.get(&room).is_some_and(|known| known.1 == revision) {
@@ -517,10 +520,10 @@ impl<'a> Play<'a> {
                 self.after(self.scenario.news_ms, Event::Released { room, revision });
             }
         }
-        for (key, revision, claim) in tidy.claim {
-            self.claim(room(&key), node, revision, claim);
+        for write in actions.claim {
+            self.claim(room(&write.room), node, &write);
         }
-        for (key, url) in tidy.moved {
+        for (key, url) in actions.must_move {
             self.report.healed += 1;
             let there = self.nodes[node].local.get(&room(&key)).cloned().unwrap_or_default();
             let mut there: Vec<usize> = there.into_iter().collect();

@@ -1,8 +1,8 @@
-//! The ways between SFUs that share rooms: one gRPC stream between two of them, whatever number of rooms they share.
+//! Links between SFUs that share rooms: one gRPC stream for each pair of SFUs, for all rooms that the two share.
 //!
-//! The node with the smaller name dials. Messages wait in a bounded queue; media for which there is no room, or that has waited too long, is
-//! dropped and counted, and where anything else finds no room the link is cut, so that both sides begin anew. What comes in waits for whoever
-//! takes it, and so does its sender then.
+//! The server with the smaller name dials. Each link has a bounded queue. Media without room in it, or that has waited too long, is dropped and
+//! counted. Where anything else has no room, the link is closed, so that both sides start over. Incoming messages have back-pressure: the
+//! sender waits while the receiver does not read.
 //!
 //! Source: decision 014.
 
@@ -15,80 +15,80 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::sync::{Mutex as Turn, watch};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 use tonic::transport::{Endpoint, Server};
 use tonic::{Request, Response, Status, Streaming};
+use windlass_types::NodeId;
 
 use crate::mutual::{Mutual, Role};
-use crate::relay::Message;
-use crate::relay::relay_client::RelayClient;
-use crate::relay::relay_server::Relay as Service;
+use crate::proto::relay::Message;
+use crate::proto::relay::relay_client::RelayClient;
+use crate::proto::relay::relay_server::Relay as Service;
 use crate::remote::RemoteError;
 use crate::token::{ClusterToken, HEADER};
 
-/// Where whoever dials says its name.
-const NODE: &str = "windlass-node";
-/// Messages that may wait for a link: half a second of ten cameras.
+/// Metadata key of the dialling server's name, in hexadecimal.
+const NODE_HEADER: &str = "windlass-node";
+/// Capacity of a link's queue, in messages: half a second of ten cameras.
 const QUEUE: usize = 4_096;
-/// Of these, places that media leaves free.
+/// Part of [`QUEUE`] that media leaves free, in messages.
 const RESERVED: usize = 1_024;
-/// Media that has waited for so long is of no use.
-const STALE: Duration = Duration::from_millis(400);
-/// How often a link is asked whether it lives, and how long it may take to answer.
-const ALIVE: Duration = Duration::from_millis(500);
-const ANSWER: Duration = Duration::from_millis(1_500);
-/// How long a node may take to accept a link.
-const ACCEPT: Duration = Duration::from_secs(1);
-/// Between two attempts, at first and at the most.
-const AGAIN: Duration = Duration::from_millis(100);
-const MOST_PAUSE: Duration = Duration::from_secs(1);
-/// What may be under way: at 40 Mbit/s, 800 ms.
+/// Time in the queue after which media is dropped.
+const MAX_MEDIA_AGE: Duration = Duration::from_millis(400);
+/// Interval of HTTP/2 keep-alive pings.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(500);
+/// Time without an answer to a keep-alive ping after which a link is closed.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// Time limit for dialling a server.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(1);
+/// First pause between two attempts to dial; doubled after each failure.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+/// Longest pause between two attempts to dial.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// HTTP/2 flow control window of a link, in bytes: 800 ms at 40 Mbit/s.
 const WINDOW: u32 = 4 << 20;
-/// Largest message: an anchor.
-pub const MOST_BYTES: usize = 4 << 20;
+/// Largest message, in bytes: an anchor.
+pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// A node's name.
-pub type Name = u64;
-
-/// What links bring.
+/// What happens on links.
 #[derive(Debug)]
-pub enum Heard {
-    /// There is a way to a node now.
-    Up(Name),
-    /// There is none any more.
-    Down(Name),
-    /// A node says something.
-    Said(Name, Message),
+pub enum LinkEvent {
+    /// A link is up.
+    Up(NodeId),
+    /// A link is down.
+    Down(NodeId),
+    /// A message arrived.
+    Message(NodeId, Message),
 }
 
-/// How nodes are spoken to.
+/// How links are made.
 #[derive(Clone)]
 pub struct LinksConfig {
-    /// This node's own name.
-    pub me: Name,
-    /// The cluster's, which every link shows.
+    /// This server.
+    pub me: NodeId,
+    /// The cluster's token, with which links authenticate.
     pub token: Option<ClusterToken>,
-    /// The cluster's authority and this node's own certificate; without, links are plain.
+    /// Certificates for mutual TLS; `None`: links are plaintext.
     pub tls: Option<Mutual>,
 }
 
-/// What links have done so far.
+/// Counters of all links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkStats {
-    /// Those that are up.
+    /// Links that are up.
     pub up: usize,
-    /// Messages handed to them.
+    /// Messages put into queues.
     pub sent: u64,
-    /// Media that found a queue full.
+    /// Media messages dropped because a queue was full.
     pub dropped: u64,
-    /// Media that had waited too long.
+    /// Media messages dropped because they had waited too long.
     pub stale: u64,
-    /// Links that were cut because nothing found room any more.
-    pub cut: u64,
+    /// Links closed because a queue was full of other messages.
+    pub overflowed: u64,
 }
 
 #[derive(Default)]
@@ -96,17 +96,18 @@ struct Counters {
     sent: AtomicU64,
     dropped: AtomicU64,
     stale: AtomicU64,
-    cut: AtomicU64,
+    overflowed: AtomicU64,
 }
 
 #[derive(Default)]
 struct Peer {
-    /// Where it is dialled, while a link to it is wanted.
+    /// Its relay address, while a link is wanted.
     address: Option<Arc<str>>,
-    dialled: bool,
+    /// A task dials it.
+    is_dialled: bool,
     link: Option<Link>,
-    /// Whose link is served: one at a time.
-    turn: Arc<Turn<()>>,
+    /// Held by the connection that is served: one at a time.
+    serving: Arc<AsyncMutex<()>>,
 }
 
 struct Link {
@@ -115,63 +116,67 @@ struct Link {
 }
 
 struct Queued {
-    since: Instant,
+    at: Instant,
     is_media: bool,
     message: Message,
 }
 
 struct Shared {
-    me: Name,
+    me: NodeId,
     token: Option<MetadataValue<Ascii>>,
     tls: Option<Mutual>,
-    peers: Mutex<HashMap<Name, Peer>>,
-    heard: Sender<Heard>,
+    peers: Mutex<HashMap<NodeId, Peer>>,
+    events: Sender<LinkEvent>,
     counters: Arc<Counters>,
     runtime: Handle,
 }
 
-/// See the module.
+/// All links of this server. See the module. Clones share one state.
 #[derive(Clone)]
 pub struct Links(Arc<Shared>);
 
 impl Links {
-    /// No links yet; `heard` takes what they bring. To be called within tokio's runtime.
-    pub fn new(config: &LinksConfig, heard: Sender<Heard>) -> Result<Links, RemoteError> {
+    /// Without links. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The token is no header value.
+    pub fn new(config: &LinksConfig, events: Sender<LinkEvent>) -> Result<Links, RemoteError> {
         let token = config.token.as_ref().map(|token| token.header().parse());
         Ok(Links(Arc::new(Shared {
             me: config.me,
             token: token.transpose().map_err(|_| RemoteError::Token)?,
             tls: config.tls.clone(),
             peers: Mutex::default(),
-            heard,
+            events,
             counters: Arc::default(),
             runtime: Handle::current(),
         })))
     }
 
-    /// Keeps links to these nodes, by name and address, and to no others that this one dials.
-    pub fn want(&self, nodes: &HashMap<Name, Arc<str>>) {
+    /// Sets the servers to which links are kept, with their relay addresses. Links that this server dialled to others are closed.
+    pub fn set_targets(&self, targets: &HashMap<NodeId, Arc<str>>) {
         let mut peers = self.0.peers.lock();
         for (name, peer) in peers.iter_mut() {
-            peer.address = nodes.get(name).cloned();
+            peer.address = targets.get(name).cloned();
             if peer.address.is_none()
-                && peer.dialled
+                && peer.is_dialled
                 && let Some(link) = &peer.link
             {
                 link.end.send_replace(true);
             }
         }
-        for (&name, address) in nodes.iter().filter(|(name, _)| **name > self.0.me) {
+        for (&name, address) in targets.iter().filter(|(name, _)| **name > self.0.me) {
             let peer = peers.entry(name).or_default();
             peer.address = Some(address.clone());
-            if !std::mem::replace(&mut peer.dialled, true) {
+            if !std::mem::replace(&mut peer.is_dialled, true) {
                 self.0.runtime.spawn(dial(self.0.clone(), name));
             }
         }
     }
 
-    /// Says something to a node, to which there may be no link. Never waits.
-    pub fn send(&self, node: Name, message: Message, is_media: bool) {
+    /// Sends a message, if there is a link. Never blocks.
+    pub fn send(&self, node: NodeId, message: Message, is_media: bool) {
         let counters = &self.0.counters;
         let peers = self.0.peers.lock();
         let Some(link) = peers.get(&node).and_then(|peer| peer.link.as_ref()) else { return };
@@ -179,23 +184,23 @@ impl Links {
             count(&counters.dropped);
             return;
         }
-        let queued = Queued { since: Instant::now(), is_media, message };
+        let queued = Queued { at: Instant::now(), is_media, message };
         if link.queue.try_send(queued).is_ok() {
             count(&counters.sent);
         } else if !link.end.send_replace(true) {
-            count(&counters.cut);
+            count(&counters.overflowed);
         }
     }
 
-    /// Ends the link to a node that says what makes no sense; it may come again.
-    pub fn cut(&self, node: Name) {
+    /// Closes the link to a server that sent a malformed message. A new link may follow.
+    pub fn close(&self, node: NodeId) {
         let peers = self.0.peers.lock();
         if let Some(link) = peers.get(&node).and_then(|peer| peer.link.as_ref()) {
             link.end.send_replace(true);
         }
     }
 
-    /// What they have done so far.
+    /// Counters of all links.
     pub fn stats(&self) -> LinkStats {
         let Shared { peers, counters, .. } = &*self.0;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -204,7 +209,7 @@ impl Links {
             sent: count(&counters.sent),
             dropped: count(&counters.dropped),
             stale: count(&counters.stale),
-            cut: count(&counters.cut),
+            overflowed: count(&counters.overflowed),
         }
     }
 }
@@ -213,44 +218,44 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A gRPC server that finds out soon when a link is dead.
+/// A gRPC server with keep-alive, which detects dead links.
 pub fn server() -> Server {
     Server::builder()
         .tcp_nodelay(true)
-        .http2_keepalive_interval(Some(ALIVE))
-        .http2_keepalive_timeout(Some(ANSWER))
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
 }
 
-/// Keeps a link to a node for as long as it is wanted.
-async fn dial(shared: Arc<Shared>, name: Name) {
-    let mut pause = AGAIN;
-    let mut told = false;
+/// Keeps a link to a server for as long as it is a target.
+async fn dial(shared: Arc<Shared>, name: NodeId) {
+    let mut pause = MIN_PAUSE;
+    let mut is_reported = false;
     loop {
         let address = {
             let mut peers = shared.peers.lock();
             let Some(peer) = peers.get_mut(&name) else { return };
             let Some(address) = peer.address.clone() else {
-                peer.dialled = false;
+                peer.is_dialled = false;
                 return;
             };
             address
         };
         let begun = Instant::now();
         let mut failed = None;
-        match timeout(ACCEPT, connect(&shared, &address)).await {
+        match timeout(DIAL_TIMEOUT, connect(&shared, &address)).await {
             Ok(Ok((queue, messages))) => serve(&shared, name, queue, messages).await,
             Ok(Err(why)) => failed = Some(why.to_string()),
-            Err(_) => failed = Some("it does not answer in time".to_owned()),
+            Err(_) => failed = Some("no answer in time".to_owned()),
         }
-        // Said once: what is shared with it is not until there is a link, and it is tried on and on.
-        if let Some(why) = failed.as_ref().filter(|_| !std::mem::replace(&mut told, true)) {
-            tracing::warn!(node = name, %address, why, "no link to another server of a room");
+        // Logged once for each outage; dialling goes on.
+        if let Some(why) = failed.as_ref().filter(|_| !std::mem::replace(&mut is_reported, true)) {
+            tracing::warn!(node = %name, %address, why, "cannot link to a server that shares rooms; retrying");
         }
-        let lasted = failed.is_none() && begun.elapsed() > MOST_PAUSE;
-        told &= !lasted;
-        pause = if lasted { AGAIN } else { (pause * 2).min(MOST_PAUSE) };
+        let lasted = failed.is_none() && begun.elapsed() > MAX_PAUSE;
+        is_reported &= !lasted;
+        pause = if lasted { MIN_PAUSE } else { (pause * 2).min(MAX_PAUSE) };
         sleep(pause).await;
     }
 }
@@ -259,15 +264,15 @@ async fn connect(
     shared: &Shared,
     address: &Arc<str>,
 ) -> Result<(Sender<Queued>, Streaming<Message>), Box<dyn std::error::Error + Send + Sync>> {
-    // Whoever may write leases must not be able to have plain connections made.
+    // A lease must not be able to downgrade a link to plaintext.
     if shared.tls.is_some() && !address.starts_with("https://") {
-        return Err("its address is not https".into());
+        return Err("the address is not https".into());
     }
     let mut endpoint = Endpoint::from_shared(address.to_string())?
         .tcp_nodelay(true)
-        .connect_timeout(ACCEPT)
-        .http2_keep_alive_interval(ALIVE)
-        .keep_alive_timeout(ANSWER)
+        .connect_timeout(DIAL_TIMEOUT)
+        .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW);
@@ -275,55 +280,55 @@ async fn connect(
         endpoint = endpoint.tls_config(tls.to(Role::Server))?;
     }
     let mut client = RelayClient::new(endpoint.connect().await?)
-        .max_decoding_message_size(MOST_BYTES)
-        .max_encoding_message_size(MOST_BYTES);
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let (queue, waiting) = mpsc::channel(QUEUE);
-    let mut request = Request::new(leaving(waiting, shared.counters.clone()));
-    request.metadata_mut().insert(NODE, format!("{:016x}", shared.me).parse()?);
+    let mut request = Request::new(outgoing(waiting, shared.counters.clone()));
+    request.metadata_mut().insert(NODE_HEADER, shared.me.to_string().parse()?);
     if let Some(token) = &shared.token {
         request.metadata_mut().insert(HEADER, token.clone());
     }
     Ok((queue, client.link(request).await?.into_inner()))
 }
 
-/// What leaves by a link, without what has waited too long.
-fn leaving(
+/// The messages of a queue, without media that has waited too long.
+fn outgoing(
     waiting: Receiver<Queued>,
     counters: Arc<Counters>,
 ) -> impl Stream<Item = Message> + Send + 'static {
     ReceiverStream::new(waiting).filter_map(move |queued: Queued| {
-        let stale = queued.is_media && queued.since.elapsed() > STALE;
-        if stale {
+        let is_stale = queued.is_media && queued.at.elapsed() > MAX_MEDIA_AGE;
+        if is_stale {
             count(&counters.stale);
         }
-        (!stale).then_some(queued.message)
+        (!is_stale).then_some(queued.message)
     })
 }
 
-/// Reads a link to its end. A newer one to the same node ends it.
+/// Serves a link until it ends. A newer link to the same server replaces it.
 async fn serve(
     shared: &Arc<Shared>,
-    name: Name,
+    name: NodeId,
     queue: Sender<Queued>,
     mut messages: Streaming<Message>,
 ) {
     let (end, mut ended) = watch::channel(false);
-    let turn = {
+    let serving = {
         let mut peers = shared.peers.lock();
         let peer = peers.entry(name).or_default();
         if let Some(former) = &peer.link {
             former.end.send_replace(true);
         }
-        peer.turn.clone()
+        peer.serving.clone()
     };
-    let own = turn.lock_owned().await;
+    let guard = serving.lock_owned().await;
     if let Some(peer) = shared.peers.lock().get_mut(&name) {
-        // It may not be wanted any more by now.
-        end.send_replace(peer.dialled && peer.address.is_none());
+        // It may no longer be a target.
+        end.send_replace(peer.is_dialled && peer.address.is_none());
         peer.link = Some(Link { queue: queue.clone(), end });
     }
-    let _ = shared.heard.send(Heard::Up(name)).await;
-    tracing::info!(node = %format_args!("{name:016x}"), "linked");
+    let _ = shared.events.send(LinkEvent::Up(name)).await;
+    tracing::info!(node = %name, "relay link up");
     loop {
         let message = tokio::select! {
             message = messages.next() => message,
@@ -331,26 +336,25 @@ async fn serve(
             () = queue.closed() => None,
         };
         let Some(Ok(message)) = message else { break };
-        if shared.heard.send(Heard::Said(name, message)).await.is_err() {
+        if shared.events.send(LinkEvent::Message(name, message)).await.is_err() {
             break;
         }
     }
     if let Some(peer) = shared.peers.lock().get_mut(&name) {
         peer.link = None;
     }
-    let _ = shared.heard.send(Heard::Down(name)).await;
-    tracing::info!(node = %format_args!("{name:016x}"), "no longer linked");
-    drop(own);
+    let _ = shared.events.send(LinkEvent::Down(name)).await;
+    tracing::info!(node = %name, "relay link down");
+    drop(guard);
 }
 
-/// The service, to be given to tonic's server.
+/// The gRPC service.
 #[derive(Clone)]
 pub struct LinkService(pub Links);
 
-/// Who dials, if that makes sense.
-fn caller(metadata: &MetadataMap, me: Name) -> Option<Name> {
-    let name = metadata.get(NODE)?.to_str().ok()?;
-    let name = Name::from_str_radix(name, 16).ok()?;
+/// The dialling server, if its name is valid and smaller than `me`.
+fn caller(metadata: &MetadataMap, me: NodeId) -> Option<NodeId> {
+    let name = metadata.get(NODE_HEADER)?.to_str().ok()?.parse().ok()?;
     (name < me).then_some(name)
 }
 
@@ -364,13 +368,15 @@ impl Service for LinkService {
     ) -> Result<Response<Self::LinkStream>, Status> {
         let shared = self.0.0.clone();
         let Some(name) = caller(request.metadata(), shared.me) else {
-            return Err(Status::invalid_argument("a node with a smaller name dials, and says it"));
+            return Err(Status::invalid_argument(
+                "the server with the smaller name must dial, with its name in `windlass-node`",
+            ));
         };
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let leaving = leaving(waiting, shared.counters.clone()).map(Ok);
+        let outgoing = outgoing(waiting, shared.counters.clone()).map(Ok);
         let messages = request.into_inner();
         tokio::spawn(async move { serve(&shared, name, queue, messages).await });
-        Ok(Response::new(Box::pin(leaving)))
+        Ok(Response::new(Box::pin(outgoing)))
     }
 }
 

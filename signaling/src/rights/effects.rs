@@ -1,18 +1,18 @@
-//! Carries out what follows from rules for those who are here.
+//! Applies the effects of rules to participants on this server.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Deed, unix_now_ms};
+use super::{Effect, unix_now_ms};
 use crate::Shared;
 
-/// Rules end, and are told again, by the second.
+/// Interval at which rules expire and are renewed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Runs for as long as the service does.
-pub(crate) async fn obey(shared: Weak<Shared>) {
+/// Applies effects for as long as the service exists.
+pub(crate) async fn run_effects(shared: Weak<Shared>) {
     let Some(rights) = shared.upgrade().map(|shared| shared.rights.clone()) else { return };
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -22,21 +22,21 @@ pub(crate) async fn obey(shared: Weak<Shared>) {
             () = rights.changed.notified() => false,
         };
         let Some(shared) = shared.upgrade() else { return };
-        for deed in rights.judge(unix_now_ms(), tick) {
-            carry_out(&shared, deed).await;
+        for effect in rights.evaluate(unix_now_ms(), tick) {
+            apply(&shared, effect).await;
         }
     }
 }
 
-async fn carry_out(shared: &Arc<Shared>, deed: Deed) {
-    // An SFU that has stopped has nobody left.
-    match deed {
-        Deed::End(id) => {
-            tracing::info!(participant = %id, "put out");
+async fn apply(shared: &Arc<Shared>, effect: Effect) {
+    // A stopped SFU has no participants: its errors are ignored.
+    match effect {
+        Effect::End(id) => {
+            tracing::info!(participant = %id, "removed by a rule");
             let _ = shared.services.sfu.leave(id).await;
         }
-        Deed::Restrict(id, may) => {
-            tracing::info!(participant = %id, ?may, "its grants have changed");
+        Effect::Restrict(id, may) => {
+            tracing::info!(participant = %id, ?may, "grants changed by a rule");
             let _ = shared.services.sfu.restrict(id, may).await;
         }
     }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use prost::Message as _;
-use windlass_types::{AnchorSource, Refusal};
+use windlass_types::AnchorSource;
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         times: StageTimes::default(),
     };
     let anchor = RelayedAnchor { track, anchor, layer, tapped: Layer::Q };
-    let told = RelayedTrack {
+    let relayed = RelayedTrack {
         track,
         participant: ANNA,
         kind: Kind::Video,
@@ -61,7 +61,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         Relayed::End,
         Relayed::Joined { participant: ANNA },
         Relayed::Left { participant: ANNA },
-        Relayed::Track(told),
+        Relayed::Track(relayed),
         Relayed::TrackRemoved { track },
         Relayed::TrackMuted { track, muted: true },
         Relayed::Packet(packet),
@@ -80,14 +80,18 @@ fn all(now: Instant) -> Vec<Relayed> {
 #[test]
 fn what_is_said_arrives_as_it_was_said() {
     let now = Instant::now();
-    let who =
-        Who { name: "Anna".to_owned(), identity: Some("a@x".to_owned()), was: None, age_s: 9 };
+    let who = RelayedParticipant {
+        name: "Anna".to_owned(),
+        identity: Some("a@x".to_owned()),
+        was: None,
+        age_s: 9,
+    };
     for said in all(now) {
         let joined = matches!(said, Relayed::Joined { .. }).then(|| who.clone());
-        let bytes = to_message("tea", &said, joined.clone(), now).encode_to_vec();
+        let bytes = encode("tea", &said, joined.clone(), now).encode_to_vec();
         let message = Message::decode(&*bytes).unwrap();
-        let Said { room, relayed: heard, joined: person } =
-            of_message(message, now).unwrap().unwrap();
+        let RoomMessage { room, relayed: heard, joined: person } =
+            decode(message, now).unwrap().unwrap();
         assert_eq!((&*room, person), ("tea", joined));
         // Not all of what it holds can be compared.
         assert_eq!(format!("{heard:?}"), format!("{said:?}"));
@@ -97,24 +101,24 @@ fn what_is_said_arrives_as_it_was_said() {
 #[test]
 fn what_makes_no_sense_is_refused_and_what_is_new_left_alone() {
     let now = Instant::now();
-    let of = |what| of_message(Message { room: "tea".to_owned(), what: Some(what) }, now);
-    let packet = relay::Packet { track: 7, layer: "h".to_owned(), ..Default::default() };
+    let of = |what| decode(Message { room: "tea".to_owned(), what: Some(what) }, now);
+    let packet = proto::Packet { track: 7, layer: "h".to_owned(), ..Default::default() };
     for what in [
-        What::Packet(relay::Packet { seq: MOST_SEQ + 1, ..packet.clone() }),
-        What::Packet(relay::Packet { payload: vec![0; MOST_PACKET + 1].into(), ..packet.clone() }),
-        What::Packet(relay::Packet { level: Some(1_000), ..packet.clone() }),
-        What::Packet(relay::Packet { blocks: Some(1_000), ..packet.clone() }),
-        What::Packet(relay::Packet { layer: "x".to_owned(), ..packet }),
-        What::KeyFrame(relay::KeyFrame { track: 7, layer: String::new() }),
-        What::Anchor(relay::Anchor::default()),
-        What::Joined(relay::Person { name: "n".repeat(MOST_NAME + 1), ..Default::default() }),
+        What::Packet(proto::Packet { seq: MAX_SEQ + 1, ..packet.clone() }),
+        What::Packet(proto::Packet { payload: vec![0; MAX_PAYLOAD + 1].into(), ..packet.clone() }),
+        What::Packet(proto::Packet { level: Some(1_000), ..packet.clone() }),
+        What::Packet(proto::Packet { blocks: Some(1_000), ..packet.clone() }),
+        What::Packet(proto::Packet { layer: "x".to_owned(), ..packet }),
+        What::KeyFrame(proto::KeyFrame { track: 7, layer: String::new() }),
+        What::Anchor(proto::Anchor::default()),
+        What::Joined(proto::Person { name: "n".repeat(MAX_NAME + 1), ..Default::default() }),
     ] {
         assert!(of(what.clone()).is_err(), "{what:?}");
     }
-    let begin = Some(What::Begin(relay::Nothing {}));
-    assert!(of_message(Message { room: String::new(), what: begin }, now).is_err());
+    let begin = Some(What::Begin(proto::Nothing {}));
+    assert!(decode(Message { room: String::new(), what: begin }, now).is_err());
     assert_eq!(
-        of_message(Message { room: "tea".to_owned(), what: None }, now).unwrap().map(|_| ()),
+        decode(Message { room: "tea".to_owned(), what: None }, now).unwrap().map(|_| ()),
         None
     );
 }
@@ -123,7 +127,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_message_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(message) = Message::decode(&*bytes) {
-            let _ = of_message(message, Instant::now());
+            let _ = decode(message, Instant::now());
         }
     }
 }

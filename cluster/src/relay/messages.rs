@@ -1,0 +1,249 @@
+//! Conversion between [`Relayed`] and the messages of `proto/relay.proto`. Malformed messages give a [`WireError`], never a panic.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use windlass_types::relay::{
+    MAX_TRACK_NAME, Made, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
+};
+use windlass_types::{
+    Anchor, Epoch, Kind, Layer, ParticipantId, Refusal, StageTimes, StreamId, TrackId,
+};
+
+use crate::proto::relay::message::What;
+use crate::proto::relay::{self as proto, Message};
+use crate::wire::{WireError, layer, micros, narrow, refusal, source, source_name};
+
+/// Largest extended sequence number. Those of a real stream begin with 16 bits.
+const MAX_SEQ: u64 = 1 << 48;
+/// Largest payload of a packet, in bytes.
+const MAX_PAYLOAD: usize = 2_048;
+/// Longest name or identity of a participant, or name of a room, in bytes.
+const MAX_NAME: usize = 512;
+/// Upper bound of the age of an anchor, and of [`Made::holds`].
+const MAX_SPAN: Duration = Duration::from_secs(10);
+
+/// A participant of a shared room.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RelayedParticipant {
+    /// The display name.
+    pub name: String,
+    /// The identity in the access token.
+    pub identity: Option<String>,
+    /// Its id on the server from which it moved, as that server's ticket says.
+    pub was: Option<String>,
+    /// Time in the room, in seconds.
+    pub age_s: u64,
+}
+
+/// A message of another server.
+#[derive(Debug)]
+pub struct RoomMessage {
+    /// The room.
+    pub room: Arc<str>,
+    /// The content.
+    pub relayed: Relayed,
+    /// The participant of [`Relayed::Joined`].
+    pub joined: Option<RelayedParticipant>,
+}
+
+/// The message of `relayed`, sent `now`; `who`: the participant of [`Relayed::Joined`].
+pub fn encode(
+    room: &str,
+    relayed: &Relayed,
+    who: Option<RelayedParticipant>,
+    now: Instant,
+) -> Message {
+    let nothing = || proto::Nothing {};
+    let what = match relayed {
+        Relayed::Begin => What::Begin(nothing()),
+        Relayed::End => What::End(nothing()),
+        Relayed::Joined { participant } => {
+            let RelayedParticipant { name, identity, was, age_s } = who.unwrap_or_default();
+            What::Joined(proto::Person { participant: participant.0, name, identity, was, age_s })
+        }
+        Relayed::Left { participant } => What::Left(participant.0),
+        Relayed::Track(track) => What::Track(proto::Track {
+            track: track.track.0,
+            participant: track.participant.0,
+            video: track.kind == Kind::Video,
+            name: track.name.clone(),
+            muted: track.muted,
+        }),
+        Relayed::TrackRemoved { track } => What::TrackRemoved(track.0),
+        Relayed::TrackMuted { track, muted } => {
+            What::TrackMuted(proto::Muted { track: track.0, muted: *muted })
+        }
+        Relayed::Packet(packet) => What::Packet(proto::Packet {
+            track: packet.track.0,
+            layer: rid(packet.layer),
+            seq: packet.seq,
+            timestamp: packet.timestamp,
+            marker: packet.marker,
+            level: packet.level.map(i32::from),
+            voice: packet.voice,
+            blocks: packet.blocks.map(u32::from),
+            payload: Bytes::copy_from_slice(&packet.payload),
+        }),
+        Relayed::Made { track, made } => What::Made(proto::Made {
+            track: track.0,
+            able: made.able,
+            layer: rid(made.layer),
+            scale: made.scale.into(),
+            holds_us: micros(made.holds),
+            refused: made.refused.map_or("", Refusal::name).to_owned(),
+        }),
+        Relayed::Anchor(anchor) => What::Anchor(anchor_message(anchor, now)),
+        Relayed::KeyFrame { track, layer } => {
+            What::KeyFrame(proto::KeyFrame { track: track.0, layer: layer.rid().to_owned() })
+        }
+        Relayed::Layers { track, wanted: [q, h, f] } => {
+            What::Layers(proto::Layers { track: track.0, q: *q, h: *h, f: *f })
+        }
+        Relayed::Enhance { track, layer } => {
+            What::Enhance(proto::Enhance { track: track.0, layer: rid(*layer) })
+        }
+        Relayed::WholeAnchor { track } => What::WholeAnchor(proto::WholeAnchor { track: track.0 }),
+    };
+    Message { room: room.to_owned(), what: Some(what) }
+}
+
+/// The content of a message that arrived `now`; `None`: a kind of message of a newer version.
+///
+/// # Errors
+///
+/// The message is malformed.
+pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, WireError> {
+    let Message { room, what } = message;
+    if room.is_empty() || room.len() > MAX_NAME {
+        return Err(WireError::Field("room"));
+    }
+    let mut joined = None;
+    let Some(what) = what else { return Ok(None) };
+    let track = TrackId;
+    let relayed = match what {
+        What::Begin(_) => Relayed::Begin,
+        What::End(_) => Relayed::End,
+        What::Joined(proto::Person { participant, name, identity, was, age_s }) => {
+            let is_long = |text: &str| text.len() > MAX_NAME;
+            if is_long(&name) || [&identity, &was].into_iter().flatten().any(|text| is_long(text)) {
+                return Err(WireError::Field("name"));
+            }
+            joined = Some(RelayedParticipant { name, identity, was, age_s });
+            Relayed::Joined { participant: ParticipantId(participant) }
+        }
+        What::Left(participant) => Relayed::Left { participant: ParticipantId(participant) },
+        What::Track(message) => {
+            if message.name.len() > MAX_TRACK_NAME {
+                return Err(WireError::Field("name"));
+            }
+            Relayed::Track(RelayedTrack {
+                track: track(message.track),
+                participant: ParticipantId(message.participant),
+                kind: if message.video { Kind::Video } else { Kind::Audio },
+                name: message.name,
+                muted: message.muted,
+            })
+        }
+        What::TrackRemoved(number) => Relayed::TrackRemoved { track: track(number) },
+        What::TrackMuted(message) => {
+            Relayed::TrackMuted { track: track(message.track), muted: message.muted }
+        }
+        What::Packet(packet) => {
+            if packet.seq > MAX_SEQ || packet.payload.len() > MAX_PAYLOAD {
+                return Err(WireError::Field("packet"));
+            }
+            Relayed::Packet(RelayedPacket {
+                track: track(packet.track),
+                layer: optional_layer(&packet.layer)?,
+                seq: packet.seq,
+                timestamp: packet.timestamp,
+                marker: packet.marker,
+                level: packet.level.map(|level| narrow(level, "level")).transpose()?,
+                voice: packet.voice,
+                blocks: packet.blocks.map(|pt| narrow(pt, "blocks")).transpose()?,
+                payload: packet.payload.as_ref().into(),
+            })
+        }
+        What::Made(message) => Relayed::Made {
+            track: track(message.track),
+            made: Made {
+                able: message.able,
+                layer: optional_layer(&message.layer)?,
+                scale: narrow(message.scale, "scale")?,
+                holds: Duration::from_micros(message.holds_us).min(MAX_SPAN),
+                refused: refusal(&message.refused)?,
+            },
+        },
+        What::Anchor(message) => Relayed::Anchor(Box::new(anchor_of(message, now)?)),
+        What::KeyFrame(message) => {
+            let layer = layer(&message.layer)?;
+            Relayed::KeyFrame { track: track(message.track), layer }
+        }
+        What::Layers(proto::Layers { track: number, q, h, f }) => {
+            Relayed::Layers { track: track(number), wanted: [q, h, f] }
+        }
+        What::Enhance(message) => {
+            Relayed::Enhance { track: track(message.track), layer: optional_layer(&message.layer)? }
+        }
+        What::WholeAnchor(message) => Relayed::WholeAnchor { track: track(message.track) },
+    };
+    Ok(Some(RoomMessage { room: room.into(), relayed, joined }))
+}
+
+fn anchor_message(relayed: &RelayedAnchor, now: Instant) -> proto::Anchor {
+    let anchor = &relayed.anchor;
+    proto::Anchor {
+        track: relayed.track.0,
+        layer: relayed.layer.rid().to_owned(),
+        tapped: relayed.tapped.rid().to_owned(),
+        age_us: micros(now.saturating_duration_since(anchor.arrival)),
+        epoch: anchor.epoch.0.into(),
+        rtp_timestamp: anchor.rtp_timestamp,
+        source: source_name(anchor.source).to_owned(),
+        codec: anchor.codec.into(),
+        tiled: anchor.tiled,
+        width: anchor.width.into(),
+        height: anchor.height.into(),
+        beyond_prior: anchor.beyond_prior,
+        payload: anchor.payload.clone(),
+    }
+}
+
+fn anchor_of(message: proto::Anchor, now: Instant) -> Result<RelayedAnchor, WireError> {
+    let age = Duration::from_micros(message.age_us).min(MAX_SPAN);
+    Ok(RelayedAnchor {
+        track: TrackId(message.track),
+        layer: layer(&message.layer)?,
+        tapped: layer(&message.tapped)?,
+        anchor: Anchor {
+            // The SFU numbers streams itself.
+            stream: StreamId(0),
+            epoch: Epoch(narrow(message.epoch, "epoch")?),
+            rtp_timestamp: message.rtp_timestamp,
+            arrival: now.checked_sub(age).unwrap_or(now),
+            source: source(&message.source)?,
+            codec: narrow(message.codec, "codec")?,
+            tiled: message.tiled,
+            width: narrow(message.width, "width")?,
+            height: narrow(message.height, "height")?,
+            beyond_prior: message.beyond_prior,
+            payload: message.payload,
+            times: StageTimes::default(),
+        },
+    })
+}
+
+fn rid(layer: Option<Layer>) -> String {
+    layer.map(Layer::rid).unwrap_or_default().to_owned()
+}
+
+/// The layer with that name; `None` for an empty name.
+fn optional_layer(rid: &str) -> Result<Option<Layer>, WireError> {
+    if rid.is_empty() { Ok(None) } else { layer(rid).map(Some) }
+}
+
+#[cfg(test)]
+#[path = "messages_tests.rs"]
+mod tests;

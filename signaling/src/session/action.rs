@@ -1,0 +1,166 @@
+//! What a [`Session`](super::Session) asks its shell to do, and what the shell answers.
+
+use std::collections::BTreeSet;
+
+use windlass_protocol::{AccessToken, IceServers, Moderate, Report, ServerMessage};
+use windlass_sfu::{
+    JoinError, JoinOptions, ParticipantId, Publish, Subscribe, TrackId, TrackInfo, UplinkReport,
+    View,
+};
+use windlass_types::Rung;
+
+use crate::access::AccessError;
+use crate::door::Refused;
+use crate::rights::{Denied, Ruling};
+
+/// What the shell has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Send a message to the client.
+    Send(ServerMessage),
+    /// Tell the client that the room is on the server with this signalling address.
+    Moved(String),
+    /// Send a WebSocket ping.
+    Ping,
+    /// Close the socket, when everything before is sent.
+    Close {
+        /// One of [`super::close`].
+        code: u16,
+        /// Why, for a developer who reads the close frame.
+        reason: &'static str,
+    },
+    /// Enter the room; answer with [`super::Session::joined`].
+    Join {
+        /// The room as the client calls it.
+        room: String,
+        /// The participant's name, if the token has none.
+        name: String,
+        /// The access token.
+        token: Option<AccessToken>,
+        /// Ticket of the server from which the participant moves.
+        ticket: Option<String>,
+        /// Seat token of an earlier stay in the room.
+        seat: Option<String>,
+        /// Loopback, and what the client can decode.
+        options: JoinOptions,
+    },
+    /// Answer the offer; answer with [`super::Session::answered`].
+    Offer {
+        /// The client's id of the offer.
+        id: u32,
+        /// The session description.
+        sdp: String,
+        /// The sections that send.
+        publish: Vec<Publish>,
+        /// The sections that receive.
+        subscribe: Vec<Subscribe>,
+    },
+    /// Cap a subscription.
+    SetMaxRung(TrackId, Rung),
+    /// Set how the participant shows a track.
+    SetView(TrackId, View),
+    /// Ask for a whole anchor of a track.
+    WholeAnchor(TrackId),
+    /// Take the client's report of the uplink of a published track.
+    Uplink(TrackId, UplinkReport),
+    /// Mute or unmute a published track.
+    SetMuted(TrackId, bool),
+    /// Send the client fresh ICE servers.
+    IceServers,
+    /// The client has arrived on the server to which it was sent. Command [`End::AllMoved`] when all have.
+    Arrived,
+    /// Apply a moderator's request; answer with [`super::Session::moderated`].
+    Moderate {
+        /// The client's id of the message.
+        id: Option<u32>,
+        /// The request.
+        request: Moderate,
+    },
+    /// Leave the room, or the lobby.
+    Leave,
+    /// Take the client's report of a received track.
+    Report(TrackId, Report),
+}
+
+/// A participant, as others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParticipantInfo {
+    /// The display name.
+    pub name: String,
+    /// The identity in its access token.
+    pub identity: Option<String>,
+    /// Its id on the server from which it moved, as that server's ticket says.
+    pub was: Option<String>,
+}
+
+impl ParticipantInfo {
+    /// A participant that has left.
+    pub fn someone() -> Self {
+        ParticipantInfo { name: "Someone".to_owned(), identity: None, was: None }
+    }
+}
+
+/// The room, as it was when the shell entered it.
+#[derive(Debug, Clone)]
+pub struct Entered {
+    /// The client's own id.
+    pub id: ParticipantId,
+    /// The identity in its access token.
+    pub identity: Option<String>,
+    /// Its rights.
+    pub ruling: Ruling,
+    /// Its seat token, with which it may enter again.
+    pub seat: Option<String>,
+    /// The other participants.
+    pub participants: Vec<(ParticipantId, ParticipantInfo)>,
+    /// Their tracks.
+    pub tracks: Vec<TrackInfo>,
+    /// STUN and TURN servers.
+    pub ice: IceServers,
+    /// Signalling addresses of other servers of the cluster.
+    pub others: Vec<String>,
+}
+
+/// Why the shell did not enter the room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EnterError {
+    /// The access token is refused.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// A moderator or operator refuses it.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// The SFU refuses it.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// Admission control refuses it.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// What others command of a participant: a state, of which only the latest counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// To leave.
+    pub end: Option<End>,
+    /// Published tracks that stay muted.
+    pub held: BTreeSet<TrackId>,
+}
+
+/// Why a participant has to leave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Another participant with its identity has entered.
+    Replaced,
+    /// An operator removed it.
+    Removed,
+    /// Its room is on another server, or more of the room is.
+    Moved {
+        /// Signalling address of that server.
+        url: String,
+        /// Whether it is disconnected after [`super::SessionConfig::moving`].
+        must: bool,
+    },
+    /// All participants that were here have arrived there.
+    AllMoved,
+}

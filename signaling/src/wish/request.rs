@@ -1,0 +1,66 @@
+//! Requests about a session: the same for WHIP and WHEP.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::error::WishError;
+use super::session::{self, Key, Protocol};
+use crate::Shared;
+use crate::admin::bearer;
+
+/// The path of a session.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SessionPath {
+    /// The room's name
+    room: String,
+    /// The session
+    session: String,
+}
+
+/// A request about a session.
+pub(crate) struct SessionRequest {
+    shared: Arc<Shared>,
+    path: SessionPath,
+    headers: HeaderMap,
+}
+
+impl FromRequestParts<Arc<Shared>> for SessionRequest {
+    type Rejection = PathRejection;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        shared: &Arc<Shared>,
+    ) -> Result<Self, PathRejection> {
+        let Path(path) = Path::from_request_parts(parts, shared).await?;
+        Ok(SessionRequest { shared: shared.clone(), path, headers: parts.headers.clone() })
+    }
+}
+
+impl SessionRequest {
+    /// Takes candidates, or restarts ICE.
+    pub(super) async fn patch(self, protocol: Protocol, body: Body) -> Result<Response, WishError> {
+        let SessionRequest { shared, path, headers } = self;
+        session::patch(&shared, &path.key(protocol), bearer(&headers), &headers, body).await
+    }
+
+    /// Ends the session.
+    pub(super) fn end(self, protocol: Protocol) -> Result<StatusCode, WishError> {
+        let SessionRequest { shared, path, headers } = self;
+        session::end(&shared, &path.key(protocol), bearer(&headers))
+    }
+}
+
+impl SessionPath {
+    fn key(self, protocol: Protocol) -> Key {
+        Key { protocol, room: self.room, id: self.session }
+    }
+}

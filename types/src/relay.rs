@@ -1,0 +1,156 @@
+//! What SFUs that share a room send each other.
+//!
+//! Each SFU sends what its own participants publish, once, to every other SFU that has asked for the room ([`Relayed::Begin`]). It never forwards what it
+//! received from another SFU: so a track has one path to each SFU, and its anchors are made where it is published. What subscribers want goes back
+//! the same way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Anchor, Kind, Layer, ParticipantId, Refusal, TrackId};
+
+/// Maximum length of a track's name, in bytes.
+pub const MAX_TRACK_NAME: usize = 128;
+
+/// A message about a room. Track numbers are those of the SFU where the track is published.
+#[derive(Debug, Clone)]
+pub enum Relayed {
+    /// The sender has participants in the room, who want what others publish there.
+    Begin,
+    /// The sender has no participants in the room any more.
+    End,
+    /// A participant joined at the sender, or was there before.
+    Joined {
+        /// The participant.
+        participant: ParticipantId,
+    },
+    /// A participant left at the sender.
+    Left {
+        /// The participant.
+        participant: ParticipantId,
+    },
+    /// A track is published at the sender.
+    Track(RelayedTrack),
+    /// A track is no longer published.
+    TrackRemoved {
+        /// The track.
+        track: TrackId,
+    },
+    /// A publisher muted or unmuted a track.
+    TrackMuted {
+        /// Which one.
+        track: TrackId,
+        /// Its new state.
+        muted: bool,
+    },
+    /// A packet of a track.
+    Packet(RelayedPacket),
+    /// The state of a track's enhancement changed.
+    Made {
+        /// Which one.
+        track: TrackId,
+        /// The new state.
+        made: Made,
+    },
+    /// An anchor.
+    Anchor(Box<RelayedAnchor>),
+    /// A subscriber needs a key frame of a layer.
+    KeyFrame {
+        /// The track.
+        track: TrackId,
+        /// Which one.
+        layer: Layer,
+    },
+    /// Which layers the sender needs; initially all.
+    Layers {
+        /// The track.
+        track: TrackId,
+        /// `q`, `h`, `f`.
+        wanted: [bool; 3],
+    },
+    /// The layer of which the sender wants anchors; initially none.
+    Enhance {
+        /// The track.
+        track: TrackId,
+        /// Which one.
+        layer: Option<Layer>,
+    },
+    /// A subscriber needs a whole anchor.
+    WholeAnchor {
+        /// The track.
+        track: TrackId,
+    },
+}
+
+impl Relayed {
+    /// Whether the message may be dropped, since later ones replace it.
+    pub fn is_media(&self) -> bool {
+        matches!(self, Relayed::Packet(_) | Relayed::Anchor(_))
+    }
+}
+
+/// A track that is published at the sender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelayedTrack {
+    /// Its number.
+    pub track: TrackId,
+    /// Its publisher.
+    pub participant: ParticipantId,
+    /// What it carries.
+    pub kind: Kind,
+    /// The publisher's name for it.
+    pub name: String,
+    /// Whether it is muted.
+    pub muted: bool,
+}
+
+/// A packet of a track, as its publisher sent it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RelayedPacket {
+    /// The track.
+    pub track: TrackId,
+    /// The layer; `None` for audio.
+    pub layer: Option<Layer>,
+    /// Its extended sequence number.
+    pub seq: u64,
+    /// Its RTP timestamp.
+    pub timestamp: u32,
+    /// Its marker bit.
+    pub marker: bool,
+    /// Audio level in dBov (RFC 6464), where the publisher sends it.
+    pub level: Option<i8>,
+    /// Voice activity (RFC 6464), where the publisher sends it.
+    pub voice: Option<bool>,
+    /// Payload type of the blocks, if the packet is Opus with redundancy (RFC 2198).
+    pub blocks: Option<u8>,
+    /// The payload.
+    pub payload: Arc<[u8]>,
+}
+
+/// The state of a track's enhancement at its publisher's SFU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Made {
+    /// Whether an enhancer is available.
+    pub able: bool,
+    /// The layer of which anchors are made now.
+    pub layer: Option<Layer>,
+    /// Width of the anchors, divided by the width of the layer.
+    pub scale: u16,
+    /// Time beyond the operator's budget that anchors may take, since they wait for later frames.
+    pub holds: Duration,
+    /// Why no anchors are made.
+    pub refused: Option<Refusal>,
+}
+
+/// An anchor for the subscribers of another SFU.
+#[derive(Debug, Clone)]
+pub struct RelayedAnchor {
+    /// The track.
+    pub track: TrackId,
+    /// The anchor; its stream number is the sender's.
+    pub anchor: Anchor,
+    /// The layer of the anchor's frame.
+    pub layer: Layer,
+    /// The layer of which anchors are made now.
+    pub tapped: Layer,
+}

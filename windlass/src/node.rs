@@ -1,0 +1,204 @@
+//! This server in a cluster: connects [`windlass_cluster::node`] with signalling and the SFU.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::sync::Arc;
+
+use anyhow::Result;
+use windlass_cluster::mutual::Mutual;
+use windlass_cluster::nats::Client;
+use windlass_cluster::node::{
+    Node as ClusterNode, NodeConfig as ClusterConfig, NodeError, NodeStats, Rule, SharingConfig,
+};
+use windlass_cluster::relay::messages::RelayedParticipant;
+use windlass_cluster::ticket::Mover;
+use windlass_sfu::{NodeId, ParticipantId, RelaySink, Relayed, SfuHandle};
+use windlass_signaling::cluster::{self, Cluster, Placed, Placement};
+use windlass_signaling::{Metric, ParticipantInfo, Signaling};
+
+use crate::config::{Config, NodeConfig};
+
+/// Signalling and SFU, as the cluster needs them.
+pub struct Host {
+    signaling: Signaling,
+    sfu: SfuHandle,
+}
+
+// An SFU that has stopped needs nothing of the cluster: its errors are ignored.
+impl windlass_cluster::node::Host for Host {
+    fn rooms(&self) -> Vec<(String, usize)> {
+        self.signaling.rooms()
+    }
+
+    fn send_away(&self, room: &str, url: &str, must: bool) -> bool {
+        self.signaling.send_away(room, url, must)
+    }
+
+    fn participant(&self, id: ParticipantId) -> Option<RelayedParticipant> {
+        let (ParticipantInfo { name, identity, was }, age_s) = self.signaling.participant(id)?;
+        Some(RelayedParticipant { name, identity, was, age_s })
+    }
+
+    fn remote_joined(&self, id: ParticipantId, room: &str, who: RelayedParticipant) {
+        let RelayedParticipant { name, identity, was, age_s } = who;
+        let info = ParticipantInfo { name, identity, was };
+        self.signaling.remote_joined(id, room, info, age_s);
+    }
+
+    fn remote_left(&self, id: ParticipantId) {
+        self.signaling.remote_left(id);
+    }
+
+    async fn set_shared(&self, room: &str, nodes: &[NodeId]) {
+        let _ = self.sfu.share(room, nodes).await;
+    }
+
+    async fn on_link(&self, node: NodeId, up: bool) {
+        let _ = self.sfu.linked(node, up).await;
+    }
+
+    async fn on_relayed(&self, node: NodeId, room: &Arc<str>, message: Relayed) {
+        let _ = self.sfu.relayed(node, room, message).await;
+    }
+
+    async fn next_rules(&self) -> Vec<Rule> {
+        let rules = self.signaling.next_rules().await;
+        rules.into_iter().map(|rule| Rule { key: rule.key, value: rule.value }).collect()
+    }
+
+    fn on_rule(&self, value: &[u8]) -> Result<String, Box<dyn Error>> {
+        Ok(self.signaling.on_rule(value)?.key)
+    }
+
+    fn resend_rule(&self, key: &str) {
+        self.signaling.resend_rule(key);
+    }
+
+    fn resend_rules_except(&self, keys: &HashSet<String>) {
+        self.signaling.resend_rules_except(keys);
+    }
+}
+
+/// See the module.
+pub struct Node(Arc<ClusterNode<Host>>);
+
+impl Node {
+    /// A node that others do not see before [`Node::start`].
+    pub async fn new(
+        client: Client,
+        node: NodeConfig,
+        config: &Config,
+        tls: Option<Mutual>,
+    ) -> Result<Arc<Node>> {
+        let NodeConfig { url, listen, address, max_participants } = node;
+        let token = config.cluster.token.clone();
+        let sharing = listen.map(|listen| SharingConfig { listen, address, token, tls });
+        let config = ClusterConfig { url, max_room_participants: max_participants, sharing };
+        let node = ClusterNode::new(client, config).await.map_err(|error| match error {
+            NodeError::Listen { address, source } => anyhow::Error::new(source).context(format!(
+                "cannot listen on {address}: choose another address with `--node-listen`"
+            )),
+            other @ NodeError::Links(_) => other.into(),
+        });
+        Ok(Arc::new(Node(node?)))
+    }
+
+    /// Joins the cluster.
+    pub fn start(&self, signaling: Signaling, sfu: SfuHandle) {
+        self.0.start(Host { signaling, sfu });
+    }
+
+    /// Takes what the SFU has for other servers; `None`: this server does not share rooms.
+    pub fn sink(&self) -> Option<RelaySink> {
+        let node = self.0.clone();
+        let send = move |to, room: &Arc<str>, relayed| node.relay(to, room, &relayed);
+        self.0.shares_rooms().then(|| Arc::new(send) as RelaySink)
+    }
+
+    /// Gives all rooms to other servers, where there are any, and takes no new ones.
+    pub async fn drain(&self) {
+        self.0.drain().await;
+    }
+
+    /// Releases the lease.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// Releases the lease, and waits until that is done.
+    pub async fn leave(&self) {
+        self.0.leave().await;
+    }
+
+    /// Its figures.
+    pub fn metrics(&self) -> Vec<Metric> {
+        metrics(&self.0.stats())
+    }
+}
+
+impl Cluster for Node {
+    fn place<'a>(&'a self, room: &'a str, local: usize) -> Placed<'a> {
+        Box::pin(async move {
+            match self.0.place(room, local).await {
+                None => Placement::Local,
+                Some(url) => Placement::Redirect(url.to_string()),
+            }
+        })
+    }
+
+    fn others(&self) -> Vec<String> {
+        self.0.others().iter().map(ToString::to_string).collect()
+    }
+
+    fn ticket(&self, of: &cluster::Mover<'_>, id: ParticipantId) -> Option<String> {
+        self.0.ticket(mover(of), &id.to_string())
+    }
+
+    fn former_id(&self, of: &cluster::Mover<'_>, ticket: &str) -> Option<String> {
+        self.0.former_id(mover(of), ticket)
+    }
+}
+
+fn mover<'a>(of: &cluster::Mover<'a>) -> Mover<'a> {
+    let ParticipantInfo { name, identity, .. } = of.participant;
+    Mover { room: of.room, name, identity: identity.as_deref() }
+}
+
+fn metrics(stats: &NodeStats) -> Vec<Metric> {
+    let mut all = vec![
+        Metric::gauge("cluster_nodes", stats.nodes as f64)
+            .help("Servers of the cluster that live, this one included."),
+        Metric::gauge("cluster_rooms", stats.claims as f64)
+            .help("Rooms that a server of the cluster has claimed."),
+        Metric::gauge("cluster_rooms_shared", stats.shared_rooms as f64)
+            .help("Rooms that are on this server and on others."),
+        Metric::counter("cluster_refused", stats.malformed_records)
+            .help("Malformed leases and claims of other servers."),
+        Metric::counter("cluster_tickets_refused", stats.tickets_refused)
+            .help("Participants that moved here with a ticket that was refused."),
+        Metric::counter("cluster_rooms_moved", stats.rooms_moved)
+            .help("Rooms whose participants were sent to another server."),
+        Metric::counter("cluster_rooms_spread", stats.nodes_added)
+            .help("Servers that were added to a room of this server because it was full."),
+        Metric::counter("cluster_rules_refused", stats.malformed_rules)
+            .help("Malformed bans and other rules of other servers."),
+    ];
+    if let Some(sharing) = &stats.sharing {
+        let links = sharing.links;
+        all.extend([
+            Metric::gauge("relay_links", links.up as f64)
+                .help("Servers to which there is a link, for rooms that both have."),
+            Metric::counter("relay_sent", links.sent)
+                .help("Messages put into the queues of links."),
+            Metric::counter("relay_dropped", links.dropped)
+                .help("Packets and anchors dropped because the queue of a link was full."),
+            Metric::counter("relay_stale", links.stale)
+                .help("Packets and anchors dropped because they had waited too long for a link."),
+            Metric::counter("relay_cut", links.overflowed)
+                .help("Links closed because their queue was full."),
+            Metric::counter("relay_malformed", sharing.malformed)
+                .help("Malformed messages of other servers; each closed its link."),
+        ]);
+    }
+    all
+}
