@@ -9,6 +9,7 @@ use windlass_types::{Layer, StreamId, TapInput};
 
 use super::alignment::Report;
 use super::capture;
+use super::downlink::State;
 use super::peer::Encoding;
 use super::red::Red;
 use super::rewriter::{PacketIn, Source};
@@ -228,10 +229,10 @@ impl Core {
     pub(super) fn key_frame_wanted(&mut self, id: ParticipantId, mid: Mid) {
         self.counters.keyframe_requests_in += 1;
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        let full = peer.downlink.full();
+        let congested = peer.downlink.state() == State::Congested;
         let Some(slot) = peer.slots.iter_mut().find(|s| s.mid == mid) else { return };
         let Some(source) = slot.video.current() else { return };
-        if full {
+        if congested {
             // It would be lost, and much else with it.
             slot.key_owed = true;
             return;
@@ -243,7 +244,11 @@ impl Core {
 
     /// Asks publishers for the key frames that anybody waits for.
     pub(super) fn request_key_frames(&mut self, now: Instant) {
-        for peer in self.peers.values_mut().filter(|p| p.connected && !p.downlink.full()) {
+        for peer in self
+            .peers
+            .values_mut()
+            .filter(|p| p.connected && p.downlink.state() != State::Congested)
+        {
             for slot in peer.slots.iter_mut().filter(|s| s.key_owed) {
                 slot.key_owed = false;
                 let Some(source) = slot.video.current() else { continue };

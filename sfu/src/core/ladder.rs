@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use windlass_types::{Layer, LayerKnobs, Rung, TapInput};
 
 use super::allocator::{Demand, Grant};
+use super::downlink::State;
 use super::dynacast;
 use super::enhance::unbounded;
 use super::peer::Peer;
@@ -392,7 +393,7 @@ impl Peer {
         let known = self.downlink.available_bps();
         let available =
             assumed_bps.map(|assumed| known.unwrap_or(assumed).saturating_sub(audio_bps));
-        let sure = self.downlink.congested();
+        let sure = self.downlink.state() != State::Normal;
         let grants = self.allocator.allocate(now, available, sure, &demands);
         let (mut held_bps, mut best_bps) = (audio_bps, audio_bps);
         let mut step_bps = None;
@@ -429,7 +430,7 @@ impl Peer {
         };
         // A stream that sends little can prove little: without padding the estimate stays near what is sent, and
         // the next rung would never seem to fit.
-        self.look_for(now, step_bps.map_or(0, |more| held_bps + more), best_bps);
+        self.set_bitrate_targets(now, step_bps.map_or(0, |more| held_bps + more), best_bps);
     }
 
     /// Tells the client what it now gets on a slot, if that has changed; whether it begins to get anchors, of which it

@@ -19,7 +19,7 @@ use super::allocator::Allocator;
 use super::anchors::{AnchorPacer, Released};
 use super::audio::AudioTimeline;
 use super::dd;
-use super::downlink::{Downlink, Look};
+use super::downlink::{Downlink, Feedback, State};
 use super::flights::{self, Flights};
 use super::forward::Sound;
 use super::nomination::Nomination;
@@ -54,10 +54,10 @@ const PLAYOUT_MAX: Duration = Duration::from_millis(200);
 /// Packets kept for retransmission, and for how long.
 pub const RTX_PACKETS: usize = 1024;
 const RTX_AGE: Duration = Duration::from_secs(3);
-/// The share of a stream that retransmissions may be,
-const RTX_SHARE: f32 = 0.5;
-/// and while the downlink's queue is full: then they are what fills it.
-const RTX_SHARE_FULL: f32 = 0.1;
+/// Maximum of retransmissions (RTX) as a share of a stream's bits.
+const MAX_RTX_SHARE: f32 = 0.5;
+/// The same maximum while the downlink is congested, when retransmissions would only fill the queue.
+const MAX_RTX_SHARE_CONGESTED: f32 = 0.1;
 
 /// Which of a publisher's encodings a packet is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,8 +113,8 @@ pub struct Slot {
     audio: AudioTimeline,
     /// The share that retransmissions may be now; `None`: it has not been set up.
     rtx_share: Option<f32>,
-    /// Whether the stack's pacer lets its packets leave as they come.
-    flows: bool,
+    /// Whether its packets bypass the stack's pacer.
+    unpaced: bool,
     /// Whether its client lost frames that only a key frame makes good, and there was no room for one.
     pub key_owed: bool,
     /// The payload type that it is sent with, once it has been looked up.
@@ -156,7 +156,7 @@ impl Slot {
             video: Rewriter::new(seed),
             audio: AudioTimeline::new(seed),
             rtx_share: None,
-            flows: false,
+            unpaced: false,
             key_owed: false,
             pt: None,
             ssrc: None,
@@ -425,19 +425,20 @@ impl Peer {
         }
     }
 
-    /// Has the stack look for what the next rung needs, and for the best, in bits per second.
-    pub fn look_for(&mut self, now: Instant, next_bps: u64, best_bps: u64) {
-        let anew = self.downlink.take_anew();
-        if let Some(bps) = anew {
+    /// Sets the rates that the stack's bandwidth estimator is to sustain and to probe for: `next_bps` for the next rung, `best_bps`
+    /// for the best ones.
+    pub fn set_bitrate_targets(&mut self, now: Instant, next_bps: u64, best_bps: u64) {
+        if let Some(bps) = self.downlink.take_reset() {
             self.stack.call(&mut self.wake, |rtc| {
-                // It begins with probes of three and six times that, but of no more than twice what is looked for.
+                // After a reset the stack probes at three and six times `bps`, but at twice the desired rate at most.
                 rtc.bwe().set_bitrate(Bitrate::ZERO, Bitrate::bps(bps));
                 rtc.bwe().reset(Bitrate::bps(bps));
             });
         }
-        if let Some(search) = self.downlink.search(now, next_bps, best_bps) {
-            let (fill, probe) = (Bitrate::bps(search.fill_bps), Bitrate::bps(search.probe_bps));
-            self.stack.call(&mut self.wake, |rtc| rtc.bwe().set_bitrate(fill, probe));
+        if let Some(targets) = self.downlink.update_targets(now, next_bps, best_bps) {
+            let minimum = Bitrate::bps(targets.minimum_bps);
+            let desired = Bitrate::bps(targets.desired_bps);
+            self.stack.call(&mut self.wake, |rtc| rtc.bwe().set_bitrate(minimum, desired));
         }
     }
 
@@ -575,17 +576,18 @@ impl Peer {
                     Event::PeerStats(stats) => {
                         let (rtt, loss) = (stats.rtt, stats.egress_loss_fraction);
                         let estimate_bps = stats.bwe_tx.map(|bps| bps.as_f64() as u64);
-                        let look = Look { estimate_bps, rtt, loss, sent: stats.peer_bytes_tx };
-                        if self.downlink.look(stats.timestamp, look) {
+                        let bytes_sent = stats.peer_bytes_tx;
+                        let feedback = Feedback { estimate_bps, rtt, loss, bytes_sent };
+                        if self.downlink.on_feedback(stats.timestamp, feedback) {
                             tell(Happening::Narrower);
                         }
-                        let flows = self.downlink.flows(stats.timestamp);
-                        for slot in self.slots.iter_mut().filter(|s| s.flows != flows) {
+                        let unpaced = self.downlink.is_unpaced(stats.timestamp);
+                        for slot in self.slots.iter_mut().filter(|s| s.unpaced != unpaced) {
                             let mut api = rtc.direct_api();
                             let stream = api.stream_tx_by_mid(slot.mid, None);
                             if let Some(stream) = stream.filter(|_| slot.kind == Kind::Video) {
-                                stream.set_unpaced(flows);
-                                slot.flows = flows;
+                                stream.set_unpaced(unpaced);
+                                slot.unpaced = unpaced;
                             }
                         }
                     }
@@ -717,10 +719,11 @@ impl Peer {
         let sent = self.stack.call(&mut self.wake, |rtc| {
             let opus = slot.payload_type(rtc)?;
             // Into a full queue nothing is sent twice.
-            let repeats = red.filter(|_| !self.downlink.full()).and_then(|_| {
-                // Kept by the stack where both ends have it.
-                rtc.codec_config().params().iter().find(|p| p.pt() == opus)?.red()
-            });
+            let repeats =
+                red.filter(|_| self.downlink.state() != State::Congested).and_then(|_| {
+                    // Kept by the stack where both ends have it.
+                    rtc.codec_config().params().iter().find(|p| p.pt() == opus)?.red()
+                });
             let (pt, payload) = match (red, repeats) {
                 (None, _) => (opus, payload.clone()),
                 (Some((_, named)), Some(pt)) if named == opus => (pt, payload.clone()),
@@ -768,7 +771,8 @@ impl Peer {
 
     /// Bounds what retransmission keeps and sends; to be called for new m-lines, and when the downlink's queue has filled up or drained.
     pub fn bound_retransmission(&mut self) {
-        let share = if self.downlink.full() { RTX_SHARE_FULL } else { RTX_SHARE };
+        let congested = self.downlink.state() == State::Congested;
+        let share = if congested { MAX_RTX_SHARE_CONGESTED } else { MAX_RTX_SHARE };
         let other = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);
         for slot in self.slots.iter_mut().filter(other) {
             self.stack.call(&mut self.wake, |rtc| {

@@ -8,7 +8,7 @@ use str0m::rtp::Extension;
 
 use super::anchors::BUFFERED_MAX;
 use super::dd;
-use super::downlink::LOOK;
+use super::downlink::FEEDBACK_INTERVAL;
 use super::fault::{Fault, contained};
 use super::peer::RTX_PACKETS;
 use super::remote::Locals;
@@ -86,7 +86,7 @@ pub fn connection(config: &SfuConfig, locals: &Locals, now: Instant) -> Rtc {
     if config.congestion_control {
         rtc_config = rtc_config
             .enable_bwe(Some(Bitrate::bps(config.initial_estimate_bps)))
-            .set_stats_interval(Some(LOOK));
+            .set_stats_interval(Some(FEEDBACK_INTERVAL));
     }
     let mut rtc = rtc_config.build(now);
     for candidate in locals.candidates() {
