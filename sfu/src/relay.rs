@@ -1,7 +1,8 @@
-//! What SFUs that share a room tell each other. How it gets there is not their core's business.
+//! Messages between SFUs that share a room. The caller transports them.
 //!
-//! Each sends what its own participants publish, once, to every other that has asked for the room ([`Relayed::Begin`]), and never what it was sent
-//! itself: so a track comes one way to each, and its anchors are made where it is published. What a subscriber wants goes back the same way.
+//! Each SFU sends the tracks of its own participants, once, to every other SFU that has requested the room ([`Relayed::Begin`]). It never
+//! relays the tracks of another SFU: so each track has one way, and its anchors are made where it is published. Requests of subscribers
+//! go back the same way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,39 +11,39 @@ use windlass_types::{Anchor, Layer, Refusal};
 
 use crate::api::{Kind, ParticipantId, TrackId};
 
-/// One SFU of several; another after each start.
+/// Id of an SFU; a new one after each start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u64);
 
-/// What comes by the ways to other nodes, in its order.
+/// What comes from other nodes, in order.
 #[derive(Debug, Clone)]
 pub(crate) enum FromNode {
-    /// There is a way to a node now, or none any more.
-    Linked(NodeId, bool),
-    /// It says something of a room.
-    Said(NodeId, Arc<str>, Relayed),
+    /// The link to a node is up or down.
+    Link(NodeId, bool),
+    /// A message about a room.
+    Message(NodeId, Arc<str>, Relayed),
 }
 
-/// Something of a room. Tracks are numbered by the SFU at which they are published.
+/// A message about a room. Track ids are those of the SFU where the track is published.
 #[derive(Debug, Clone)]
 pub enum Relayed {
-    /// The sender has participants in the room, who want what others publish there.
+    /// The sender has participants in the room, and requests the receiver's tracks.
     Begin,
-    /// It has none any more.
+    /// The sender has no participants in the room any more.
     End,
-    /// Somebody joined at the sender, or was there already.
+    /// A participant of the sender is in the room.
     Joined {
-        /// Who.
+        /// Which participant.
         participant: ParticipantId,
     },
-    /// And left.
+    /// A participant of the sender has left the room.
     Left {
-        /// Who.
+        /// Which participant.
         participant: ParticipantId,
     },
-    /// Somebody at the sender publishes this.
+    /// A participant of the sender publishes a track.
     Track(RelayedTrack),
-    /// And does not any more.
+    /// A track has ended.
     TrackRemoved {
         /// What.
         track: TrackId,
@@ -56,45 +57,45 @@ pub enum Relayed {
     },
     /// A packet of a track.
     Packet(RelayedPacket),
-    /// What anchors are made of a track.
-    Made {
-        /// Which.
+    /// The anchors of a track at its publisher's SFU.
+    AnchorState {
+        /// Which track.
         track: TrackId,
-        /// What there is of them.
-        made: Made,
+        /// Their state.
+        state: AnchorState,
     },
     /// An anchor.
     Anchor(Box<RelayedAnchor>),
-    /// A subscriber cannot show a layer before a key frame.
+    /// Requests a key frame of a layer.
     KeyFrame {
-        /// Whose.
+        /// Which track.
         track: TrackId,
-        /// Which.
+        /// Which layer.
         layer: Layer,
     },
-    /// Which layers are of use; at the beginning all.
+    /// Requests layers; at first all of them.
     Layers {
-        /// Whose.
+        /// Which track.
         track: TrackId,
         /// `q`, `h`, `f`.
         wanted: [bool; 3],
     },
-    /// The layer of which anchors are wanted; at the beginning none.
+    /// Requests the anchors of one layer; at first none.
     Enhance {
-        /// Whose.
+        /// Which track.
         track: TrackId,
-        /// Which.
+        /// Which layer.
         layer: Option<Layer>,
     },
-    /// Somebody has none of the anchors that others are added to.
+    /// Requests a whole anchor, for a subscriber without earlier anchors.
     WholeAnchor {
-        /// Whose.
+        /// Which track.
         track: TrackId,
     },
 }
 
 impl Relayed {
-    /// Whether it may be lost: what follows makes up for it.
+    /// Whether the message is media, which may be dropped.
     pub fn is_media(&self) -> bool {
         matches!(self, Relayed::Packet(_) | Relayed::Anchor(_))
     }
@@ -103,9 +104,9 @@ impl Relayed {
 /// A track that is published at the sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayedTrack {
-    /// Its number there.
+    /// Its id there.
     pub track: TrackId,
-    /// Who publishes it.
+    /// Its publisher.
     pub participant: ParticipantId,
     /// What it carries.
     pub kind: Kind,
@@ -118,9 +119,9 @@ pub struct RelayedTrack {
 /// A packet of a track, as its publisher sent it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelayedPacket {
-    /// Of which track.
+    /// Its track.
     pub track: TrackId,
-    /// Of which layer; `None` of audio.
+    /// Its layer; `None` for audio.
     pub layer: Option<Layer>,
     /// Its extended sequence number.
     pub seq: u64,
@@ -128,43 +129,43 @@ pub struct RelayedPacket {
     pub timestamp: u32,
     /// Its marker.
     pub marker: bool,
-    /// How loud it is, in dBov, and whether that is a voice; of audio, where its publisher says so.
+    /// Audio level in dBov (RFC 6464), if the publisher sends it.
     pub level: Option<i8>,
-    /// See `level`.
+    /// Voice activity (RFC 6464), if the publisher sends it.
     pub voice: Option<bool>,
-    /// The payload type that its blocks have, where it is Opus with redundancy.
+    /// Payload type of its blocks, if it is Opus with redundancy (RED).
     pub blocks: Option<u8>,
     /// The payload.
     pub payload: Arc<[u8]>,
 }
 
-/// What there is of a track's anchors at its publisher's SFU.
+/// State of a track's anchors at its publisher's SFU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Made {
-    /// Whether there is an enhancer that works.
-    pub able: bool,
-    /// The layer of which they are made now.
+pub struct AnchorState {
+    /// Whether an enhancer is available.
+    pub available: bool,
+    /// The layer whose anchors are made now.
     pub layer: Option<Layer>,
-    /// Width of their pictures over that of the layer's.
+    /// Scale: width of the anchors' frames over that of the layer.
     pub scale: u16,
-    /// How much longer than the operator's budget they may take, as they wait for frames to come.
+    /// Time for which the policy holds frames, in addition to the latency budget.
     pub holds: Duration,
-    /// Why none are made.
+    /// Why no anchors are made.
     pub refused: Option<Refusal>,
 }
 
 /// An anchor for the subscribers of another SFU.
 #[derive(Debug, Clone)]
 pub struct RelayedAnchor {
-    /// Of which track.
+    /// Its track.
     pub track: TrackId,
-    /// Its stream is the sender's.
+    /// The anchor; its stream id is the sender's.
     pub anchor: Anchor,
-    /// The layer that its frame is of.
+    /// Layer of its frame.
     pub layer: Layer,
-    /// The layer of which anchors are made now.
+    /// The layer that is tapped now.
     pub tapped: Layer,
 }
 
-/// Takes what is for another SFU, with its room, from any of the SFU's threads. Must not block; what it has no room for it counts itself.
+/// Sends a message about a room to another SFU. Called on any of the SFU's threads; must not block, and counts what it drops.
 pub type RelaySink = Arc<dyn Fn(NodeId, &Arc<str>, Relayed) + Send + Sync>;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use thiserror::Error;
-use windlass_sfu::{counted_address, share_of_one};
+use windlass_sfu::{rate_limit_address, share_of_one};
 
 use crate::rate::TokenBucket;
 
@@ -211,7 +211,7 @@ impl Door {
         client: Option<IpAddr>,
         now: Instant,
     ) -> Result<Seat, Refused> {
-        let of = client.and_then(counted_address).map(Who::Address);
+        let of = client.and_then(rate_limit_address).map(Who::Address);
         self.admit(guest, of.into_iter().collect(), now)
     }
 

@@ -16,8 +16,8 @@ use windlass_protocol::{
     Participant, ProtocolError, Report, Request, ServerMessage, SetRung, Uplink, VERSION, Welcome,
 };
 use windlass_sfu::{
-    Answer, Ended, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent, Subscribe,
-    TrackId, TrackInfo, UplinkReport, View,
+    Answer, DisconnectReason, JoinError, JoinOptions, OfferError, ParticipantId, Publish, SfuEvent,
+    Subscribe, TrackId, TrackInfo, UplinkReport, View,
 };
 use windlass_types::Rung;
 
@@ -514,7 +514,7 @@ impl Session {
     }
 
     /// The room's events have ended: the SFU removed the participant.
-    pub fn media_ended(&mut self, why: Ended) {
+    pub fn media_ended(&mut self, why: DisconnectReason) {
         if matches!(self.phase, Phase::Inside { .. }) {
             let (error, close) = convert::ended(why);
             self.fail(error, close);

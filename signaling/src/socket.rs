@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite;
 use windlass_protocol::{
     AccessToken, ErrorCode, Grant, IceServers, Moderate, ProtocolError, ServerMessage,
 };
-use windlass_sfu::{Ended, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
+use windlass_sfu::{DisconnectReason, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
 use crate::access::Admission;
@@ -181,7 +181,7 @@ impl Socket {
                 }
                 Input::Event(None) => {
                     self.forget();
-                    self.session.media_ended(Ended::Lost);
+                    self.session.media_ended(DisconnectReason::Lost);
                 }
                 Input::Orders => {}
                 Input::Answered(answer) => self.answered(answer).await,
@@ -291,7 +291,7 @@ impl Socket {
                 Action::WholeAnchor(track) => {
                     if let Some((participant, _)) = self.inside {
                         let sfu = &self.shared.services.sfu;
-                        let _ = sfu.want_whole_anchor(participant, track).await;
+                        let _ = sfu.request_whole_anchor(participant, track).await;
                     }
                 }
                 Action::Uplink(track, report) => {

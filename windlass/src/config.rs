@@ -570,7 +570,9 @@ impl Config {
             participants: said.max_total_participants.unwrap_or(limits.participants),
             participants_per_room: said.max_participants.unwrap_or(limits.participants_per_room),
             tracks_per_room: said.max_tracks.unwrap_or(limits.tracks_per_room),
-            strangers_per_second: said.max_stun_per_ip.unwrap_or(limits.strangers_per_second),
+            unauthenticated_per_second: said
+                .max_stun_per_ip
+                .unwrap_or(limits.unauthenticated_per_second),
             ..limits
         };
         let enhancer = match said.no_enhancer {

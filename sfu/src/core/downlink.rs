@@ -117,7 +117,7 @@ const SPURIOUS_DROP: f64 = 0.8;
 const STABLE_ESTIMATE_AGE: Duration = Duration::from_secs(2);
 /// What a floor loses with each reset, and the tolerance below it: a wrong floor ends in a queue, or decays.
 const FLOOR_DECAY: f64 = 0.9;
-/// First time without growth, while more is wanted, after which the estimator is reset to probe anew.
+/// First time without growth, while more is wanted, after which the estimator is reset, so that it probes again.
 const MIN_STAGNATION: Duration = Duration::from_secs(2);
 /// Largest such time. It doubles with each reset, as each costs a burst of probes.
 const MAX_STAGNATION: Duration = Duration::from_secs(8);
@@ -125,7 +125,7 @@ const MAX_STAGNATION: Duration = Duration::from_secs(8);
 const STAGNATION_GROWTH: f64 = 1.1;
 /// If the estimate drops below this share of the rate just delivered without a full queue, the drop is spurious.
 const DELIVERED_FLOOR: f64 = 0.55;
-/// The same share while the link is quiet, when the delivered rate proves more.
+/// [`DELIVERED_FLOOR`] while the link is quiet, when the delivered rate proves more.
 const DELIVERED_FLOOR_QUIET: f64 = 0.75;
 /// Time between two resets of a spurious drop: three feedbacks, until the first has shown its effect.
 const RESET_INTERVAL: Duration = Duration::from_millis(300);
@@ -340,7 +340,7 @@ impl Downlink {
         self.reset_if_stagnant(now, estimate);
     }
 
-    /// Resets the estimator to its own estimate where that does not grow although more is wanted: it then probes anew.
+    /// Resets the estimator to its own estimate where that does not grow although more is wanted. The reset makes the stack probe again.
     fn reset_if_stagnant(&mut self, now: Instant, estimate: u64) {
         let wanted = self.last_targets.is_some_and(|targets| targets.minimum_bps > 0);
         let timeout = self.stagnation_timeout.max(MIN_STAGNATION);

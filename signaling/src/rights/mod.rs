@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use windlass_protocol::{ErrorCode, Grant, Knock, ProtocolError};
-use windlass_sfu::{May, ParticipantId};
+use windlass_sfu::{ParticipantId, Permissions};
 
 pub(crate) use self::book::Door;
 use self::book::{Book, Put};
@@ -120,7 +120,7 @@ pub(crate) enum Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deed {
     End(ParticipantId),
-    Restrict(ParticipantId, May),
+    Restrict(ParticipantId, Permissions),
 }
 
 /// See the module.
@@ -444,7 +444,7 @@ impl Inner {
         id: ParticipantId,
         person: &Person,
         waiting: &Arc<Vec<Knock>>,
-    ) -> (Ruling, May) {
+    ) -> (Ruling, Permissions) {
         let Person { room, identity, bearer, grants, .. } = person;
         let revoked = bearer.token.as_deref().is_some_and(|token| self.book.is_revoked(token));
         let banned = identity.as_deref().is_some_and(|who| self.book.ban(room, who).is_some());
@@ -559,8 +559,8 @@ impl Inner {
 }
 
 /// What the SFU lets somebody do by its grants.
-pub(crate) fn may(grants: &Grants) -> May {
-    May {
+pub(crate) fn may(grants: &Grants) -> Permissions {
+    Permissions {
         publish: grants.has(Grant::Publish),
         subscribe: grants.has(Grant::Subscribe),
         enhance: grants.has(Grant::Enhance),

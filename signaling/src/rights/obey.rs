@@ -37,7 +37,7 @@ async fn carry_out(shared: &Arc<Shared>, deed: Deed) {
         }
         Deed::Restrict(id, may) => {
             tracing::info!(participant = %id, ?may, "its grants have changed");
-            let _ = shared.services.sfu.restrict(id, may).await;
+            let _ = shared.services.sfu.set_permissions(id, may).await;
         }
     }
 }

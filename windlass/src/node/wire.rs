@@ -8,7 +8,7 @@ use windlass_cluster::relay::message::What;
 use windlass_cluster::relay::{self, Message};
 use windlass_cluster::wire::{WireError, layer, micros, narrow, refusal, source, source_name};
 use windlass_sfu::{
-    Kind, Made, ParticipantId, Publish, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
+    AnchorState, Kind, ParticipantId, Publish, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
     TrackId,
 };
 use windlass_types::{Anchor, Epoch, Layer, Refusal, StageTimes, StreamId};
@@ -78,13 +78,13 @@ pub fn to_message(room: &str, relayed: &Relayed, who: Option<Who>, now: Instant)
             blocks: packet.blocks.map(u32::from),
             payload: Bytes::copy_from_slice(&packet.payload),
         }),
-        Relayed::Made { track, made } => What::Made(relay::Made {
+        Relayed::AnchorState { track, state } => What::Made(relay::Made {
             track: track.0,
-            able: made.able,
-            layer: rid(made.layer),
-            scale: made.scale.into(),
-            holds_us: micros(made.holds),
-            refused: made.refused.map_or("", Refusal::name).to_owned(),
+            able: state.available,
+            layer: rid(state.layer),
+            scale: state.scale.into(),
+            holds_us: micros(state.holds),
+            refused: state.refused.map_or("", Refusal::name).to_owned(),
         }),
         Relayed::Anchor(anchor) => What::Anchor(anchor_message(anchor, now)),
         Relayed::KeyFrame { track, layer } => {
@@ -123,7 +123,7 @@ pub fn of_message(message: Message, now: Instant) -> Result<Option<Said>, WireEr
         }
         What::Left(participant) => Relayed::Left { participant: ParticipantId(participant) },
         What::Track(told) => {
-            if told.name.len() > Publish::NAME_MAX {
+            if told.name.len() > Publish::MAX_NAME {
                 return Err(WireError::Field("name"));
             }
             Relayed::Track(RelayedTrack {
@@ -154,10 +154,10 @@ pub fn of_message(message: Message, now: Instant) -> Result<Option<Said>, WireEr
                 payload: packet.payload.as_ref().into(),
             })
         }
-        What::Made(told) => Relayed::Made {
+        What::Made(told) => Relayed::AnchorState {
             track: track(told.track),
-            made: Made {
-                able: told.able,
+            state: AnchorState {
+                available: told.able,
                 layer: any_layer(&told.layer)?,
                 scale: narrow(told.scale, "scale")?,
                 holds: Duration::from_micros(told.holds_us).min(MOST_SPAN),
