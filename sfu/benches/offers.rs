@@ -1,5 +1,5 @@
-//! What an offer costs: reading and writing, where the caller is, and the media thread's part. The offers are the dearest that
-//! are still taken, by what grows with them. Fails where one holds a media thread longer than [`MOST`].
+//! The cost of the most expensive offers that are accepted: parsing and writing on the caller's thread, and the media thread's part.
+//! Fails if an offer holds a media thread longer than [`MAX_MEDIA_THREAD_TIME`].
 //!
 //! `cargo bench -p windlass-sfu --bench offers`
 
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use windlass_sfu::core::{Core, ReadOffer};
 use windlass_sfu::{JoinOptions, Limits, Offer, ParticipantId, SfuConfig};
 
-/// What an offer may take of a media thread.
-const MOST: Duration = Duration::from_millis(5);
+/// Maximum time that an offer may hold a media thread.
+const MAX_MEDIA_THREAD_TIME: Duration = Duration::from_millis(5);
 /// Offers of each kind, of participants who come one after the other.
 const ROUNDS: u64 = 40;
 
 const HEAD: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n\
     a=fingerprint:sha-256 9A:56:5D:80\r\na=setup:actpass\r\n";
 
-/// So many sections of a direction, each with the longest list of everything that the stack is told, as far as the text's bound goes.
+/// An offer with this many sections of one direction, each with the longest lists that the stack reads, up to the text's limit.
 fn dearest(sections: usize, direction: &str, audio: bool, extensions: usize) -> String {
     let mids: Vec<String> = (0..sections).map(|n| n.to_string()).collect();
     let mut text = format!("{HEAD}a=group:BUNDLE {}\r\n", mids.join(" "));
@@ -76,14 +76,14 @@ fn figures(times: &mut [Duration]) -> (f64, f64) {
 
 fn main() -> ExitCode {
     let limits = Limits::default();
-    let most = limits.media_sections;
+    let max = limits.media_sections;
     let chromium = include_str!("../src/core/fixtures/chromium.sdp").to_owned();
-    let full = 4 * most;
+    let full = 4 * max;
     let cases = [
         ("Chromium, 6 sections", chromium),
-        ("64 video, sendrecv", dearest(most, "sendrecv", false, 16)),
-        ("64 audio, sendrecv", dearest(most, "sendrecv", true, 16)),
-        ("64 video, recvonly", dearest(most, "recvonly", false, 16)),
+        ("64 video, sendrecv", dearest(max, "sendrecv", false, 16)),
+        ("64 audio, sendrecv", dearest(max, "sendrecv", true, 16)),
+        ("64 video, recvonly", dearest(max, "recvonly", false, 16)),
         ("256 video, inactive, no extensions", dearest(full, "inactive", false, 0)),
         ("256 video, inactive, 8 extensions", dearest(full, "inactive", false, 8)),
     ];
@@ -103,10 +103,10 @@ fn main() -> ExitCode {
             core.join(now, "room", id, JoinOptions::default()).expect("joined");
             for times in [&mut first, &mut again] {
                 let since = Instant::now();
-                let told = ReadOffer::new(offer.clone(), limits.sdp_bytes);
+                let parsed = ReadOffer::new(offer.clone(), limits.sdp_bytes);
                 read.push(since.elapsed());
                 let since = Instant::now();
-                let answered = core.answer(now, id, told);
+                let answered = core.answer(now, id, parsed);
                 times.push(since.elapsed());
                 let answered = answered.unwrap_or_else(|error| panic!("{name}: {error}"));
                 let since = Instant::now();
@@ -119,14 +119,14 @@ fn main() -> ExitCode {
         }
         let [read, first, again, write] =
             [&mut read, &mut first, &mut again, &mut write].map(|times| figures(times));
-        slow |= first.0.max(again.0) > MOST.as_secs_f64() * 1000.0;
+        slow |= first.0.max(again.0) > MAX_MEDIA_THREAD_TIME.as_secs_f64() * 1000.0;
         println!(
             "| {name} | {bytes} | {:.2} ({:.2}) | {:.2} ({:.2}) | {:.2} ({:.2}) | {:.2} |",
             read.0, read.1, first.0, first.1, again.0, again.1, write.0
         );
     }
     if slow {
-        println!("an offer holds a media thread longer than {MOST:?}");
+        println!("an offer holds a media thread longer than {MAX_MEDIA_THREAD_TIME:?}");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

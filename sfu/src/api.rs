@@ -1,4 +1,4 @@
-//! The words that the SFU and its callers share: identities, offers, events, errors.
+//! Types of the SFU's interface: ids, offers, events, errors.
 
 use std::sync::Arc;
 
@@ -8,64 +8,69 @@ use windlass_types::{Layer, Refusal, Rung, StreamId, TapInput};
 pub use crate::core::RegionRequest;
 pub use windlass_types::{Kind, LayerKnobs, ParseIdError, ParticipantId, TrackId};
 
-/// How to join.
+/// Options of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JoinOptions {
-    /// Whose the participant is, by an opaque number: equal for those of one identity, or of one address where there are none. What is
-    /// scarce is shared among owners; 0: its own.
+    /// Opaque id of the participant's user: equal for one identity, or for one address without identities. Scarce resources are shared
+    /// among owners. 0: the participant is its own owner.
     pub owner: u64,
-    /// The room holds this participant alone, who may subscribe to its own tracks.
+    /// The room has this participant alone, which may subscribe to its own tracks.
     pub loopback: bool,
-    /// Whether the participant can decode anchors; else it is given plain rungs only.
+    /// Whether the participant can decode anchors; without, it gets plain rungs.
     pub decodes_anchors: bool,
-    /// What the participant may do at first.
-    pub may: May,
+    /// Permissions at first.
+    pub permissions: Permissions,
 }
 
 impl Default for JoinOptions {
     fn default() -> Self {
-        JoinOptions { owner: 0, loopback: false, decodes_anchors: true, may: May::default() }
+        JoinOptions {
+            owner: 0,
+            loopback: false,
+            decodes_anchors: true,
+            permissions: Permissions::default(),
+        }
     }
 }
 
-/// What a participant may do; by default everything.
+/// What a participant may do; by default all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct May {
+pub struct Permissions {
     /// Send tracks.
     pub publish: bool,
     /// Receive tracks.
     pub subscribe: bool,
-    /// Be given enhanced rungs.
+    /// Receive enhanced rungs.
     pub enhance: bool,
 }
 
-impl Default for May {
+impl Default for Permissions {
     fn default() -> Self {
-        May { publish: true, subscribe: true, enhance: true }
+        Permissions { publish: true, subscribe: true, enhance: true }
     }
 }
 
-/// What a participant finds when it joins, and where it hears what happens then.
+/// What a participant finds when it joins, and its later events.
 #[derive(Debug)]
 pub struct Joined {
-    /// Who is there already.
+    /// The other members.
     pub participants: Vec<ParticipantId>,
-    /// What they publish.
+    /// Their tracks.
     pub tracks: Vec<TrackInfo>,
-    /// Everything after this moment. Dropping the receiver makes the participant leave.
+    /// Later events. Dropping the receiver removes the participant.
     pub events: mpsc::Receiver<SfuEvent>,
 }
 
 /// A published track.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackInfo {
-    /// Its identity.
+    /// Its id.
     pub track: TrackId,
-    /// Who publishes it.
+    /// Its publisher.
     pub participant: ParticipantId,
     /// What it carries.
     pub kind: Kind,
-    /// The publisher's name for it ("camera"), at most [`Publish::NAME_MAX`] bytes.
+    /// The publisher's name for it ("camera"), at most [`Publish::MAX_NAME`] bytes.
     pub name: String,
     /// Whether the publisher has muted it.
     pub muted: bool,
@@ -73,14 +78,14 @@ pub struct TrackInfo {
     pub stream: Option<StreamId>,
 }
 
-/// An offer of the client: the complete list of what it publishes and subscribes to from now on.
+/// An offer of the client, with the complete list of what it publishes and subscribes to.
 #[derive(Debug, Clone, Default)]
 pub struct Offer {
     /// The SDP.
     pub sdp: String,
-    /// Every m-line that carries a track of the client. A mid that is missing here is no longer published.
+    /// Every m-line with a track of the client. Tracks of other mids end.
     pub publish: Vec<Publish>,
-    /// Every m-line that shall carry somebody's track. A mid that is missing here is no longer subscribed.
+    /// Every m-line with a subscription. Subscriptions of other mids end.
     pub subscribe: Vec<Subscribe>,
 }
 
@@ -91,13 +96,13 @@ pub struct Publish {
     pub mid: String,
     /// What it carries.
     pub kind: Kind,
-    /// The client's name for it.
+    /// The client's name for the track.
     pub name: String,
 }
 
 impl Publish {
-    /// The longest name in bytes; a longer one is refused.
-    pub const NAME_MAX: usize = windlass_types::relay::MAX_TRACK_NAME;
+    /// Longest name, in bytes.
+    pub const MAX_NAME: usize = windlass_types::relay::MAX_TRACK_NAME;
 }
 
 /// One m-line that the client receives.
@@ -105,9 +110,9 @@ impl Publish {
 pub struct Subscribe {
     /// Its `a=mid`.
     pub mid: String,
-    /// The track that it shall carry.
+    /// The subscribed track.
     pub track: TrackId,
-    /// The best rung that the client wants of it; without, what it wanted before, or the best of a new track.
+    /// Maximum rung. `None`: as before, or unlimited for a new subscription.
     pub max: Option<Rung>,
 }
 
@@ -116,23 +121,23 @@ pub struct Subscribe {
 pub struct Answer {
     /// The SDP, candidates included (there is no trickling).
     pub sdp: String,
-    /// The participant's own tracks: each published mid with the identity that others know it by.
+    /// The participant's own tracks: mid and id.
     pub tracks: Vec<(String, TrackId)>,
 }
 
-/// Why nobody was let in.
+/// Why a participant cannot join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
-    /// The room has as many participants as the limits allow, or is somebody's loopback room.
+    /// The room has as many participants as the limits allow, or is a loopback room.
     #[error("the room is full")]
     RoomFull,
     /// The server has as many rooms or participants as the limits allow.
     #[error("the server is full")]
     ServerFull,
-    /// The identity is in use.
+    /// The id is in use.
     #[error("the participant has joined already")]
     AlreadyJoined,
-    /// There is no such room, and no new ones begin, because the server is going to stop.
+    /// The room does not exist, and the server accepts no new rooms because it is going to stop.
     #[error("the server takes no new rooms: it is shutting down")]
     Draining,
     /// The SFU has stopped.
@@ -143,13 +148,13 @@ pub enum JoinError {
 /// Why an offer was refused. The connection stays as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OfferError {
-    /// Nobody of that identity has joined.
+    /// No participant has this id.
     #[error("the participant has not joined")]
     NotJoined,
-    /// The SDP is malformed or cannot be answered.
+    /// The SDP is malformed, or the server cannot answer it.
     #[error("the session description cannot be used: {0}")]
     BadSdp(String),
-    /// An m-line that is to carry a track has no codec in common: VP9 profile 0 or Opus.
+    /// An m-line with a track has no common codec: VP9 profile 0 or Opus.
     #[error("no common codec on m-line {mid}")]
     NoCodec {
         /// The m-line.
@@ -167,7 +172,7 @@ pub enum OfferError {
         /// The m-line.
         mid: String,
     },
-    /// A payload type stands for two codecs, in one offer or in two of one connection, or is listed twice.
+    /// A payload type is listed twice, or stands for two codecs in one or two offers of the connection.
     #[error(
         "payload type {pt} has two meanings: give each codec of all sections a number of its own, and keep it"
     )]
@@ -175,13 +180,13 @@ pub enum OfferError {
         /// The payload type.
         pt: u8,
     },
-    /// A section has more lines of one attribute than anybody needs.
-    #[error("a section has more than {most} lines `a={name}`")]
+    /// A section has too many lines of one attribute.
+    #[error("a section has more than {max} lines `a={name}`")]
     TooManyLines {
         /// The attribute's name, or what it begins with.
         name: String,
-        /// How many it may have.
-        most: usize,
+        /// Maximum.
+        max: usize,
     },
     /// A track is in the subscribe list twice.
     #[error("track {track} is subscribed to twice: list it once")]
@@ -192,13 +197,13 @@ pub enum OfferError {
     /// The room has as many tracks as the limits allow.
     #[error("the room has as many tracks as it may")]
     TooManyTracks,
-    /// The participant may not do that (any more).
+    /// The participant has no permission for it.
     #[error("the participant may not {0}")]
     NotAllowed(&'static str),
     /// More tracks, m-lines or bytes than the limits allow.
     #[error("the offer is over the limits")]
     TooLarge,
-    /// Something panicked at it: the participant is removed.
+    /// The server panicked at the offer: the participant is removed.
     #[error("a fault of the server ended the connection")]
     Fault,
     /// The SFU has stopped.
@@ -214,141 +219,141 @@ pub struct SfuClosed;
 /// Why the SFU did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The UDP socket could not be had.
+    /// The UDP socket cannot be bound.
     #[error("cannot use UDP {addr}: {source}")]
     Socket {
-        /// The address asked for.
+        /// The configured address.
         addr: std::net::SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// TCP could not be listened for.
+    /// The TCP listener cannot be bound.
     #[error("cannot use TCP {addr}: {source}")]
     Tcp {
-        /// The address asked for.
+        /// The configured address.
         addr: std::net::SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The thread could not be started.
+    /// A thread cannot be started.
     #[error("cannot start the SFU's thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// What a participant is told.
+/// An event for a participant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SfuEvent {
-    /// Somebody joined the room.
+    /// A participant joined the room.
     ParticipantJoined {
-        /// Who.
+        /// Which participant.
         participant: ParticipantId,
     },
-    /// Somebody left the room; its tracks were removed before.
+    /// A participant left the room; its tracks were removed before.
     ParticipantLeft {
-        /// Who.
+        /// Which participant.
         participant: ParticipantId,
     },
-    /// A track can be subscribed to. Not sent for one's own tracks, except in a loopback room.
+    /// A track can be subscribed to. Own tracks only in a loopback room.
     TrackAdded(TrackInfo),
-    /// A track is gone; the m-lines that carried it are silent.
+    /// A track has ended; its m-lines are silent.
     TrackRemoved {
-        /// Which.
+        /// Which track.
         track: TrackId,
     },
     /// A publisher muted or unmuted a track.
     TrackMuted {
-        /// Which.
+        /// Which track.
         track: TrackId,
-        /// Its new state.
+        /// Whether it is muted.
         muted: bool,
     },
-    /// The participant's own subscription now receives this rung.
+    /// The participant now receives this rung of a subscribed track.
     RungChanged {
         /// Which track.
         track: TrackId,
-        /// What it gets.
+        /// The rung.
         rung: Rung,
-        /// The epoch in this subscriber's anchor messages.
+        /// Epoch in the subscriber's anchor messages.
         epoch: u16,
         /// Width of the layer in pixels.
         width: u16,
         /// Height of the layer in pixels.
         height: u16,
-        /// Width of the rung's pictures over that, where it is enhanced.
+        /// Scale of its anchors: width over that of the layer.
         scale: u16,
     },
-    /// Nothing more comes of a subscribed track, for want of bandwidth, or it goes on.
+    /// A subscribed track is paused, as the bandwidth does not suffice, or goes on.
     Paused {
         /// Which track.
         track: TrackId,
         /// Whether it is paused.
         paused: bool,
     },
-    /// Somebody else in the room speaks now.
+    /// The room has another active speaker.
     Speaker {
-        /// Who.
+        /// Which participant.
         participant: ParticipantId,
     },
-    /// What the participant is asked to send of its own track.
+    /// Parameters for the participant's own track.
     Knobs {
         /// Its track.
         track: TrackId,
-        /// Its layers; those that are not named stay as they are.
+        /// Layers with new parameters; others stay as they are.
         layers: Vec<(Layer, LayerKnobs)>,
     },
-    /// The participant is asked for tiles of the next frame of its own track.
+    /// A request for a still of the participant's own track.
     Regions {
         /// Its track.
         track: TrackId,
-        /// Which tiles, and in how many bytes.
+        /// Tiles and maximum size.
         request: RegionRequest,
     },
-    /// Once a second: what the participant's subscriptions received.
+    /// Statistics of the participant's subscriptions, once a second.
     TrackStats(Vec<TrackStats>),
     /// The participant has been removed. The last event.
-    Disconnected(Ended),
+    Disconnected(DisconnectReason),
 }
 
 /// Why a participant was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// It left, or the SFU stopped.
+pub enum DisconnectReason {
+    /// The participant left, or the SFU stopped.
     Left,
-    /// Its connection was lost, or failed.
+    /// The connection was lost, or failed.
     Lost,
-    /// It has not offered in time, or its connection has not come up.
+    /// There was no offer in time, or the connection did not come up.
     NeverConnected,
-    /// It opened more data channels than it may.
+    /// The client opened more data channels than it may.
     TooManyChannels,
-    /// What it sent took more of the media thread than it may, for seconds.
+    /// The client's packets took more than their share of a media thread's CPU time, for seconds.
     Flood,
-    /// A fault of ours, which ended this connection alone.
+    /// The server panicked in the work for this participant.
     Fault,
 }
 
-/// What a publisher's browser says of its uplink.
+/// A publisher's report on its uplink.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UplinkReport {
-    /// What it carries, in kbit/s, by its congestion control.
+    /// Available bandwidth by the browser's congestion control, in kbit/s.
     pub kbps: f64,
-    /// Width and height of the camera's pictures.
+    /// Width and height of the camera's frames.
     pub size: (u32, u32),
     /// The camera's frames per second.
     pub fps: f64,
 }
 
-/// What became of a subscription's anchors since its subscriber's last report, as it says.
+/// A subscriber's report on the anchors of one subscription since its last report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AnchorReport {
-    /// Used.
+    /// Anchors that were used.
     pub used: u32,
-    /// Of these, those that came after their frame was shown.
+    /// Of the used ones, those that came after their frame was shown.
     pub late: u32,
-    /// Came in part, or could not be used.
+    /// Anchors that came in part, or could not be used.
     pub lost: u32,
-    /// Gave nothing that their frame had not.
+    /// Anchors that added nothing to their frame.
     pub duplicate: u32,
-    /// Came after one of a newer epoch.
+    /// Anchors that came after one of a newer epoch.
     pub former_epoch: u32,
 }
 
@@ -360,22 +365,22 @@ impl AnchorReport {
     }
 }
 
-/// A report that was taken.
+/// The result of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakenReport {
-    /// What of it can be true.
+    /// The report, bounded by what was sent.
     pub counted: AnchorReport,
-    /// By how much it says more.
+    /// Sum of what was cut off.
     pub excess: u64,
 }
 
-/// Why a report is ignored.
+/// Why a report is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
-    /// It is about a track that its sender does not watch.
+    /// The sender does not subscribe to the track.
     #[error("no such subscription: report on tracks that are subscribed to")]
     NotWatched,
-    /// It comes too soon after the last.
+    /// Reports come too fast.
     #[error("more than one report a second: wait a second between two")]
     TooSoon,
     /// The SFU has stopped.
@@ -388,20 +393,20 @@ pub enum ReportError {
 pub struct TrackStats {
     /// Which track.
     pub track: TrackId,
-    /// RTP payload of the video (or audio), in kbit/s.
+    /// Bitrate of RTP payload, video or audio, in kbit/s.
     pub video_kbps: f64,
-    /// Anchor messages, in kbit/s.
+    /// Bitrate of anchor messages, in kbit/s.
     pub anchor_kbps: f64,
     /// Anchors sent, per second.
     pub anchors_per_s: f64,
     /// Anchors sent since the subscription began.
     pub anchors_sent: u64,
-    /// Anchors dropped since the subscription began: late, over the bandwidth, or without a place in this timeline.
+    /// Anchors dropped since the subscription began: late, over the bandwidth, or without their frame in this timeline.
     pub anchors_dropped: u64,
-    /// Why the enhancer makes none, where one of the track's enhanced rungs is held or would be.
+    /// Why the enhancer makes no anchors, if an enhanced rung of the track is wanted.
     pub refused: Option<Refusal>,
 }
 
-/// Takes what the taps produce, each one's in decoding order, from any of the SFU's threads. Must not block; `false` means full: the SFU counts the loss,
-/// and the stream continues with a [`TapInput::Gap`] and a key frame once there is room.
+/// Takes the taps' output, each stream in decoding order, on any of the SFU's threads. It must not block. `false` means full: the SFU
+/// counts the loss, and the stream continues with a [`TapInput::Gap`] and a key frame.
 pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;

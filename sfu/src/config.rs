@@ -1,4 +1,4 @@
-//! What an operator can set.
+//! Settings of the SFU.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,46 +9,45 @@ use windlass_types::{AnchorPolicy, MAX_LR_PIXELS};
 /// The SFU's settings.
 #[derive(Debug, Clone)]
 pub struct SfuConfig {
-    /// The UDP socket for all peers. Default `0.0.0.0:7881`; port 0 takes a free one. An unspecified IPv6 address takes
-    /// IPv4 too.
+    /// Address of the UDP socket for all participants. Port 0: a free port. An unspecified IPv6 address takes IPv4 too.
     pub udp: SocketAddr,
-    /// Threads that forward, each of which has some of the rooms. Default 1.
+    /// Media threads. Each has some of the rooms.
     pub threads: usize,
-    /// Where clients may come by TCP whose network lets no UDP through; `None`: nowhere. Default: nowhere.
+    /// ICE-TCP for clients whose network blocks UDP; `None`: off.
     pub tcp: Option<TcpConfig>,
-    /// The addresses that clients are told to send to (ICE host candidates). Empty: the bound address, with the
-    /// loopback addresses in place of an unspecified one. Port 0 stands for the bound port.
+    /// Addresses for clients (ICE host candidates). Empty: the bound address, with loopback in place of an unspecified one. Port 0: the bound
+    /// port.
     pub advertise: Vec<SocketAddr>,
-    /// From a frame's arrival at the SFU to its anchor's last use; anchors older than this are dropped.
+    /// Latency budget of anchors: from a frame's arrival at the SFU to its anchor's use. Older anchors are dropped.
     pub budget: Duration,
-    /// How anchors are chosen in rooms that have no policy of their own.
+    /// Policy by which anchors are chosen in rooms without their own.
     pub policy: AnchorPolicy,
-    /// How they are chosen in some rooms, by name.
+    /// Policies of rooms, by name.
     pub room_policies: BTreeMap<String, AnchorPolicy>,
-    /// Width of an anchor's picture over that of its frame.
+    /// Scale of anchors by default: width over that of the layer.
     pub scale: u16,
-    /// Whether the layer above a tapped one is copied too, for captured anchors.
+    /// Whether a higher layer is tapped too, for captured anchors.
     pub captured: bool,
-    /// Whether publishers whose users agree are asked for regions of their pictures.
+    /// Whether stills are requested from publishers whose users agree.
     pub regions: bool,
-    /// Whether what publishers send is adapted to what their uplinks carry and their pictures gain.
+    /// Whether publishers' layers are adapted to their uplinks.
     pub adapt: bool,
-    /// Whether publishers are told to pause layers that nobody takes.
+    /// Whether publishers pause layers that no subscriber needs.
     pub pause_unused: bool,
-    /// How much anybody may ask for.
+    /// Limits of what clients may use.
     pub limits: Limits,
-    /// Most pixels of a layer that is enhanced, in either orientation; viewers of larger ones are told the reason `size`.
+    /// Maximum pixels of an enhanced layer. Subscribers of larger ones get the refusal `size`.
     pub tap_pixels: u32,
-    /// Whether the bandwidth estimate limits what a subscriber gets. Off, it gets the best that it asks for and
-    /// the publisher sends: for tests and for networks known to be wide.
+    /// Whether subscribers' bandwidth is estimated and limits their rungs. Without, they get their maximum rungs: for tests, and for networks
+    /// with enough bandwidth.
     pub congestion_control: bool,
-    /// What a subscriber is assumed to be able to receive before there is an estimate, in bits per second.
+    /// Assumed bandwidth of a subscriber before the first estimate, in bit/s.
     pub initial_estimate_bps: u64,
-    /// Whether several datagrams of one size to one address leave as one message, where the kernel can cut it up.
+    /// Whether datagrams of one size to one address are sent as one message (UDP GSO), if the kernel supports it.
     pub segmentation: bool,
-    /// How long nothing may come from a participant's connection before the participant is removed.
+    /// Time without a datagram after which a participant is removed.
     pub idle: Duration,
-    /// How long a participant may take for its first offer, and after that for its connection to come up, before it is removed.
+    /// Time for a participant's first offer, and after that for its connection to come up.
     pub connect: Duration,
 }
 
@@ -79,28 +78,27 @@ impl Default for SfuConfig {
 }
 
 impl SfuConfig {
-    /// The addresses that clients are told to send to by UDP, given the address that the socket got.
+    /// UDP candidates, given the address of the bound socket.
     pub fn candidates(&self, bound: SocketAddr) -> Vec<SocketAddr> {
-        told(&self.advertise, bound, bound.port())
+        advertised(&self.advertise, bound, bound.port())
     }
 
-    /// The same by TCP, given the addresses that both sockets got. Where both have one port, so have they at the
-    /// addresses that are advertised.
+    /// TCP candidates, given the addresses of both bound sockets. If both have the same port, so do the advertised addresses.
     pub fn tcp_candidates(&self, udp: SocketAddr, bound: SocketAddr) -> Vec<SocketAddr> {
         let own = self.tcp.as_ref().map(|tcp| &tcp.advertise).filter(|own| !own.is_empty());
         if let Some(own) = own {
-            return told(own, bound, bound.port());
+            return advertised(own, bound, bound.port());
         }
         if udp.port() == bound.port() {
-            return told(&self.advertise, bound, bound.port());
+            return advertised(&self.advertise, bound, bound.port());
         }
         let hosts: Vec<_> = self.advertise.iter().map(|a| SocketAddr::new(a.ip(), 0)).collect();
-        told(&hosts, bound, bound.port())
+        advertised(&hosts, bound, bound.port())
     }
 }
 
-/// The addresses that are advertised, or else the bound one.
-fn told(advertise: &[SocketAddr], bound: SocketAddr, port: u16) -> Vec<SocketAddr> {
+/// The advertised addresses, or the bound one.
+fn advertised(advertise: &[SocketAddr], bound: SocketAddr, port: u16) -> Vec<SocketAddr> {
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
     let own = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => vec![v4],
@@ -114,66 +112,64 @@ fn told(advertise: &[SocketAddr], bound: SocketAddr, port: u16) -> Vec<SocketAdd
     advertise.iter().map(|a| SocketAddr::new(a.ip(), port(a.port()))).collect()
 }
 
-/// How clients come by TCP.
+/// Settings of ICE-TCP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpConfig {
-    /// Where to listen. Port 0 takes the number of the UDP port.
+    /// Address of the listener. Port 0: the UDP port.
     pub listen: SocketAddr,
-    /// The addresses that clients are told, where they are others than those of UDP. Port 0 stands for the bound port.
+    /// Addresses for clients, if they differ from those of UDP. Port 0: the bound port.
     pub advertise: Vec<SocketAddr>,
-    /// Connections at a time.
+    /// Maximum of connections.
     pub connections: usize,
-    /// Connections of one address at a time; 0 for no bound.
+    /// Maximum of connections of one address; 0: no limit.
     pub per_address: usize,
 }
 
 impl TcpConfig {
-    /// The usual bounds.
+    /// Default limits.
     pub fn at(listen: SocketAddr) -> TcpConfig {
         TcpConfig { listen, advertise: Vec::new(), connections: 4000, per_address: 400 }
     }
 }
 
-/// What an operator may change while the SFU runs.
+/// Settings that may change while the SFU runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
-    /// Bounds on what comes from now on: rooms, participants and tracks that are there already stay.
-    /// [`Limits::sdp_bytes`] and [`Limits::events`] stay as they were at the start.
+    /// Limits for new rooms, participants and tracks; existing ones stay.
+    /// [`Limits::sdp_bytes`] and [`Limits::events`] do not change.
     pub limits: Limits,
-    /// The configured policy of rooms that have none of their own. Unless it is another than before, what
-    /// [`crate::SfuHandle::set_policy`] has set stays.
+    /// Policy of rooms without their own. If it is unchanged, the policy of [`crate::SfuHandle::set_policy`] stays.
     pub policy: AnchorPolicy,
 }
 
-/// As much of what there is for all as one address, or one identity, may have.
+/// The share of a limit that one address or one identity may use: a quarter.
 pub fn share_of_one(all: usize) -> usize {
     (all / 4).max(1)
 }
 
-/// Bounds on what anybody may ask for. Each refusal is a typed error.
+/// Limits of what clients may use. Each refusal is a typed error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Rooms at a time; as many rooms of one participant's own (loopback) there may be besides.
+    /// Rooms, and as many loopback rooms.
     pub rooms: usize,
-    /// Participants at a time, in all rooms.
+    /// Participants in all rooms.
     pub participants: usize,
     /// Participants in one room.
     pub participants_per_room: usize,
     /// Tracks published in one room.
     pub tracks_per_room: usize,
-    /// Datagrams in a second of one address that belongs to nobody's connection (STUN requests before a call, above
-    /// all); 0 for no bound.
-    pub strangers_per_second: u32,
-    /// Tracks that one participant may publish.
+    /// Datagrams a second of one address without a connection (mostly STUN requests before a call); 0: no limit.
+    pub unauthenticated_per_second: u32,
+    /// Tracks of one participant.
     pub published_tracks: usize,
-    /// Sections of an offer that send or receive media: what one publishes, what one subscribes to.
+    /// Sections of an offer that send or receive media.
     pub media_sections: usize,
     /// Bytes of an SDP offer.
     pub sdp_bytes: usize,
-    /// Events that wait for a slow participant; one more, and the participant is removed. Where another server of a room is lost, each of its participants and
-    /// tracks is one, at once.
+    /// Events that wait for a slow participant; with one more the participant is removed. The loss of another node is one event for each of
+    /// its participants and tracks.
     pub events: usize,
-    /// Bytes of one VP9 frame in a tap; a larger one is a gap.
+    /// Maximum bytes of a VP9 frame in a tap; a larger one is a gap.
     pub tap_frame_bytes: usize,
 }
 
@@ -184,7 +180,7 @@ impl Default for Limits {
             participants: 1000,
             participants_per_room: 32,
             tracks_per_room: 128,
-            strangers_per_second: 500,
+            unauthenticated_per_second: 500,
             published_tracks: 8,
             media_sections: 64,
             sdp_bytes: 256 * 1024,
@@ -211,8 +207,8 @@ mod tests {
 
     #[test]
     fn a_socket_of_both_families_is_advertised_by_both() {
-        let told = SfuConfig::default().candidates(addrs(&["[::]:5000"])[0]);
-        assert_eq!(told, addrs(&["[::1]:5000", "127.0.0.1:5000"]));
+        let addresses = SfuConfig::default().candidates(addrs(&["[::]:5000"])[0]);
+        assert_eq!(addresses, addrs(&["[::1]:5000", "127.0.0.1:5000"]));
     }
 
     #[test]
@@ -220,16 +216,19 @@ mod tests {
         let [udp, same, other] = addrs(&["0.0.0.0:5000", "0.0.0.0:5000", "0.0.0.0:443"])[..] else {
             unreachable!()
         };
-        let told = |advertise: &[&str], own: &[&str], bound| {
+        let addresses = |advertise: &[&str], own: &[&str], bound| {
             let tcp = Some(TcpConfig { advertise: addrs(own), ..TcpConfig::at(bound) });
             let advertise = addrs(advertise);
             SfuConfig { tcp, advertise, ..SfuConfig::default() }.tcp_candidates(udp, bound)
         };
-        assert_eq!(told(&[], &[], same), addrs(&["127.0.0.1:5000"]));
-        assert_eq!(told(&["192.0.2.1:0"], &[], same), addrs(&["192.0.2.1:5000"]));
-        assert_eq!(told(&["192.0.2.1:9000"], &[], same), addrs(&["192.0.2.1:9000"]));
-        assert_eq!(told(&["192.0.2.1:9000"], &[], other), addrs(&["192.0.2.1:443"]));
-        assert_eq!(told(&["192.0.2.1:9000"], &["192.0.2.2:0"], other), addrs(&["192.0.2.2:443"]));
+        assert_eq!(addresses(&[], &[], same), addrs(&["127.0.0.1:5000"]));
+        assert_eq!(addresses(&["192.0.2.1:0"], &[], same), addrs(&["192.0.2.1:5000"]));
+        assert_eq!(addresses(&["192.0.2.1:9000"], &[], same), addrs(&["192.0.2.1:9000"]));
+        assert_eq!(addresses(&["192.0.2.1:9000"], &[], other), addrs(&["192.0.2.1:443"]));
+        assert_eq!(
+            addresses(&["192.0.2.1:9000"], &["192.0.2.2:0"], other),
+            addrs(&["192.0.2.2:443"])
+        );
     }
 
     #[test]
@@ -238,7 +237,7 @@ mod tests {
             advertise: vec!["192.0.2.1:0".parse().expect("address")],
             ..SfuConfig::default()
         };
-        let told: Vec<SocketAddr> = vec!["192.0.2.1:5000".parse().expect("address")];
-        assert_eq!(config.candidates("0.0.0.0:5000".parse().expect("address")), told);
+        let addresses: Vec<SocketAddr> = vec!["192.0.2.1:5000".parse().expect("address")];
+        assert_eq!(config.candidates("0.0.0.0:5000".parse().expect("address")), addresses);
     }
 }

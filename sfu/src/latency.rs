@@ -1,16 +1,17 @@
-//! How long something takes, of the last ten to twenty seconds, in bounded memory.
+//! Percentiles of durations over the last ten to twenty seconds, in bounded memory.
 
 use std::time::{Duration, Instant};
 
-/// Half of the span that is looked at.
+/// Length of a histogram's span. Percentiles cover the current and the last one.
 const SPAN: Duration = Duration::from_secs(10);
-/// Bins between a time and its double: percentiles are exact to an eighth.
+/// Bins between a duration and its double: percentiles are exact to an eighth.
 const BINS_PER_DOUBLE: u32 = 8;
-/// Doublings from one microsecond: what is longer than a second is that long.
+/// Doublings from one microsecond. Durations above a second count as a second.
 const DOUBLINGS: u32 = 20;
+/// Bins of a histogram.
 const BINS: usize = (BINS_PER_DOUBLE * DOUBLINGS) as usize;
 
-/// Times in bins that grow with them.
+/// Two histograms with logarithmic bins.
 #[derive(Debug, Clone)]
 pub struct Latencies {
     now: [u32; BINS],
@@ -21,23 +22,23 @@ pub struct Latencies {
 /// Percentiles, each at most an eighth too long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Percentiles {
-    /// How many times there were.
+    /// Number of durations.
     pub count: u64,
-    /// Half of them were at most this long.
+    /// Median.
     pub p50: Duration,
-    /// Of a hundred, 95.
+    /// 95th percentile.
     pub p95: Duration,
-    /// Of a hundred, 99.
+    /// 99th percentile.
     pub p99: Duration,
 }
 
 impl Latencies {
-    /// None yet.
+    /// Empty histograms.
     pub fn new(now: Instant) -> Latencies {
         Latencies { now: [0; BINS], before: [0; BINS], turns: now + SPAN }
     }
 
-    /// Counts one.
+    /// Adds a duration.
     pub fn record(&mut self, now: Instant, took: Duration) {
         if now >= self.turns {
             self.before = std::mem::replace(&mut self.now, [0; BINS]);
@@ -50,19 +51,19 @@ impl Latencies {
         *bin = bin.saturating_add(1);
     }
 
-    /// Counts those of another too.
+    /// Adds the durations of `other`.
     pub fn add(&mut self, other: &Latencies) {
         for (to, from) in [(&mut self.now, &other.now), (&mut self.before, &other.before)] {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = to.saturating_add(*from));
         }
     }
 
-    /// How many there are.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.now.iter().chain(&self.before).map(|&n| u64::from(n)).sum()
     }
 
-    /// What they were like.
+    /// Percentiles of the durations.
     pub fn percentiles(&self) -> Percentiles {
         let count = self.count();
         let at = |percent: u64| {
@@ -78,13 +79,13 @@ impl Latencies {
     }
 }
 
-/// The bin of a time: its doublings of a microsecond, and eighths of the next.
+/// Bin of a duration, by its logarithm.
 fn bin(took: Duration) -> usize {
     let us = took.as_nanos().max(1000) as f64 / 1000.0;
     ((us.log2() * f64::from(BINS_PER_DOUBLE)) as usize).min(BINS - 1)
 }
 
-/// The longest time of a bin.
+/// Longest duration of a bin.
 fn end(bin: usize) -> Duration {
     Duration::from_secs_f64(((bin + 1) as f64 / f64::from(BINS_PER_DOUBLE)).exp2() / 1e6)
 }

@@ -1,12 +1,12 @@
 //! Selective forwarding of simulcast VP9 and Opus, with taps and anchor channels.
 //!
-//! A participant has one WebRTC connection that carries both what it publishes and what it subscribes to.
-//! [`core`] is sans-I/O: packets, commands and time go in, packets and events come out. [`Sfu::start`] runs it on
-//! a thread of its own with one UDP socket, and one of TCP for clients that have no other way; every other part talks to it through the cloneable [`SfuHandle`].
+//! A participant has one WebRTC connection for the tracks that it publishes and those that it subscribes to.
+//! [`core`] is sans-I/O: packets, commands and time go in, packets and events come out. [`Sfu::start`] runs it on media threads with one
+//! UDP port, and a TCP port for clients without UDP. Callers use the cloneable [`SfuHandle`].
 //!
 //! Inputs: SDP offers, RTP/RTCP/STUN from one port, anchors from the enhancer ([`SfuHandle::push`]).
-//! Outputs: SDP answers, [`SfuEvent`]s per participant, complete low-layer frames for the enhancer ([`TapSink`]).
-//! Media never waits for any of them: each queue is bounded, and what does not fit is dropped and counted.
+//! Outputs: SDP answers, [`SfuEvent`]s for each participant, complete frames of low layers for the enhancer ([`TapSink`]).
+//! Media never waits: each queue is bounded, and what does not fit is dropped and counted.
 
 mod api;
 mod config;
@@ -17,13 +17,16 @@ mod relay;
 mod stats;
 
 pub use api::{
-    AnchorReport, Answer, Ended, JoinError, JoinOptions, Joined, Kind, May, Offer, OfferError,
-    ParseIdError, ParticipantId, Publish, RegionRequest, ReportError, SfuClosed, SfuEvent,
-    StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
+    AnchorReport, Answer, DisconnectReason, JoinError, JoinOptions, Joined, Kind, Offer,
+    OfferError, ParseIdError, ParticipantId, Permissions, Publish, RegionRequest, ReportError,
+    SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo,
+    TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
-pub use core::{MediaLine, View, counted_address, media_lines, tell_panics};
+pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};
 pub use latency::Percentiles;
-pub use net::{Ill, Sfu, SfuHandle};
-pub use relay::{Made, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack};
+pub use net::{Sfu, SfuHandle, ThreadFault};
+pub use relay::{
+    AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
+};
 pub use stats::{Counters, SfuStats};

@@ -1,22 +1,22 @@
-//! Counters of everything that is sent, dropped or refused.
+//! Counters of what is received, sent, dropped and refused.
 
 use crate::latency::Percentiles;
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
-        /// Totals since the start.
+        /// Counters since the start.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $doc])+ pub $name: u64,)*
         }
 
         impl Counters {
-            /// What each counter counts, by its name.
+            /// Name and description of each counter.
             pub fn help() -> Vec<(&'static str, &'static str)> {
                 vec![$((stringify!($name), concat!($($doc),+).trim_ascii()),)*]
             }
 
-            /// These and others.
+            /// The sums of both.
             #[must_use]
             pub fn plus(self, other: Counters) -> Counters {
                 Counters { $($name: self.$name + other.$name,)* }
@@ -35,9 +35,9 @@ counters! {
     datagrams_in,
     /// Datagrams sent.
     datagrams_out,
-    /// Datagrams that the socket did not take.
+    /// Datagrams that the socket did not accept.
     datagrams_out_failed,
-    /// Datagrams sent that shared a message with others of the same size to the same address.
+    /// Datagrams sent together with others by UDP segmentation offload.
     datagrams_out_segmented,
     /// System calls that sent datagrams.
     send_calls,
@@ -45,53 +45,53 @@ counters! {
     receive_calls,
     /// Datagrams that are neither STUN, DTLS, RTP nor RTCP.
     datagrams_malformed,
-    /// Datagrams of nobody's connection.
+    /// Datagrams of no participant's connection.
     datagrams_unknown,
-    /// Datagrams that came to another of the SFU's threads than their connection's, and were handed over.
+    /// Datagrams that arrived at another media thread than their connection's, and were handed over.
     datagrams_handed_over,
-    /// Datagrams dropped because too many waited to be handed over.
+    /// Datagrams dropped because too many waited for another media thread.
     datagrams_handed_over_full,
-    /// Datagrams that a participant's connection took.
+    /// Datagrams that a participant's connection accepted.
     datagrams_taken,
-    /// Of these, the ones with RTCP that asks for more than a client may: they count as lost.
+    /// Of these, datagrams dropped for RTCP over its limits.
     rtcp_refused,
-    /// Datagrams dropped because those before them, of the same connection, took more of the media thread's time than they may.
+    /// Datagrams dropped because their connection is over its share of CPU time.
     datagrams_costly,
-    /// Datagrams of addresses that belong to nobody and send more than they may.
+    /// Datagrams dropped because their address has no connection and is over its rate limit.
     strangers_limited,
-    /// TCP connections taken in.
+    /// TCP connections accepted.
     tcp_connections,
-    /// TCP connections refused because there were as many as there may be.
+    /// TCP connections refused at the total limit.
     tcp_refused_full,
-    /// TCP connections refused because their address had as many as it may have.
+    /// TCP connections refused at the limit of their address.
     tcp_refused_address,
-    /// TCP connections ended because they are no participant's, or not any more.
+    /// TCP connections closed because no participant uses them.
     tcp_unanswered,
-    /// TCP connections ended because what came was no datagram of at most 2048 bytes behind its length.
+    /// TCP connections closed because of a malformed frame.
     tcp_malformed,
-    /// TCP connections ended because their clients did not read.
+    /// TCP connections closed because their clients did not read.
     tcp_stalled,
     /// Datagrams received by TCP.
     tcp_frames_in,
     /// Datagrams sent by TCP.
     tcp_frames_out,
-    /// Media dropped because it had waited too long for its TCP connection.
+    /// Media packets dropped because they waited too long for their TCP connection.
     tcp_dropped_late,
-    /// Datagrams dropped because too much waited for their TCP connection.
+    /// Datagrams dropped because the queue of their TCP connection was full.
     tcp_dropped_full,
     /// Datagrams dropped because their TCP connection had ended.
     tcp_gone,
-    /// Restarts of ICE by clients whose path had gone.
+    /// ICE restarts by clients.
     ice_restarts,
-    /// Clients that went on from another address or by another protocol, without a restart or after one.
+    /// Changes of a client's address or protocol during a call.
     paths_moved,
-    /// Requests refused because their client has come from too many addresses without a restart.
+    /// STUN requests refused because their client used too many addresses without an ICE restart.
     paths_refused,
-    /// Datagrams that came without a kernel arrival time.
+    /// Datagrams without a kernel arrival time.
     arrival_times_missing,
-    /// Participants let in.
+    /// Participants that joined.
     joins,
-    /// Participants gone, for whatever reason.
+    /// Participants that left or were removed.
     leaves,
     /// Connections that ended with a protocol error.
     peers_failed,
@@ -101,11 +101,11 @@ counters! {
     peers_unconnected,
     /// Participants removed because they opened more data channels than they may.
     peers_channels,
-    /// Participants removed because what they sent took more of the media thread's time than it may, for seconds.
+    /// Participants removed because they were over their share of CPU time for seconds.
     peers_costly,
-    /// Faults of the server's: each ended one participant's connection, or dropped one stranger's datagram.
+    /// Panics of the server: each removed one participant, or dropped one datagram of an unauthenticated source.
     faults,
-    /// Participants removed because they did not take their events.
+    /// Participants removed because they did not read their events.
     peers_slow,
     /// Offers refused.
     offers_refused,
@@ -113,90 +113,90 @@ counters! {
     offers_failed,
     /// Joins refused.
     joins_refused,
-    /// Of these, the ones into rooms that were full.
+    /// Of these, joins into full rooms.
     joins_refused_room_full,
-    /// Of these, the ones while there were as many rooms or participants as there may be.
+    /// Of these, joins while the server had its maximum of rooms or participants.
     joins_refused_server_full,
-    /// Of these, the ones into new rooms while the server drains.
+    /// Of these, joins into new rooms while the server drains.
     joins_refused_draining,
-    /// Offers refused because the room had as many tracks as it may.
+    /// Offers refused because the room had its maximum of tracks.
     offers_refused_room_tracks,
-    /// Participants let in who cannot decode the anchors' codec: they get plain rungs.
+    /// Participants that joined without the anchors' codec or permission: they get plain rungs.
     joins_without_codec,
     /// RTP packets received from publishers.
     rtp_in,
-    /// RTP packets handed on to subscribers.
+    /// RTP packets forwarded to subscribers.
     rtp_out,
     /// RTP packets of an unknown m-line, layer or codec.
     rtp_unknown,
     /// Video packets whose VP9 payload descriptor is malformed.
     vp9_malformed,
-    /// Audio packets with redundancy that is malformed.
+    /// Audio packets with malformed redundancy.
     red_malformed,
-    /// Video packets of the current layer from before the switch to it.
+    /// Video packets of the current layer from before the switch to it, which are dropped.
     rtp_before_switch,
-    /// Layer switches done.
+    /// Layer switches of subscribers.
     layer_switches,
     /// Key frame requests received from subscribers.
     keyframe_requests_in,
-    /// Requests of subscribers for anchors that rest on no other.
+    /// Requests of subscribers for whole anchors.
     whole_anchor_requests_in,
     /// Key frame requests sent to publishers.
     keyframe_requests_out,
-    /// Messages of anchors that the data channel did not take.
+    /// Anchor messages that the data channel did not accept.
     anchor_messages_refused,
-    /// Frames handed to the enhancer.
+    /// Frames sent to the enhancer.
     tap_frames,
     /// Gaps in taps.
     tap_gaps,
-    /// Frames that the enhancer's queue did not take.
+    /// Inputs dropped because the enhancer's queue was full.
     tap_overflows,
-    /// Frames at HR size handed to the enhancer, for captured anchors.
+    /// High-resolution frames sent to the enhancer, for captured anchors.
     captured_frames,
-    /// Of these, the ones of which it is not known which frame of the tapped layer shows the same.
+    /// Of these, frames whose frame in the tapped layer is unknown.
     captured_unaligned,
-    /// Gaps among them.
+    /// Gaps in high-resolution taps.
     captured_gaps,
-    /// Requests to publishers for regions of their pictures.
+    /// Requests to publishers for stills.
     region_requests,
-    /// Answers to them, each an anchor.
+    /// Stills received, each an anchor.
     regions_in,
-    /// Messages of region channels that are malformed.
+    /// Malformed messages of region channels.
     regions_malformed,
-    /// Answers that nobody asked for, or that came too late.
+    /// Stills without a request, or too late.
     regions_unasked,
-    /// Packets of tracks that are published at other SFUs.
+    /// Packets of tracks of other SFUs.
     relay_packets_in,
-    /// Packets and anchors of other SFUs' tracks that the SFU's queue did not take.
+    /// Packets and anchors of other SFUs dropped because the queue was full.
     relay_overflows,
-    /// Packets and anchors of other SFUs' tracks that are not known.
+    /// Packets and anchors of unknown tracks of other SFUs.
     relay_unknown,
-    /// Rooms, participants and tracks of other SFUs that were too many or made no sense.
+    /// Rooms, participants and tracks of other SFUs refused as too many or invalid.
     relay_refused,
     /// Anchors received from the enhancer, or from other SFUs.
     anchors_in,
-    /// Anchors that the SFU's queue did not take.
+    /// Anchors dropped because the SFU's queue was full.
     anchors_in_overflows,
-    /// Anchors that a subscriber was to have, counted once for each, and once where their publisher's tap has gone: sent or dropped.
+    /// Anchors due, counted once for each subscriber, and once if their tap has ended. Each is sent or dropped.
     anchors_due,
     /// Anchors sent, counted once for each subscriber.
     anchors_out,
-    /// Milliseconds from the arrival of their frames to their sending, all of them together.
+    /// Sum of the milliseconds from the arrival of their frames to their sending.
     anchors_out_age_ms,
     /// Anchors dropped because they were older than the budget, counted once for each subscriber.
     anchors_dropped_late,
-    /// Anchors dropped because the bandwidth or the channel had no room.
+    /// Anchors dropped because bandwidth or the channel's buffer did not suffice.
     anchors_dropped_full,
-    /// Anchors dropped because their frame has no place in the subscriber's timeline.
+    /// Anchors dropped because their frame was not forwarded to the subscriber.
     anchors_dropped_unmapped,
     /// Anchors dropped because their payload or size is outside the message format.
     anchors_dropped_malformed,
-    /// Anchors that waited for a subscriber who left.
+    /// Anchors dropped because their subscriber left.
     anchors_dropped_left,
 }
 
 impl SfuStats {
-    /// These and those of another thread; percentiles, which do not add up, stay these.
+    /// The sums of both; percentiles are of `self`, as they cannot be added.
     #[must_use]
     pub fn plus(self, other: SfuStats) -> SfuStats {
         SfuStats {
@@ -213,25 +213,25 @@ impl SfuStats {
     }
 }
 
-/// A snapshot of the SFU.
+/// A snapshot of the SFU's state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SfuStats {
-    /// Rooms now.
+    /// Rooms.
     pub rooms: usize,
-    /// Participants now.
+    /// Participants.
     pub participants: usize,
-    /// Connections that are up now.
+    /// Participants whose connection is up.
     pub connected: usize,
-    /// Published tracks now.
+    /// Published tracks.
     pub tracks: usize,
-    /// Subscriptions now.
+    /// Subscriptions.
     pub subscriptions: usize,
-    /// Taps that run now.
+    /// Running taps.
     pub taps: usize,
-    /// TCP connections now.
+    /// Open TCP connections.
     pub tcp_open: usize,
-    /// From the arrival of a packet at the kernel to the call that sends it on, pacing included; of the last ten to twenty seconds.
+    /// Forwarding latency of the last ten to twenty seconds: from a packet's arrival at the kernel to the call that sends it, pacing included.
     pub forwarding: Percentiles,
-    /// Totals.
+    /// Counters since the start.
     pub counters: Counters,
 }

@@ -9,7 +9,8 @@ use windlass_protocol::{
     TrackStats,
 };
 use windlass_sfu::{
-    AnchorReport, Ended, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
+    AnchorReport, DisconnectReason, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId,
+    TrackInfo,
 };
 use windlass_types::Layer;
 
@@ -138,23 +139,23 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
 }
 
 /// The error and close code for a client that the SFU removed.
-pub(crate) fn ended(why: Ended) -> (ProtocolError, u16) {
+pub(crate) fn ended(why: DisconnectReason) -> (ProtocolError, u16) {
     let (code, message, closed) = match why {
-        Ended::Left | Ended::Lost => {
+        DisconnectReason::Left | DisconnectReason::Lost => {
             (ErrorCode::Internal, "the media connection was lost", close::MEDIA_LOST)
         }
-        Ended::Fault => {
+        DisconnectReason::Fault => {
             let message = "a fault of the server ended the media connection";
             (ErrorCode::Internal, message, close::MEDIA_LOST)
         }
-        Ended::NeverConnected => {
+        DisconnectReason::NeverConnected => {
             (ErrorCode::NoMedia, "no media connection came up in time", close::MEDIA_LOST)
         }
-        Ended::Flood => {
+        DisconnectReason::Flood => {
             let message = "what the media connection sent took too much of the server";
             (ErrorCode::RateLimited, message, close::REFUSED)
         }
-        Ended::TooManyChannels => {
+        DisconnectReason::TooManyChannels => {
             (ErrorCode::TooLarge, "more data channels than a client may open", close::REFUSED)
         }
     };

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use thiserror::Error;
-use windlass_sfu::{counted_address, share_of_one};
+use windlass_sfu::{rate_limit_address, share_of_one};
 
 use crate::rate::TokenBucket;
 
@@ -208,7 +208,7 @@ impl Door {
         client: Option<IpAddr>,
         now: Instant,
     ) -> Result<Slot, Refused> {
-        let of = client.and_then(counted_address).map(Client::Address);
+        let of = client.and_then(rate_limit_address).map(Client::Address);
         self.admit(resource, of.into_iter().collect(), now)
     }
 

@@ -175,7 +175,7 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     let (member, seat) = shared.rights.entered(id, room, options.loopback, &admission, unix_now());
     let grants = member.ruling.borrow().grants.clone();
     shared.directory.set_grants(id, &grants);
-    options.may = rights::may(&grants);
+    options.permissions = rights::may(&grants);
     if let Some(former) = former {
         shared.counters.replaced.fetch_add(1, Ordering::Relaxed);
         // The SFU must have room for the new participant.
@@ -186,9 +186,9 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
             tracing::info!(participant = %id, loopback = options.loopback, room = %pseudonym(room), "joined");
             shared.directory.entered(id);
             let may = rights::may(&member.ruling.borrow().grants);
-            if may != options.may {
+            if may != options.permissions {
                 // The grants have changed meanwhile.
-                let _ = shared.services.sfu.restrict(id, may).await;
+                let _ = shared.services.sfu.set_permissions(id, may).await;
             }
             Ok(Inside { id, identity, member, seat, commands, joined })
         }

@@ -32,7 +32,7 @@ pub(crate) struct Readiness {
     (status = 200, description = "The process lives", body = String, content_type = "text/plain"),
     (status = 503, description = "A media thread has ended, or says nothing any more: restart the server", body = String, content_type = "text/plain")))]
 pub(crate) async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
-    match shared.services.sfu.ill() {
+    match shared.services.sfu.thread_fault() {
         None => "ok\n".into_response(),
         Some(ill) => (StatusCode::SERVICE_UNAVAILABLE, format!("{ill}\n")).into_response(),
     }

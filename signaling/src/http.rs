@@ -108,7 +108,7 @@ async fn accepted_from(
         return tls.refused();
     };
     let stream = tokio::select! {
-        stream = tls.accept(stream, serving.shared.services.sfu.ill().is_none()) => stream,
+        stream = tls.accept(stream, serving.shared.services.sfu.thread_fault().is_none()) => stream,
         _ = stop.wait_for(|stop| *stop) => return,
     };
     drop(handshake);

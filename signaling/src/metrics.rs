@@ -92,7 +92,7 @@ pub(crate) async fn handler(State(shared): State<Arc<Shared>>) -> impl IntoRespo
         Ok(Ok(stats)) => sfu_metrics(&stats),
         _ => Vec::new(),
     };
-    let healthy = Metric::gauge("sfu_healthy", f64::from(u8::from(sfu.ill().is_none())));
+    let healthy = Metric::gauge("sfu_healthy", f64::from(u8::from(sfu.thread_fault().is_none())));
     metrics.push(healthy.help("Whether all media threads live, as /healthz says."));
     metrics.extend(signaling_metrics(&shared));
     metrics.extend(shared.config.tls.iter().flat_map(Tls::metrics));

@@ -17,7 +17,7 @@ use windlass_protocol::{
     Error, ErrorCode, Grant, OwnTrack, Participant, ProtocolError, Request, ServerMessage, VERSION,
     Welcome,
 };
-use windlass_sfu::{Answer, Ended, OfferError, ParticipantId, SfuEvent, TrackId};
+use windlass_sfu::{Answer, DisconnectReason, OfferError, ParticipantId, SfuEvent, TrackId};
 
 pub use self::action::{Action, Commands, End, EnterError, Entered, ParticipantInfo};
 pub use self::config::{RateLimit, SessionConfig, close};
@@ -290,7 +290,7 @@ impl Session {
     }
 
     /// The room's events have ended: the SFU removed the participant.
-    pub fn media_ended(&mut self, why: Ended) {
+    pub fn media_ended(&mut self, why: DisconnectReason) {
         if matches!(self.phase, Phase::Inside { .. }) {
             let (error, close) = convert::ended(why);
             self.fail(error, close);

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite;
 use windlass_protocol::{
     AccessToken, ErrorCode, Grant, IceServers, Moderate, ProtocolError, ServerMessage,
 };
-use windlass_sfu::{Ended, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
+use windlass_sfu::{DisconnectReason, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
 use crate::Shared;
 use crate::access::Admission;
@@ -187,7 +187,7 @@ impl Socket {
                 }
                 Input::Event(None) => {
                     self.forget();
-                    self.session.media_ended(Ended::Lost);
+                    self.session.media_ended(DisconnectReason::Lost);
                 }
                 Input::Commands => {}
                 Input::LobbyAnswer(answer) => self.on_lobby_answer(answer).await,
@@ -288,7 +288,7 @@ impl Socket {
                 let _ = sfu.set_view(id, track, view).await;
             }
             Action::WholeAnchor(track) => {
-                let _ = sfu.want_whole_anchor(id, track).await;
+                let _ = sfu.request_whole_anchor(id, track).await;
             }
             Action::Uplink(track, report) => {
                 let _ = sfu.uplink(id, track, report).await;

@@ -1,5 +1,5 @@
 //! What breaks all the same breaks one connection, or ends the process: panics that are planted into a server built for
-//! development (`sfu/src/core/plant.rs`), clients that never connect, and data channels without end.
+//! development (`sfu/src/core/fault_injection.rs`), clients that never connect, and data channels without end.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ async fn a_fault_in_an_offer_a_packet_or_a_timer_ends_that_connection_and_nothin
         assert!(next.connect(5 * SECOND), "{what}: {}", scene.server.log());
     }
     let log = scene.server.log();
-    assert_eq!(log.matches("a fault ended this connection").count(), 3, "{log}");
+    assert_eq!(log.matches("panic in the work for one participant").count(), 3, "{log}");
     assert_eq!(log.matches("plant.rs").count(), 3, "each with its place, once: {log}");
     for (_, room) in rooms {
         assert!(!log.contains(room), "nothing foreign is logged: {log}");
@@ -129,7 +129,7 @@ fn a_media_thread_that_hangs_is_told_and_gets_no_rooms_while_the_other_goes_on()
             assert!(since.elapsed() < 9 * SECOND, "healthy for ever: {}", server.log());
             std::thread::sleep(SECOND / 5);
         }
-        assert!(server.get("/healthz").contains("has said nothing"), "{}", server.get("/healthz"));
+        assert!(server.get("/healthz").contains("has not responded"), "{}", server.get("/healthz"));
         let health = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(["health", "--server", &format!("http://{}", server.addr)])
             .output()

@@ -46,11 +46,11 @@ pub enum Relayed {
     /// A packet of a track.
     Packet(RelayedPacket),
     /// The state of a track's enhancement changed.
-    Made {
+    AnchorState {
         /// Which one.
         track: TrackId,
         /// The new state.
-        made: Made,
+        state: AnchorState,
     },
     /// An anchor.
     Anchor(Box<RelayedAnchor>),
@@ -129,9 +129,9 @@ pub struct RelayedPacket {
 
 /// The state of a track's enhancement at its publisher's SFU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Made {
+pub struct AnchorState {
     /// Whether an enhancer is available.
-    pub able: bool,
+    pub available: bool,
     /// The layer of which anchors are made now.
     pub layer: Option<Layer>,
     /// Width of the anchors, divided by the width of the layer.

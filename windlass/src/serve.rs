@@ -45,7 +45,7 @@ pub fn run(args: &ServeArgs) -> Result<()> {
         devices::enter(config)?;
     }
     let log = logging::init(&config.log, config.log_json)?;
-    windlass_sfu::tell_panics();
+    windlass_sfu::log_panics();
     match args.file() {
         Some(file) => tracing::info!(file = %file.display(), "configuration read"),
         None if Path::new(USUAL_FILE).exists() => tracing::warn!(

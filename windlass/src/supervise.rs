@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::runtime::Handle;
-use windlass_sfu::{Ill, SfuHandle};
+use windlass_sfu::{SfuHandle, ThreadFault};
 
 use crate::logging::LastWords;
 use crate::node::Node;
@@ -25,9 +25,11 @@ const ENDING: Duration = Duration::from_millis(800);
 pub fn start(sfu: SfuHandle, node: Option<Arc<Node>>) -> Result<()> {
     let runtime = Handle::current();
     let watch = move || {
-        let told = |ill: Ill| tracing::error!("{ill}: its calls stand still, and /healthz says so");
-        if let Some(ill) = sfu.watch(told) {
-            end(ill, node, &runtime);
+        let on_hang = |fault: ThreadFault| {
+            tracing::error!("{fault}: its calls stand still, and /healthz says so");
+        };
+        if let Some(fault) = sfu.watch(on_hang) {
+            end(fault, node, &runtime);
         }
     };
     let thread = std::thread::Builder::new().name("supervisor".to_owned());
@@ -35,7 +37,7 @@ pub fn start(sfu: SfuHandle, node: Option<Arc<Node>>) -> Result<()> {
     Ok(())
 }
 
-fn end(ill: Ill, node: Option<Arc<Node>>, runtime: &Handle) {
+fn end(fault: ThreadFault, node: Option<Arc<Node>>, runtime: &Handle) {
     let _ = std::thread::Builder::new().spawn(|| {
         std::thread::sleep(ENDING);
         std::process::abort();
@@ -50,7 +52,7 @@ fn end(ill: Ill, node: Option<Arc<Node>>, runtime: &Handle) {
         drop(left);
     }
     tracing::error!(
-        "{ill}: the process ends with status {STATUS}, for its supervisor to start it again"
+        "{fault}: the process ends with status {STATUS}, for its supervisor to start it again"
     );
     let _ = leaves.recv_timeout(LEAVING);
     drop(LastWords);

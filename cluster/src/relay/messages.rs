@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use windlass_types::relay::{
-    MAX_TRACK_NAME, Made, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
+    AnchorState, MAX_TRACK_NAME, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
 };
 use windlass_types::{
     Anchor, Epoch, Kind, Layer, ParticipantId, Refusal, StageTimes, StreamId, TrackId,
@@ -21,7 +21,7 @@ const MAX_SEQ: u64 = 1 << 48;
 const MAX_PAYLOAD: usize = 2_048;
 /// Longest name or identity of a participant, or name of a room, in bytes.
 const MAX_NAME: usize = 512;
-/// Upper bound of the age of an anchor, and of [`Made::holds`].
+/// Upper bound of the age of an anchor, and of [`AnchorState::holds`].
 const MAX_SPAN: Duration = Duration::from_secs(10);
 
 /// A participant of a shared room.
@@ -86,13 +86,13 @@ pub fn encode(
             blocks: packet.blocks.map(u32::from),
             payload: Bytes::copy_from_slice(&packet.payload),
         }),
-        Relayed::Made { track, made } => What::Made(proto::Made {
+        Relayed::AnchorState { track, state } => What::Made(proto::Made {
             track: track.0,
-            able: made.able,
-            layer: rid(made.layer),
-            scale: made.scale.into(),
-            holds_us: micros(made.holds),
-            refused: made.refused.map_or("", Refusal::name).to_owned(),
+            able: state.available,
+            layer: rid(state.layer),
+            scale: state.scale.into(),
+            holds_us: micros(state.holds),
+            refused: state.refused.map_or("", Refusal::name).to_owned(),
         }),
         Relayed::Anchor(anchor) => What::Anchor(anchor_message(anchor, now)),
         Relayed::KeyFrame { track, layer } => {
@@ -166,10 +166,10 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
                 payload: packet.payload.as_ref().into(),
             })
         }
-        What::Made(message) => Relayed::Made {
+        What::Made(message) => Relayed::AnchorState {
             track: track(message.track),
-            made: Made {
-                able: message.able,
+            state: AnchorState {
+                available: message.able,
                 layer: optional_layer(&message.layer)?,
                 scale: narrow(message.scale, "scale")?,
                 holds: Duration::from_micros(message.holds_us).min(MAX_SPAN),

@@ -27,8 +27,8 @@ fn all(now: Instant) -> Vec<Relayed> {
         blocks: Some(111),
         ..packet.clone()
     };
-    let made = Made {
-        able: true,
+    let state = AnchorState {
+        available: true,
         layer: Some(Layer::Q),
         scale: 3,
         holds: Duration::from_millis(1_400),
@@ -66,8 +66,8 @@ fn all(now: Instant) -> Vec<Relayed> {
         Relayed::TrackMuted { track, muted: true },
         Relayed::Packet(packet),
         Relayed::Packet(sound),
-        Relayed::Made { track, made },
-        Relayed::Made { track, made: Made::default() },
+        Relayed::AnchorState { track, state },
+        Relayed::AnchorState { track, state: AnchorState::default() },
         Relayed::Anchor(Box::new(anchor)),
         Relayed::KeyFrame { track, layer },
         Relayed::Layers { track, wanted: [true, false, true] },

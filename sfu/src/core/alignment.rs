@@ -1,122 +1,122 @@
-//! Which frame of one encoding shows what a frame of another one shows: they are of the same camera.
+//! Finds the frames of two simulcast layers that show the same camera frame.
 //!
-//! Every encoding has RTP timestamps of its own. In each, a frame has the camera's capture time at 90 kHz plus a
-//! constant, so two encodings differ by one constant, their *shift*. Sender reports say at which wall-clock time
-//! which timestamp was due, rounded to milliseconds; that tells the shift well enough to know which frames belong
-//! together, and these tell it to the tick (measured: `client-web/src/worker/regions/frame-clock.ts`). A shift counts once two pairs of frames have agreed about it.
-//! When frames no longer meet by it, or sender reports contradict it (the camera was exchanged, an encoder began anew),
-//! it is found again.
+//! Each layer has its own RTP timestamps: the capture time at 90 kHz plus a constant. So the timestamps of two layers differ by a
+//! constant *shift*. Sender reports (RFC 3550 §6.4.1) map timestamps to wall-clock time, rounded to milliseconds. That is enough to pair
+//! frames, and a pair yields the shift to the tick (measured in `client-web/src/worker/regions/frame-clock.ts`). A shift is certain
+//! once a second pair confirms it. It is measured again when frames miss it, or when sender reports contradict it: the camera was
+//! exchanged, or an encoder restarted.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
 use windlass_types::Layer;
 
-/// What a sender report says: a wall-clock time of the sender, and the RTP timestamp that was due then.
+/// Wall-clock time and RTP timestamp of a sender report.
 pub type Report = (SystemTime, u32);
 
-/// Frames whose timestamps are remembered: 2 s at 30 per second.
-const REMEMBERED: usize = 64;
-/// How far what sender reports tell may be off, in ticks of 90 kHz: 8 ms, half the distance of frames at 60 per second.
+/// Frames of each layer whose timestamps are kept: 2 s at 30 frames a second.
+const MAX_FRAMES: usize = 64;
+/// Error of a shift from sender reports, in ticks of 90 kHz: 8 ms, half a frame interval at 60 frames a second.
 const TOLERANCE: u32 = 720;
-/// How far apart the two timestamps of one frame may lie by their shift: a camera's do not differ by a tick, but those of other
-/// sources (a canvas) come from clocks that each sender smooths for itself, and one frame a second smooths slowly. Seen: more than 3 ms,
-/// in half of all connections. At 60 frames a second the next frame is twice as far.
-const JITTER: u32 = TOLERANCE;
-/// After so many frames without a counterpart a shift is looked for anew.
-const MISSES: u32 = 8;
-const CLOCK: f64 = 90_000.0;
+/// Error of a measured shift for one frame, in ticks. A camera has none. Other sources (a canvas) have clocks that each sender smooths
+/// by itself: more than 3 ms in half of all connections. The next frame at 60 frames a second is twice as far.
+const MAX_JITTER: u32 = TOLERANCE;
+/// Consecutive frames without a counterpart after which a shift is measured again.
+const MAX_MISSES: u32 = 8;
+/// RTP clock rate of video, in Hz.
+const CLOCK_HZ: f64 = 90_000.0;
 
 #[derive(Debug, Default)]
-struct Lane {
+struct Timeline {
     report: Option<Report>,
     frames: VecDeque<u32>,
 }
 
-impl Lane {
-    /// The frame nearest to a timestamp, within so many ticks.
+impl Timeline {
+    /// The frame nearest to a timestamp, within `within` ticks.
     fn nearest(&self, timestamp: u32, within: u32) -> Option<u32> {
         let nearest = self.frames.iter().copied().min_by_key(|&f| distance(f, timestamp))?;
         (distance(nearest, timestamp) <= within).then_some(nearest)
     }
 }
 
-/// What to add to a timestamp of one timeline for that of another.
+/// The difference between the timestamps of two layers.
 #[derive(Debug, Clone, Copy)]
 struct Shift {
     ticks: u32,
-    /// Another pair of frames has agreed.
+    /// A second pair of frames has confirmed the shift.
     certain: bool,
-    /// The frame that it was first seen by.
-    seen_by: u32,
+    /// Timestamp of the first pair.
+    first_frame: u32,
     misses: u32,
 }
 
-/// The timelines of one track: see the module.
+/// The layers of one track.
 #[derive(Debug, Default)]
 pub struct Alignment {
-    lanes: [Lane; 3],
+    timelines: [Timeline; 3],
     shifts: [[Option<Shift>; 3]; 3],
 }
 
 impl Alignment {
-    /// A packet of a frame came; `report` is what its sender last said.
-    pub fn saw(&mut self, of: Layer, timestamp: u32, report: Option<Report>) {
-        let lane = &mut self.lanes[of as usize];
+    /// Takes a packet's timestamp, and the last sender report of its layer.
+    pub fn on_packet(&mut self, of: Layer, timestamp: u32, report: Option<Report>) {
+        let timeline = &mut self.timelines[of as usize];
         if report.is_some() {
-            lane.report = report;
+            timeline.report = report;
         }
-        // Most packets are of the newest frame.
-        if lane.frames.iter().rev().any(|&frame| frame == timestamp) {
+        // Newest first: most packets are of the newest frame.
+        if timeline.frames.iter().rev().any(|&frame| frame == timestamp) {
             return;
         }
-        if lane.frames.len() == REMEMBERED {
-            lane.frames.pop_front();
+        if timeline.frames.len() == MAX_FRAMES {
+            timeline.frames.pop_front();
         }
-        lane.frames.push_back(timestamp);
+        timeline.frames.push_back(timestamp);
     }
 
-    /// The timestamp that the camera frame of `timestamp` has in the layer `to`; `None` while that is not known to
-    /// the tick. The layer may lack the frame all the same.
+    /// The timestamp in layer `to` of the camera frame with `timestamp` in layer `from`; `None` while the shift is not certain. Layer `to`
+    /// may lack the frame.
     pub fn map(&mut self, from: Layer, timestamp: u32, to: Layer) -> Option<u32> {
-        let told = self.told(from, to);
-        let lane = &self.lanes[to as usize];
+        let reported = self.reported_shift(from, to);
+        let timeline = &self.timelines[to as usize];
         let shift = &mut self.shifts[from as usize][to as usize];
         if let Some(known) = shift {
             let place = timestamp.wrapping_add(known.ticks);
-            let met = lane.nearest(place, JITTER);
+            let met = timeline.nearest(place, MAX_JITTER);
             known.misses = if met.is_some() { 0 } else { known.misses + 1 };
-            if met.is_some() && known.seen_by != timestamp {
+            if met.is_some() && known.first_frame != timestamp {
                 known.certain = true;
             }
-            let contradicted = told.is_some_and(|told| distance(told, known.ticks) > 2 * TOLERANCE);
-            if known.misses < MISSES && !contradicted && (known.certain || met.is_some()) {
+            let contradicted =
+                reported.is_some_and(|ticks| distance(ticks, known.ticks) > 2 * TOLERANCE);
+            if known.misses < MAX_MISSES && !contradicted && (known.certain || met.is_some()) {
                 return known.certain.then_some(met.unwrap_or(place));
             }
             *shift = None;
         }
-        if let Some(nearest) = lane.nearest(timestamp.wrapping_add(told?), TOLERANCE) {
+        if let Some(nearest) = timeline.nearest(timestamp.wrapping_add(reported?), TOLERANCE) {
             let ticks = nearest.wrapping_sub(timestamp);
-            *shift = Some(Shift { ticks, certain: false, seen_by: timestamp, misses: 0 });
+            *shift = Some(Shift { ticks, certain: false, first_frame: timestamp, misses: 0 });
         }
         None
     }
 
-    /// The shift by sender reports alone.
-    fn told(&self, from: Layer, to: Layer) -> Option<u32> {
-        let (from_time, from_rtp) = self.lanes[from as usize].report?;
-        let (to_time, to_rtp) = self.lanes[to as usize].report?;
+    /// The shift from sender reports.
+    fn reported_shift(&self, from: Layer, to: Layer) -> Option<u32> {
+        let (from_time, from_rtp) = self.timelines[from as usize].report?;
+        let (to_time, to_rtp) = self.timelines[to as usize].report?;
         let later = match from_time.duration_since(to_time) {
             Ok(later) => later.as_secs_f64(),
             Err(earlier) => -earlier.duration().as_secs_f64(),
         };
-        // Wraps as timestamps do; reports that are hours apart tell nothing but a number.
-        let ticks = (later * CLOCK).round() as i64 as u32;
+        // Wraps as timestamps do. Of reports that are hours apart the result is meaningless, but no error.
+        let ticks = (later * CLOCK_HZ).round() as i64 as u32;
         Some(to_rtp.wrapping_add(ticks).wrapping_sub(from_rtp))
     }
 }
 
-/// Ticks between two timestamps, whichever comes first.
+/// Ticks between two timestamps, in either order.
 fn distance(a: u32, b: u32) -> u32 {
     (a.wrapping_sub(b) as i32).unsigned_abs()
 }
@@ -159,8 +159,8 @@ mod tests {
         /// Lets both encodings' frame be seen and maps the higher one's.
         fn pass(&self, alignment: &mut Alignment, tick: u32) -> Option<u32> {
             let ((low, high), reports) = (self.frame(tick), self.reports(tick));
-            alignment.saw(LOW, low, Some(reports.0));
-            alignment.saw(HIGH, high, Some(reports.1));
+            alignment.on_packet(LOW, low, Some(reports.0));
+            alignment.on_packet(HIGH, high, Some(reports.1));
             alignment.map(HIGH, high, Layer::Q)
         }
     }
@@ -185,7 +185,7 @@ mod tests {
             for (of, timestamp, report, to) in calls {
                 let report = report
                     .map(|(s, rtp)| (SystemTime::UNIX_EPOCH + Duration::from_secs(s.into()), rtp));
-                alignment.saw(Layer::ALL[of], timestamp, report);
+                alignment.on_packet(Layer::ALL[of], timestamp, report);
                 alignment.map(Layer::ALL[of], timestamp, Layer::ALL[to]);
             }
         }
@@ -198,10 +198,10 @@ mod tests {
         for n in 0..60 {
             let tick = n * 3000;
             let ((low, high), reports) = (sender.frame(tick), sender.reports(tick));
-            alignment.saw(LOW, low, Some(reports.0));
+            alignment.on_packet(LOW, low, Some(reports.0));
             // 5 ms early, then 5 ms late.
             let wavering = high.wrapping_add_signed(if n % 2 == 0 { -225 } else { 225 });
-            alignment.saw(HIGH, wavering, Some(reports.1));
+            alignment.on_packet(HIGH, wavering, Some(reports.1));
             met += usize::from(alignment.map(HIGH, wavering, Layer::Q) == Some(low));
         }
         assert!(met >= 58, "{met} of 60");
@@ -214,8 +214,8 @@ mod tests {
         let mut alignment = Alignment::default();
         for n in 0..20 {
             let (low, high) = SENDER.frame(n * 3000);
-            alignment.saw(LOW, low, None);
-            alignment.saw(HIGH, high, None);
+            alignment.on_packet(LOW, low, None);
+            alignment.on_packet(HIGH, high, None);
             assert_eq!(alignment.map(HIGH, high, Layer::Q), None);
         }
     }
@@ -227,7 +227,7 @@ mod tests {
             SENDER.pass(&mut alignment, n * 3000);
         }
         let (low, high) = SENDER.frame(9000);
-        alignment.saw(HIGH, high, None);
+        alignment.on_packet(HIGH, high, None);
         assert_eq!(alignment.map(HIGH, high, Layer::Q), Some(low));
     }
 
@@ -250,8 +250,8 @@ mod tests {
         for n in 0..40u32 {
             let ((low, high), reports) = (SENDER.frame(n * 3000), SENDER.reports(n * 3000));
             let high = high.wrapping_add_signed([0, 90, -90, 90][n as usize % 4]);
-            alignment.saw(LOW, low, Some(reports.0));
-            alignment.saw(HIGH, high, Some(reports.1));
+            alignment.on_packet(LOW, low, Some(reports.0));
+            alignment.on_packet(HIGH, high, Some(reports.1));
             assert_eq!(alignment.map(HIGH, high, Layer::Q), (n > 0).then_some(low), "frame {n}");
         }
     }

@@ -1,79 +1,82 @@
-//! Which rung each track of one subscriber gets.
+//! Allocates one subscriber's bandwidth among its tracks: each gets a rung, or is paused.
 //!
-//! A track's ladder is made of q, q+, h, h+ and f: of the layers that the publisher really sends, up to the best rung that
-//! the client asked for, and without those that another is as good as for fewer bits. How good each is at the size shown is predicted ([`quality`](super::quality));
-//! what its anchors take is measured ([`costs`](super::costs)).
-//! The tracks share what the downlink carries, anchors included, in the order of their weight: first each
-//! its lowest rung, as far as that goes (the others are paused; the first never is), then step by step whatever shows most for its bits.
-//! To rise needs more room than to stay, and not just after a fall; what is held is worth more than what is not.
+//! A *rung* is a quality level (LiveKit's `VideoQuality`, libwebrtc's target layer): a simulcast layer, or (`+`) a layer with anchors. The
+//! rungs are q, q+, h, h+ and f. A track's *ladder* has those whose layer is sent, up to the client's maximum, without rungs that a
+//! cheaper one equals in quality. Quality in the tile is predicted ([`quality`](super::quality)); bitrates of anchors are measured
+//! ([`anchor_costs`](super::anchor_costs)).
+//!
+//! 1. Each track gets its lowest rung, by descending weight, while the budget lasts. The others are paused; the first never is.
+//! 2. Tracks rise by the step with the greatest weight × gain of quality / additional bitrate that fits, until none fits.
+//!
+//! Hysteresis: a rise needs more room than a held rung, waits for [`RISE_DELAY`] after a fall, and a held step counts more.
 
 use std::time::{Duration, Instant};
 
 use windlass_types::{Layer, Rung};
 
-use super::costs::AnchorCosts;
+use super::anchor_costs::AnchorCosts;
 use super::quality;
 
-/// How long after a fall nothing rises.
-const AFTER_FALL: Duration = Duration::from_secs(3);
-/// How long the estimate may be short before anything falls: on a busy machine it dips for a moment at a time. What is sure is believed
-/// at once.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// To rise, a sum must fit this share of the estimate.
-const TO_RISE: f64 = 0.9;
-/// To stay, this share will do: measured rates swing.
-const TO_STAY: f64 = 1.1;
-/// What is held counts so many times as much as what is not.
-const HELD: f64 = 4.0;
-/// Another layer must be better than that of the rung that is held by so many points, or cheaper: measured rates swing, and a change is a key frame.
-const BETTER: f64 = 2.0;
-/// Room for the next swing when looking for bandwidth.
-const MARGIN: f64 = 1.15;
+/// Time after a fall in which no rung rises, so that the estimate can settle.
+const RISE_DELAY: Duration = Duration::from_secs(3);
+/// Time for which the estimate may be too low before a rung falls: on a busy machine it dips for moments. Congestion lowers rungs at once.
+const FALL_DELAY: Duration = Duration::from_millis(1500);
+/// Share of the estimate that the sum of rungs may use after a rise.
+const RISE_SHARE: f64 = 0.9;
+/// Share of the estimate that held rungs may use: measured bitrates swing.
+const HOLD_SHARE: f64 = 1.1;
+/// Factor of the weight of what a subscriber has already.
+const HELD_FACTOR: f64 = 4.0;
+/// Points of quality by which another layer must be better than the held one, unless it is cheaper: a change costs a key frame.
+const HELD_BONUS: f64 = 2.0;
+/// Factor of the bitrate to probe for above the next rung's need, as room for swings.
+const PROBE_MARGIN: f64 = 1.15;
 
+/// All rungs, lowest first.
 const LADDER: [Rung; 5] = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
 
-/// What one track could be given.
+/// The demand of one track.
 #[derive(Debug, Clone, Copy)]
 pub struct Demand {
-    /// The best rung that the client wants.
+    /// Maximum rung, from the client and its tile.
     pub max: Rung,
-    /// Bits per second of each layer that is being sent, smallest first.
+    /// Bitrate of each layer that is sent, in bit/s, smallest first.
     pub rates: [Option<u64>; 3],
-    /// Sizes of the layers' pictures.
+    /// Width and height of each layer.
     pub sizes: [(u16, u16); 3],
-    /// What the anchors of each layer take; `None`: none can reach the subscriber.
+    /// Expected anchor bitrates of each layer; `None`: the subscriber can get none.
     pub anchors: [Option<AnchorCosts>; 3],
-    /// The size at which the client shows it, in pixels of the device.
-    pub shown: (u16, u16),
-    /// What it has now.
+    /// Size of the tile in device pixels.
+    pub tile: (u16, u16),
+    /// The rung that is held now.
     pub current: Option<Rung>,
-    /// How much it matters to the viewer, beside the others.
+    /// Weight among the subscriber's tracks.
     pub weight: f64,
 }
 
-/// What an estimate must reach for a track, in bits per second.
+/// The estimate that one track needs, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wishes {
-    /// To hold what it has.
+pub struct BitrateNeeds {
+    /// For the held rung.
     pub held: u64,
-    /// For the next rung; `None`: there is none.
+    /// For the next better rung; `None`: there is none.
     pub next: Option<u64>,
-    /// For the best one.
+    /// For the best rung.
     pub best: u64,
 }
 
-/// What a track is given.
+/// The result for one track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
-    /// This rung.
+    /// A rung.
     Rung(Rung),
-    /// Nothing, for want of bandwidth.
+    /// Paused, as the bandwidth does not suffice.
     Paused,
-    /// Nothing: its publisher sends nothing.
+    /// Unchanged, as its publisher sends no layer.
     Silent,
 }
 
-/// A rung that can be had, what it costs in bits per second, and how good it looks.
+/// A rung of a ladder, its bitrate in bit/s, and its quality in points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     rung: Rung,
@@ -90,37 +93,37 @@ impl Demand {
             return None;
         }
         let video_bps = self.rates[layer as usize]?;
-        let quality = quality::predicted(
+        let quality = quality::predict(
             self.sizes[layer as usize],
             video_bps,
             rung.enhanced().then_some(anchors),
-            self.shown,
+            self.tile,
         );
         Some(Step { rung, bps: video_bps + anchors.bps(), quality })
     }
 
-    /// What an estimate must reach, beside a rung that is held.
-    pub fn wishes(&self, current: Option<Rung>) -> Wishes {
-        let needs = |bps: u64| (bps as f64 / TO_RISE * MARGIN) as u64;
+    /// The estimate that the track needs while it holds `current`.
+    pub fn bitrate_needs(&self, current: Option<Rung>) -> BitrateNeeds {
+        let needs = |bps: u64| (bps as f64 / RISE_SHARE * PROBE_MARGIN) as u64;
         let ladder = self.ladder();
         let held = current.and_then(|rung| self.step(rung)).map_or(0, |step| needs(step.bps));
         let next = ladder.iter().map(|step| needs(step.bps)).filter(|bps| *bps > held).min();
         let best = ladder.iter().map(|step| needs(step.bps)).max().unwrap_or(0);
-        Wishes { held, next, best }
+        BitrateNeeds { held, next, best }
     }
 
-    /// The rungs worth having, each better and dearer than the one before; where the publisher sends nothing below the wanted rung, the
-    /// smallest that it does send.
+    /// The ladder, each rung with more bitrate and quality than the one before. If no layer up to the maximum is sent, the smallest layer
+    /// that is sent.
     fn ladder(&self) -> Vec<Step> {
         let mut ladder: Vec<_> = LADDER.into_iter().filter_map(|rung| self.step(rung)).collect();
         if ladder.is_empty() {
             let sent = Layer::ALL.into_iter().find(|&layer| self.rates[layer as usize].is_some());
-            let whatever = Demand { max: Rung::F, ..*self };
-            return sent.and_then(|layer| whatever.step(Rung::plain(layer))).into_iter().collect();
+            let unlimited = Demand { max: Rung::F, ..*self };
+            return sent.and_then(|layer| unlimited.step(Rung::plain(layer))).into_iter().collect();
         }
         let held = self.current.map(Rung::layer);
         for step in ladder.iter_mut().filter(|step| Some(step.rung.layer()) == held) {
-            step.quality += BETTER;
+            step.quality += HELD_BONUS;
         }
         ladder.sort_by(|a, b| a.bps.cmp(&b.bps).then(b.quality.total_cmp(&a.quality)));
         let mut best = f64::NEG_INFINITY;
@@ -132,13 +135,13 @@ impl Demand {
         ladder
     }
 
-    /// Whether a step is no more than what the track has now.
+    /// Whether a step takes no more than the held rung.
     fn holds(&self, step: &Step) -> bool {
         let Some(current) = self.current else { return false };
         self.step(current).map_or(step.rung <= current, |current| step.bps <= current.bps)
     }
 
-    /// Whether this would be a fall for want of bandwidth: not one that the publisher or the client causes.
+    /// Whether a grant lowers quality for less bitrate. (Other falls are the publisher's or the client's.)
     fn falls_to(&self, grant: Grant) -> bool {
         let Some(current) = self.current.and_then(|rung| self.step(rung)) else { return false };
         match grant {
@@ -151,50 +154,52 @@ impl Demand {
     }
 }
 
-/// Allocates for one subscriber.
+/// The allocator of one subscriber.
 #[derive(Debug, Default)]
 pub struct Allocator {
-    fell: Option<Instant>,
+    last_fall: Option<Instant>,
+    /// Since when the estimate is too low for the held rungs.
     short_since: Option<Instant>,
 }
 
-/// The sum so far, and what it may be.
-struct Purse {
-    spent: u64,
+/// The bandwidth that one allocation shares out.
+struct Budget {
+    spent_bps: u64,
+    /// `None`: unlimited.
     available_bps: Option<u64>,
-    /// What is held may be this much of it.
-    to_stay: f64,
+    /// Share of it for held rungs.
+    hold_share: f64,
     may_rise: bool,
 }
 
-impl Purse {
-    /// Whether so much more fits, of something that is held already or would be new.
-    fn fits(&self, more: u64, held: bool) -> bool {
+impl Budget {
+    /// Whether `more_bps` fit, for a held rung or a new one.
+    fn fits(&self, more_bps: u64, held: bool) -> bool {
         let Some(available) = self.available_bps else { return true };
-        let share = if held { self.to_stay } else { TO_RISE };
-        (held || self.may_rise) && (self.spent + more) as f64 <= available as f64 * share
+        let share = if held { self.hold_share } else { RISE_SHARE };
+        (held || self.may_rise) && (self.spent_bps + more_bps) as f64 <= available as f64 * share
     }
 }
 
 impl Allocator {
-    /// Gives each demand its rung. `available_bps` is what video and anchors may take; `None` means that only the
-    /// client's wishes count. `sure`: it has been seen that no more gets through, so nothing is waited for.
+    /// Grants each demand its rung. `available_bps` is for video and anchors; `None` means no limit. `congested`: rungs fall at once,
+    /// without [`FALL_DELAY`].
     pub fn allocate(
         &mut self,
         now: Instant,
         available_bps: Option<u64>,
-        sure: bool,
+        congested: bool,
         demands: &[Demand],
     ) -> Vec<Grant> {
         let available_bps =
-            available_bps.map(|bps| if sure { bps } else { self.forgive(now, bps, demands) });
+            available_bps.map(|bps| if congested { bps } else { self.smoothed(now, bps, demands) });
         let may_rise =
-            self.fell.is_none_or(|fell| now.saturating_duration_since(fell) >= AFTER_FALL);
-        let to_stay = if sure { 1.0 } else { TO_STAY };
-        let mut purse = Purse { spent: 0, available_bps, to_stay, may_rise };
+            self.last_fall.is_none_or(|at| now.saturating_duration_since(at) >= RISE_DELAY);
+        let hold_share = if congested { 1.0 } else { HOLD_SHARE };
+        let mut budget = Budget { spent_bps: 0, available_bps, hold_share, may_rise };
         let ladders: Vec<_> = demands.iter().map(Demand::ladder).collect();
-        let steps = lowest(demands, &ladders, &mut purse);
-        let steps = raised(demands, &ladders, steps, &mut purse);
+        let steps = lowest_steps(demands, &ladders, &mut budget);
+        let steps = raise_steps(demands, &ladders, steps, &mut budget);
         let grants: Vec<_> = steps
             .iter()
             .zip(&ladders)
@@ -206,49 +211,54 @@ impl Allocator {
             .collect();
         let fell = demands.iter().zip(&grants).any(|(demand, grant)| demand.falls_to(*grant));
         if fell {
-            self.fell = Some(now);
+            self.last_fall = Some(now);
         }
         grants
     }
 
-    /// The estimate, or for a moment what the current rungs need, where it has only just become too small for them.
-    fn forgive(&mut self, now: Instant, available_bps: u64, demands: &[Demand]) -> u64 {
+    /// The estimate, or what the held rungs need while it has been too low for less than [`FALL_DELAY`].
+    fn smoothed(&mut self, now: Instant, available_bps: u64, demands: &[Demand]) -> u64 {
         let held: u64 = demands.iter().filter_map(|d| Some(d.step(d.current?)?.bps)).sum();
-        let needed = (held as f64 / TO_STAY).ceil() as u64;
+        let needed = (held as f64 / HOLD_SHARE).ceil() as u64;
         if available_bps >= needed {
             self.short_since = None;
             return available_bps;
         }
         let since = *self.short_since.get_or_insert(now);
-        let lasting = now.saturating_duration_since(since) >= PATIENCE;
+        let lasting = now.saturating_duration_since(since) >= FALL_DELAY;
         if lasting { available_bps } else { needed }
     }
 }
 
-/// The lowest rung for each, the weightiest first; `None` where that does not fit.
-fn lowest(demands: &[Demand], ladders: &[Vec<Step>], purse: &mut Purse) -> Vec<Option<usize>> {
+/// Gives each track its lowest step, by descending weight; `None` where that does not fit.
+fn lowest_steps(
+    demands: &[Demand],
+    ladders: &[Vec<Step>],
+    budget: &mut Budget,
+) -> Vec<Option<usize>> {
     let mut order: Vec<usize> = (0..demands.len()).filter(|&i| !ladders[i].is_empty()).collect();
-    // What is shown already comes before what would have to begin.
-    let rank = |i: usize| demands[i].weight * if demands[i].current.is_some() { HELD } else { 1.0 };
+    // Tracks that are shown come before new ones.
+    let rank =
+        |i: usize| demands[i].weight * if demands[i].current.is_some() { HELD_FACTOR } else { 1.0 };
     order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)));
     let mut steps = vec![None; demands.len()];
     for (place, i) in order.into_iter().enumerate() {
         let bps = ladders[i][0].bps;
-        if place == 0 || purse.fits(bps, demands[i].current.is_some()) {
+        if place == 0 || budget.fits(bps, demands[i].current.is_some()) {
             steps[i] = Some(0);
-            purse.spent += bps;
+            budget.spent_bps += bps;
         }
     }
     steps
 }
 
-/// Raises step by step what shows most for its bits. Of the tracks that are being shown only one rises at a time: each rise is a key frame,
-/// and several at once would fill the queue that they must fit through.
-fn raised(
+/// Raises tracks by the step with the greatest gain for its bitrate, until none fits. Of the tracks that are shown only one rises at a
+/// time: each rise is a key frame, and several at once would fill the queue.
+fn raise_steps(
     demands: &[Demand],
     ladders: &[Vec<Step>],
     mut steps: Vec<Option<usize>>,
-    purse: &mut Purse,
+    budget: &mut Budget,
 ) -> Vec<Option<usize>> {
     let mut riser = None;
     loop {
@@ -256,16 +266,16 @@ fn raised(
         for (i, demand) in demands.iter().enumerate() {
             let Some(step) = steps[i] else { continue };
             let from = ladders[i][step];
-            // All that fit: a small gain must not stand before a large one.
+            // All steps that fit: a small gain must not hide a large one.
             for (next, to) in ladders[i].iter().enumerate().skip(step + 1) {
                 let held = demand.holds(to);
                 let more = to.bps - from.bps;
                 let waits = !held && demand.current.is_some() && riser.is_some_and(|r| r != i);
-                if waits || !purse.fits(more, held) {
+                if waits || !budget.fits(more, held) {
                     break;
                 }
                 let worth = demand.weight * (to.quality - from.quality) / more.max(1) as f64
-                    * if held { HELD } else { 1.0 };
+                    * if held { HELD_FACTOR } else { 1.0 };
                 if best.is_none_or(|best| worth > best.0) {
                     best = Some((worth, i, next, more));
                 }
@@ -273,7 +283,7 @@ fn raised(
         }
         let Some((_, i, next, more)) = best else { return steps };
         steps[i] = Some(next);
-        purse.spent += more;
+        budget.spent_bps += more;
         if demands[i].current.is_some() && !demands[i].holds(&ladders[i][next]) {
             riser = Some(i);
         }
@@ -291,7 +301,7 @@ mod tests {
         rates: [Some(150_000), Some(500_000), Some(1_500_000)],
         sizes: [(320, 180), (640, 360), (1280, 720)],
         anchors: [STILLS, STILLS, None],
-        shown: (1280, 720),
+        tile: (1280, 720),
         current: None,
         weight: 1.0,
     };
@@ -319,11 +329,11 @@ mod tests {
 
     #[test]
     fn of_the_same_bits_the_rung_is_given_that_looks_better_at_the_size_shown() {
-        let rung = |h_bps: u64, shown: (u16, u16)| {
+        let rung = |h_bps: u64, tile: (u16, u16)| {
             let rates = [Some(150_000), Some(h_bps), None];
             let anchors = [USUAL, None, None];
-            let bps = 185_000.0 / TO_RISE;
-            one(Some(bps as u64), Demand { rates, anchors, shown, ..ALL })
+            let bps = 185_000.0 / RISE_SHARE;
+            one(Some(bps as u64), Demand { rates, anchors, tile, ..ALL })
         };
         assert_eq!(rung(180_000, (1280, 720)), Some(Rung::H), "a half layer that has its bits");
         assert_eq!(rung(60_000, (1280, 720)), Some(Rung::QPlus), "one that has not");
@@ -347,10 +357,10 @@ mod tests {
             quality(Rung::F) - quality(Rung::H)
         };
         let bps = (400_000..900_000).step_by(5000).find(|&bps| {
-            better(&Demand { rates: [None, Some(500_000), Some(bps)], ..near }) > BETTER / 2.0
+            better(&Demand { rates: [None, Some(500_000), Some(bps)], ..near }) > HELD_BONUS / 2.0
         });
         let near = Demand { rates: [None, Some(500_000), bps], ..near };
-        assert!(better(&near) < BETTER, "{near:?}");
+        assert!(better(&near) < HELD_BONUS, "{near:?}");
         assert_eq!(one(None, near), Some(Rung::F));
         assert_eq!(one(None, Demand { current: Some(Rung::H), ..near }), Some(Rung::H));
     }
@@ -387,11 +397,11 @@ mod tests {
 
     #[test]
     fn the_next_rung_says_what_to_look_for() {
-        let wishes = ALL.wishes(Some(Rung::Q));
-        assert!((300_000..400_000).contains(&wishes.next.expect("q+")), "{wishes:?}");
-        assert!(wishes.best > 1_900_000 && wishes.held < 200_000, "{wishes:?}");
-        assert_eq!(ALL.wishes(Some(Rung::F)).next, None);
-        assert_eq!(ALL.wishes(None).held, 0);
+        let needs = ALL.bitrate_needs(Some(Rung::Q));
+        assert!((300_000..400_000).contains(&needs.next.expect("q+")), "{needs:?}");
+        assert!(needs.best > 1_900_000 && needs.held < 200_000, "{needs:?}");
+        assert_eq!(ALL.bitrate_needs(Some(Rung::F)).next, None);
+        assert_eq!(ALL.bitrate_needs(None).held, 0);
     }
 
     #[test]
@@ -428,12 +438,12 @@ mod tests {
 
     #[test]
     fn what_is_shown_goes_on_before_others_begin() {
-        let shown = Demand { current: Some(Rung::Q), ..ALL };
+        let held = Demand { current: Some(Rung::Q), ..ALL };
         let grants = Allocator::default().allocate(
             Instant::now(),
             Some(250_000),
             true,
-            &[Demand { weight: 1.2, ..ALL }, shown],
+            &[Demand { weight: 1.2, ..ALL }, held],
         );
         assert_eq!(grants, [Grant::Paused, Grant::Rung(Rung::Q)]);
     }
@@ -476,10 +486,10 @@ mod tests {
         };
         assert_eq!(at(0, 480_000, Rung::H), Some(Rung::H));
         assert_eq!(at(0, 300_000, Rung::H), Some(Rung::H));
-        let patience = PATIENCE.as_millis() as u64;
+        let patience = FALL_DELAY.as_millis() as u64;
         assert_eq!(at(patience, 300_000, Rung::H), Some(Rung::QPlus));
         assert_eq!(at(patience, 2_000_000, Rung::QPlus), Some(Rung::QPlus));
-        let later = patience + AFTER_FALL.as_millis() as u64;
+        let later = patience + RISE_DELAY.as_millis() as u64;
         assert_eq!(at(later, 2_000_000, Rung::QPlus), Some(Rung::F));
     }
 

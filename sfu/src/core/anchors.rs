@@ -1,9 +1,9 @@
-//! Anchors on their way to one subscriber: whether one may go, and when its messages do.
+//! The pacer of one subscriber's anchors.
 //!
-//! Anchors share one bandwidth with the video, which comes first: in the mean they get what the estimate leaves (a token bucket decides
-//! whether one may go at all). One that may goes in messages, spread so that they take half of the bandwidth while they last: all at once they would
-//! hold up the video behind them. While the link is busy with a large frame of video they wait. What is still here at its deadline is dropped, never
-//! sent late; and what the data channel still holds must stay small.
+//! Anchors share the downlink with video, which has priority. A token bucket at the rate that video leaves admits or drops an anchor as
+//! a whole. An admitted anchor is sent as messages, spread over time at half of the downlink's rate, so that they do not delay the video
+//! behind them. Messages wait while the link is busy with a large video frame. What is left of an anchor at its deadline is dropped,
+//! never sent late. The bytes that wait here and in the data channel are bounded.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,113 +12,125 @@ use str0m::media::Mid;
 use windlass_types::Anchor;
 use windlass_types::message::{self, AnchorHeader};
 
-use super::used::Used;
+use super::gcra::Gcra;
 
-/// Most bytes that wait here and in the data channel, the new anchor included.
-pub const BUFFERED_MAX: usize = 128 * 1024;
-/// What is spent at most without an estimate, in bits per second.
+/// Maximum bytes that wait here and in the data channel, a new anchor included.
+pub const MAX_BUFFERED: usize = 128 * 1024;
+/// Rate of anchors without congestion control, in bit/s.
 pub const UNLIMITED_BPS: u64 = 16_000_000;
-/// How much saved-up bandwidth an anchor may use.
-const DEPTH: Duration = Duration::from_millis(250);
-/// A bucket holds at least one usual anchor.
-const DEPTH_MIN_BYTES: f64 = 32_768.0;
-/// The share of the bandwidth that messages take while they go out, if there is time.
-const SHARE: f64 = 0.5;
-/// The share of the time that an anchor has left which its messages may take.
-const SPREAD: f64 = 0.6;
-/// A message holds up the link for no longer than this,
-const MESSAGE: Duration = Duration::from_millis(30);
-/// but is not smaller than one packet.
-const MESSAGE_MIN_BYTES: usize = 1100;
-/// Messages wait for video that keeps the link busy for longer: for a key frame, not for each frame.
-const BUSY: Duration = Duration::from_millis(50);
-/// No link queues more video than this: what an estimate below the video's bitrate counts beyond it is the estimate's error.
-const QUEUE: Duration = Duration::from_millis(500);
+/// Depth of the token bucket, as time at the anchors' rate.
+const BUCKET_DEPTH: Duration = Duration::from_millis(250);
+/// Least depth of the token bucket in bytes: one usual anchor.
+const MIN_BUCKET_BYTES: f64 = 32_768.0;
+/// Share of the downlink's rate at which messages are spread, if the deadline permits.
+const LINK_SHARE: f64 = 0.5;
+/// Maximum share of an anchor's remaining time over which its messages are spread. The rest is for the path.
+const MAX_SPREAD: f64 = 0.6;
+/// Maximum transmission time of one message, which delays the video behind it.
+const MAX_MESSAGE_TIME: Duration = Duration::from_millis(30);
+/// Least size of a message in bytes: one packet.
+const MIN_MESSAGE_BYTES: usize = 1100;
+/// Transmission time of sent video above which messages wait: a key frame is longer, other frames are shorter.
+const BUSY_TIME: Duration = Duration::from_millis(50);
+/// Maximum video that is assumed to wait in the link. More would be the error of an estimate below the video's bitrate.
+const MAX_VIDEO_QUEUE: Duration = Duration::from_millis(500);
 
-/// What becomes of an anchor.
+/// Decision about an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may go; its last message will go that much later.
+    /// Send it; its last message is due after this time.
     Send(Duration),
-    /// It is older than the budget.
+    /// Drop it: it is older than the latency budget.
     Late,
-    /// There is no room for it, or not enough before it would be too old.
+    /// Drop it: tokens, buffer or time do not suffice.
     Full,
 }
 
-/// A message that waits for its turn.
+/// A message that waits to be sent.
 #[derive(Debug)]
 struct Waiting {
     deadline: Instant,
     slot: Mid,
     message: Vec<u8>,
-    /// How long the next one waits after it.
-    takes: Duration,
-    /// Of the anchor's last message: bytes of all of them, and the anchor's age when it was admitted.
-    ends: Option<(usize, Duration)>,
+    /// Time until the next message.
+    spacing: Duration,
+    /// Set for the anchor's last message.
+    end: Option<AnchorEnd>,
 }
 
-/// What comes out.
+/// The end of an anchor, with its last message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnchorEnd {
+    /// The m-line of the anchor's video.
+    pub slot: Mid,
+    /// Bytes of all its messages.
+    pub bytes: usize,
+    /// Age of the anchor's frame when the anchor was admitted.
+    pub age: Duration,
+}
+
+/// What [`AnchorPacer::release`] returns.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Released {
-    /// A message to send; with the last one of an anchor its slot, its size, and its age.
-    Message(Vec<u8>, Option<(Mid, usize, Duration)>),
-    /// What is left of an anchor is too old.
+    /// A message to send, and the end of its anchor if it is the last one.
+    Message(Vec<u8>, Option<AnchorEnd>),
+    /// The rest of an anchor of this m-line is dropped: its deadline has passed.
     Stale(Mid),
 }
 
-/// See the module.
+/// The pacer.
 #[derive(Debug)]
 pub struct AnchorPacer {
+    /// Tokens of the bucket, in bytes.
     tokens: f64,
-    earned: Instant,
+    last_refill: Instant,
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// When the next message may go, as far as the messages before it are concerned.
-    free: Instant,
-    /// What the video that was sent has used of the link.
-    video: Used,
-    /// What the downlink carries, in bits per second; 0: nobody counts.
+    /// When the spacing after the last message ends.
+    next_send: Instant,
+    /// Transmission time of the video that was sent.
+    video: Gcra,
+    /// The downlink's rate in bit/s; 0: no congestion control.
     downlink_bps: f64,
 }
 
 impl AnchorPacer {
-    /// A pacer that has room for one anchor.
+    /// A pacer with tokens for one anchor.
     pub fn new(now: Instant) -> AnchorPacer {
         AnchorPacer {
-            tokens: DEPTH_MIN_BYTES,
-            earned: now,
+            tokens: MIN_BUCKET_BYTES,
+            last_refill: now,
             waiting: VecDeque::new(),
             bytes: 0,
-            free: now,
-            video: Used::default(),
+            next_send: now,
+            video: Gcra::default(),
             downlink_bps: 0.0,
         }
     }
 
-    /// Sets what the subscriber's downlink carries in all; `None`: nobody counts.
+    /// Sets the downlink's rate in bit/s; `None`: no congestion control.
     pub fn set_downlink(&mut self, bps: Option<u64>) {
         self.downlink_bps = bps.map_or(0.0, |bps| bps as f64);
     }
 
     /// Counts `bytes` of video that were sent.
     pub fn video_sent(&mut self, now: Instant, bytes: usize) {
-        if self.video.is_within(now, QUEUE) {
-            self.video.add(now, self.alone(bytes));
+        if self.video.conforms(now, MAX_VIDEO_QUEUE) {
+            self.video.add(now, self.transmission_time(bytes));
         }
     }
 
-    /// Most bytes of payload in a message.
+    /// Maximum payload of a message in bytes.
     pub fn max_message(&self) -> usize {
         if self.downlink_bps <= 0.0 {
             return message::MAX_CHUNK;
         }
-        let bytes = (self.downlink_bps / 8.0 * MESSAGE.as_secs_f64()) as usize;
-        bytes.clamp(MESSAGE_MIN_BYTES, message::MAX_CHUNK)
+        let bytes = (self.downlink_bps / 8.0 * MAX_MESSAGE_TIME.as_secs_f64()) as usize;
+        bytes.clamp(MIN_MESSAGE_BYTES, message::MAX_CHUNK)
     }
 
-    /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate_bps` is what anchors may take now in the mean,
-    /// `buffered` what the channel still holds.
+    /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate_bps` is the mean rate of anchors, `buffered` the bytes in the
+    /// data channel.
     pub fn admit(
         &mut self,
         now: Instant,
@@ -129,27 +141,27 @@ impl AnchorPacer {
         budget: Duration,
     ) -> Verdict {
         let rate = rate_bps as f64 / 8.0;
-        let depth = (rate * DEPTH.as_secs_f64()).max(DEPTH_MIN_BYTES);
-        let earned = rate * now.saturating_duration_since(self.earned).as_secs_f64();
+        let depth = (rate * BUCKET_DEPTH.as_secs_f64()).max(MIN_BUCKET_BYTES);
+        let earned = rate * now.saturating_duration_since(self.last_refill).as_secs_f64();
         self.tokens = (self.tokens + earned).min(depth);
-        self.earned = now;
+        self.last_refill = now;
         if age > budget {
             return Verdict::Late;
         }
-        let waits = self.waits(now);
-        let takes = waits + self.takes(bytes, budget.saturating_sub(age + waits));
-        // An anchor larger than the bucket may go when it is full, and is paid back afterwards.
-        if buffered + self.bytes + bytes > BUFFERED_MAX
+        let wait = self.wait(now);
+        let send_time = wait + self.spread(bytes, budget.saturating_sub(age + wait));
+        // An anchor larger than the bucket may go when the bucket is full; tokens are negative afterwards.
+        if buffered + self.bytes + bytes > MAX_BUFFERED
             || self.tokens < (bytes as f64).min(depth)
-            || age + takes > budget
+            || age + send_time > budget
         {
             return Verdict::Full;
         }
         self.tokens -= bytes as f64;
-        Verdict::Send(takes)
+        Verdict::Send(send_time)
     }
 
-    /// Takes the messages of an anchor that was admitted, whose age is `age`.
+    /// Queues the messages of an admitted anchor.
     pub fn push(
         &mut self,
         now: Instant,
@@ -161,26 +173,26 @@ impl AnchorPacer {
         let bytes: usize = messages.iter().map(Vec::len).sum();
         let deadline = now + budget.saturating_sub(age);
         let last = messages.len().saturating_sub(1);
-        let waits = self.waits(now);
-        let takes = self.takes(bytes, budget.saturating_sub(age + waits));
+        let wait = self.wait(now);
+        let spread = self.spread(bytes, budget.saturating_sub(age + wait));
         self.bytes += bytes;
         self.waiting.extend(messages.into_iter().enumerate().map(|(n, message)| Waiting {
             deadline,
             slot,
-            takes: takes.mul_f64(message.len() as f64 / bytes.max(1) as f64),
+            spacing: spread.mul_f64(message.len() as f64 / bytes.max(1) as f64),
             message,
-            ends: (n == last).then_some((bytes, age)),
+            end: (n == last).then_some(AnchorEnd { slot, bytes, age }),
         }));
     }
 
-    /// The next message that may go now, or whose anchor has become too old.
+    /// The next message that is due, or an anchor whose deadline has passed.
     pub fn release(&mut self, now: Instant) -> Option<Released> {
         let first = self.waiting.front()?;
         if now > first.deadline {
             let slot = first.slot;
             while let Some(dropped) = self.waiting.pop_front() {
                 self.bytes -= dropped.message.len();
-                if dropped.ends.is_some() {
+                if dropped.end.is_some() {
                     break;
                 }
             }
@@ -190,43 +202,43 @@ impl AnchorPacer {
         if due > now {
             return None;
         }
-        let Waiting { slot, message, takes, ends, .. } = self.waiting.pop_front()?;
+        let Waiting { message, spacing, end, .. } = self.waiting.pop_front()?;
         self.bytes -= message.len();
-        self.free = now.max(due) + takes;
-        Some(Released::Message(message, ends.map(|(bytes, age)| (slot, bytes, age))))
+        self.next_send = now.max(due) + spacing;
+        Some(Released::Message(message, end))
     }
 
     /// When [`AnchorPacer::release`] is due.
     pub fn timeout(&self) -> Option<Instant> {
-        // What waits for video may become too old meanwhile: just after its deadline.
+        // Messages that wait for video may pass their deadline: they are dropped just after it.
         let stale = |first: &Waiting| first.deadline + Duration::from_nanos(1);
         self.waiting.front().map(|first| self.due().min(stale(first)))
     }
 
-    /// When the next message may go.
+    /// When the next message is due.
     fn due(&self) -> Instant {
-        self.video.within(BUSY).map_or(self.free, |video| video.max(self.free))
+        self.video.conforms_at(BUSY_TIME).map_or(self.next_send, |video| video.max(self.next_send))
     }
 
-    /// Anchors of which messages wait.
+    /// Number of anchors whose messages wait.
     pub fn waiting(&self) -> u64 {
-        self.waiting.iter().filter(|w| w.ends.is_some()).count() as u64
+        self.waiting.iter().filter(|w| w.end.is_some()).count() as u64
     }
 
-    /// How long what came before keeps a new anchor waiting.
-    fn waits(&self, now: Instant) -> Duration {
-        let waiting: Duration = self.waiting.iter().map(|w| w.takes).sum();
+    /// Time until the messages that wait already are sent.
+    fn wait(&self, now: Instant) -> Duration {
+        let waiting: Duration = self.waiting.iter().map(|w| w.spacing).sum();
         self.due().saturating_duration_since(now) + waiting
     }
 
-    /// How long the messages of an anchor are spread that has so much time left.
-    fn takes(&self, bytes: usize, left: Duration) -> Duration {
-        let alone = self.alone(bytes);
-        alone.div_f64(SHARE).min(left.mul_f64(SPREAD)).max(alone)
+    /// Time over which the messages of an anchor are spread that has `left` until its deadline.
+    fn spread(&self, bytes: usize, left: Duration) -> Duration {
+        let least = self.transmission_time(bytes);
+        least.div_f64(LINK_SHARE).min(left.mul_f64(MAX_SPREAD)).max(least)
     }
 
-    /// How long the link takes for so much.
-    fn alone(&self, bytes: usize) -> Duration {
+    /// Transmission time of `bytes` at the downlink's rate.
+    fn transmission_time(&self, bytes: usize) -> Duration {
         if self.downlink_bps <= 0.0 {
             return Duration::ZERO;
         }
@@ -234,7 +246,7 @@ impl AnchorPacer {
     }
 }
 
-/// The messages of an anchor at its place in a subscriber's timeline; `None` when the format has no room for it.
+/// The messages of an anchor at a place in a subscriber's timeline; `None` if the format cannot hold it.
 pub fn messages(
     anchor: &Anchor,
     rtp_timestamp: u32,
@@ -293,7 +305,7 @@ mod tests {
     #[test]
     fn a_full_channel_takes_nothing_more() {
         let now = Instant::now();
-        let verdict = AnchorPacer::new(now).admit(now, 1_000_000, BUFFERED_MAX, 1, MS(0), BUDGET);
+        let verdict = AnchorPacer::new(now).admit(now, 1_000_000, MAX_BUFFERED, 1, MS(0), BUDGET);
         assert_eq!(verdict, Verdict::Full);
     }
 
@@ -383,7 +395,8 @@ mod tests {
         }
         let end = start + MS(10_000);
         pacer.set_downlink(Some(1_000_000));
-        let admitted = pacer.admit(end + QUEUE + MS(50), 1_000_000, 0, 100, MS(0), BUDGET);
+        let admitted =
+            pacer.admit(end + MAX_VIDEO_QUEUE + MS(50), 1_000_000, 0, 100, MS(0), BUDGET);
         assert!(sent(admitted), "{admitted:?}");
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::rewriter::PacketIn;
 use crate::api::TrackId;
 
-/// RTP clock of Opus, per millisecond.
+/// RTP clock rate of Opus, in ticks per millisecond.
 const CLOCK_PER_MS: u64 = 48;
 
 #[derive(Debug)]
@@ -26,17 +26,17 @@ pub struct AudioTimeline {
 }
 
 impl AudioTimeline {
-    /// A stream that has not begun.
+    /// A stream that has not begun; its timeline begins at `timestamp`.
     pub fn new(timestamp: u32) -> AudioTimeline {
         AudioTimeline { span: None, next_seq: 1000, last_timestamp: timestamp, last_arrival: None }
     }
 
-    /// What comes next is not the continuation of what came before.
+    /// The next packet does not continue the stream.
     pub fn interrupt(&mut self) {
         self.span = None;
     }
 
-    /// Sequence number and timestamp of a packet; `None` for one from before the beginning.
+    /// New sequence number and timestamp of a packet; `None` for one from before the stream's begin.
     pub fn push(&mut self, track: TrackId, packet: PacketIn) -> Option<(u64, u32)> {
         if self.span.as_ref().is_none_or(|s| s.track != track) {
             let elapsed = self.last_arrival.map_or(0, |last| {
@@ -77,7 +77,7 @@ mod tests {
             timestamp,
             arrival: now + Duration::from_millis(ms),
             marker: false,
-            late: Duration::ZERO,
+            handover_delay: Duration::ZERO,
             stale: false,
         };
         let mut line = AudioTimeline::new(0);

@@ -1,15 +1,14 @@
-//! The publisher's own pictures at HR size, for captured anchors: the layer above the tapped one, where it is sent.
+//! The publisher's own high-resolution frames, for captured anchors: a layer above the tapped one, where it is sent.
 //!
-//! A tap of its own copies them, only while there is one of the low layer, that is, while somebody holds an enhanced
-//! rung: whoever can carry the layer itself is given that. Each frame is handed on with the timestamp that the tapped
-//! layer has for the same camera frame.
+//! A second tap copies that layer while the low layer is tapped, that is, while a subscriber holds an enhanced rung. Each frame goes
+//! to the enhancer with the RTP timestamp that the same camera frame has in the tapped layer.
 
 use windlass_types::{CapturedFrame, Layer, TapInput};
 
 use super::alignment::Alignment;
 use super::tap::Tap;
 
-/// What the tap of the layer above has put together, for anchors on `low`.
+/// The next input for the enhancer from the tap of the higher layer; `low` is the tapped layer.
 pub fn poll(capture: &mut Tap, alignment: &mut Alignment, low: Layer) -> Option<TapInput> {
     let TapInput::Frame(frame) = capture.poll()? else {
         return Some(TapInput::CapturedGap { stream: capture.stream() });

@@ -10,6 +10,7 @@ use windlass_types::message::HTJ2K;
 use windlass_types::tiles::TileMap;
 use windlass_types::{EnhancerOutput, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs};
 
+use super::allocation::AnchorLimits;
 use super::world::*;
 use super::*;
 use crate::api::UplinkReport;
@@ -93,8 +94,8 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
         tiles: tiles.clone(),
         bytes: 3000,
     };
-    world.core.enhancer(world.now, want.clone());
-    world.core.enhancer(world.now, want);
+    world.core.on_enhancer_output(world.now, want.clone());
+    world.core.on_enhancer_output(world.now, want);
     world.run(Duration::from_millis(10));
     let asked: Vec<_> = world.events[&PUBLISHER]
         .iter()
@@ -145,7 +146,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
         .any(|t| matches!(t, TapInput::Request { request: EnhancerRequest::Given(anchor), .. } if anchor.tiled && anchor.payload.starts_with(&tiles)));
     assert!(given, "the enhancer hears of it");
     // What nobody asked for goes nowhere.
-    world.core.take_region(world.now, PUBLISHER, &[1; 40]);
+    world.core.on_region_message(world.now, PUBLISHER, &[1; 40]);
     let counters = world.core.stats().counters;
     assert_eq!((counters.regions_in, counters.regions_malformed), (1, 1));
     // The layer itself, which this subscriber may not have, is better than any still.
@@ -166,7 +167,9 @@ fn stills_are_counted_on_before_anything_is_tapped() {
             world.offer_stills();
         }
         world.run(Duration::from_secs(3));
-        let costs = world.core.tracks[&track].anchor_costs(world.now, u32::MAX, false, 2);
+        let limits =
+            AnchorLimits { available: true, max_pixels: u32::MAX, captured: false, max_octaves: 2 };
+        let costs = world.core.tracks[&track].expected_anchor_costs(world.now, limits);
         costs[Layer::H as usize].expect("anchors are made of it").captured_bps
     };
     assert!(captured_bps(false) == 0 && captured_bps(true) > 0);
@@ -201,7 +204,7 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     );
     let knobs = PublisherKnobs { layer: Layer::H, kbps: 300.0, fps: 15.0 };
     let stream = world.last_tapped().stream;
-    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(500));
     let layers = world.events[&PUBLISHER].iter().filter_map(|e| match e {
         SfuEvent::Knobs { layers, .. } if !layers.is_empty() => Some(layers.clone()),
@@ -219,11 +222,11 @@ fn a_smaller_layer_turns_the_larger_one_off_and_all_is_undone_when_nobody_watche
     world.run(Duration::from_secs(2));
     let stream = world.last_tapped().stream;
     let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, fps: 30.0 };
-    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(100));
     assert_eq!(world.layers_told(), [[(Layer::Q, true), (Layer::H, false)]]);
     let knobs = PublisherKnobs { layer: Layer::H, kbps: 200.0, ..knobs };
-    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(100));
     assert_eq!(world.layers_told()[1], [(Layer::H, true), (Layer::Q, true)]);
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
@@ -249,7 +252,7 @@ fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
     };
     let stream = world.last_tapped().stream;
     let knobs = PublisherKnobs { layer: Layer::H, kbps: 200.0, fps: 30.0 };
-    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0]);
     let third = ParticipantId(3);
@@ -258,7 +261,7 @@ fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0, 150.0], "somebody needs it");
     let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, ..knobs };
-    world.core.enhancer(world.now, EnhancerOutput::Knobs { stream, knobs });
+    world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0, 150.0, 90.0], "and keeps what it is adapted to");
 }

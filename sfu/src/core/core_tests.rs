@@ -116,10 +116,10 @@ fn a_rung_with_anchors_costs_what_they_take() {
     // 20 kB in four seconds are 40 kbit/s.
     for _ in 0..10 {
         let frame = world.last_tapped();
-        world.core.enhancer(world.now, anchor_of(&frame, world.now));
+        world.core.on_enhancer_output(world.now, anchor_of(&frame, world.now));
         world.run(Duration::from_secs(4));
     }
-    let costs = world.core.tracks[&track].costs.expected(2);
+    let costs = world.core.tracks[&track].anchor_costs.expected(2);
     assert!((25_000..60_000).contains(&costs.enhanced_bps), "{costs:?}");
     assert!(costs.captured_bps < 1000, "none came of the publisher's pixels: {costs:?}");
 }
@@ -170,7 +170,10 @@ fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
         world.clients[at].messages.clear();
         let frame = world.last_tapped();
         assert_eq!(frame.data.last(), Some(&(max.layer() as u8)), "the tap follows the rung");
-        world.core.enhancer(world.now + Duration::from_millis(40), anchor_of(&frame, world.now));
+        world.core.on_enhancer_output(
+            world.now + Duration::from_millis(40),
+            anchor_of(&frame, world.now),
+        );
         world.run(Duration::from_millis(100));
         let messages = &world.clients[at].messages;
         assert_eq!(messages.len(), 2, "{:?}", world.core.stats());
@@ -208,7 +211,9 @@ fn a_rooms_policy_goes_with_its_frames_and_lets_anchors_be_as_much_later() {
     assert_eq!(of(&mut world, Some("room"), Some(CostEffective)), CostEffective);
     assert_eq!(of(&mut world, None, Some(QualitySla)), CostEffective, "its own goes before");
     let frame = world.last_tapped();
-    world.core.enhancer(world.now + Duration::from_millis(800), anchor_of(&frame, world.now));
+    world
+        .core
+        .on_enhancer_output(world.now + Duration::from_millis(800), anchor_of(&frame, world.now));
     world.run(Duration::from_millis(100));
     assert!(!world.clients[at].messages.is_empty());
     assert_eq!(world.core.stats().counters.anchors_dropped_late, 0);
@@ -233,11 +238,11 @@ fn an_anchor_that_is_late_or_of_an_unknown_frame_is_dropped_and_counted() {
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
     world.run(Duration::from_secs(2));
     let frame = world.last_tapped();
-    world.core.enhancer(world.now + Duration::from_secs(1), anchor_of(&frame, world.now));
+    world.core.on_enhancer_output(world.now + Duration::from_secs(1), anchor_of(&frame, world.now));
     let strange = windlass_types::TapFrame { rtp_timestamp: 1, ..frame.clone() };
-    world.core.enhancer(world.now, anchor_of(&strange, world.now));
+    world.core.on_enhancer_output(world.now, anchor_of(&strange, world.now));
     let gone = windlass_types::TapFrame { epoch: Epoch(999), ..frame };
-    world.core.enhancer(world.now, anchor_of(&gone, world.now));
+    world.core.on_enhancer_output(world.now, anchor_of(&gone, world.now));
     world.run(Duration::from_millis(100));
     assert!(world.clients[at].messages.is_empty());
     let counters = world.core.stats().counters;
@@ -256,11 +261,11 @@ fn a_captured_picture_is_sent_after_the_budget_and_not_much_later() {
     let captured = windlass_types::EnhancerOutput::Anchor(captured);
     let soon = world.now + Duration::from_millis(900);
     let never = world.now + Duration::from_millis(1100);
-    world.core.enhancer(soon, captured.clone());
+    world.core.on_enhancer_output(soon, captured.clone());
     world.run(Duration::from_millis(100));
     assert!(!world.clients[at].messages.is_empty());
     assert_eq!(world.core.stats().counters.anchors_dropped_late, 0);
-    world.core.enhancer(never, captured);
+    world.core.on_enhancer_output(never, captured);
     assert_eq!(world.core.stats().counters.anchors_dropped_late, 1);
 }
 
@@ -295,7 +300,7 @@ fn a_publisher_that_leaves_takes_its_tracks_along() {
     assert_eq!(world.core.stats().tracks, 0);
     world.core.leave(world.now, SUBSCRIBER);
     let stats = world.core.stats();
-    assert_eq!((stats.rooms, stats.participants, world.core.addresses.len()), (0, 0, 0));
+    assert_eq!((stats.rooms, stats.participants, world.core.routes.addresses().len()), (0, 0, 0));
 }
 
 #[test]
@@ -410,7 +415,7 @@ fn a_room_has_so_many_tracks_and_who_publishes_nothing_more_is_not_refused() {
 fn strangers_who_send_too_much_are_not_looked_at_and_a_call_goes_on() {
     let (mut world, _, _) = call();
     let now = world.now;
-    let limits = crate::Limits { strangers_per_second: 10, ..config().limits };
+    let limits = crate::Limits { unauthenticated_per_second: 10, ..config().limits };
     world.core.retune(now, crate::Tuning { limits, policy: AnchorPolicy::default() });
     let before = world.core.counters;
     for n in 0..100 {
@@ -526,7 +531,7 @@ fn a_connection_that_never_comes_is_given_up() {
     world.run(Duration::from_secs(40));
     assert_eq!(world.core.stats().participants, 0);
     let last = world.events[&PUBLISHER].last();
-    assert_eq!(last, Some(&SfuEvent::Disconnected(Ended::NeverConnected)));
+    assert_eq!(last, Some(&SfuEvent::Disconnected(DisconnectReason::NeverConnected)));
     let counters = world.core.stats().counters;
     assert_eq!(counters.peers_unconnected + counters.peers_failed, 1);
 }
@@ -539,7 +544,7 @@ fn a_client_that_vanishes_is_removed() {
     world.run(Duration::from_secs(25));
     assert!(world.events[&SUBSCRIBER].contains(&SfuEvent::TrackRemoved { track }));
     let last = world.events[&PUBLISHER].last();
-    assert_eq!(last, Some(&SfuEvent::Disconnected(Ended::Lost)));
+    assert_eq!(last, Some(&SfuEvent::Disconnected(DisconnectReason::Lost)));
     assert_eq!(world.core.stats().participants, 1);
 }
 
@@ -588,13 +593,13 @@ fn an_only_encoding_that_grows_goes_on_under_its_new_name_and_leaves_its_tap() {
     // From now on what was its quarter layer is its full one.
     world.camera.layers = Vec::new();
     let seq = world.core.tracks[&track].recent.after(Layer::Q, 0).last().map(|(p, _)| p.seq);
-    world.core.rename(track, Layer::Q, Layer::F, world.now);
+    world.core.rename_layer(track, Layer::Q, Layer::F, world.now);
     let key = [&[0x0c][..], &key_header(1280, 720)].concat();
     let packet = rewriter::PacketIn {
         seq: seq.unwrap_or_default() + 1,
         timestamp: 1 << 30,
         arrival: world.now,
-        late: Duration::ZERO,
+        handover_delay: Duration::ZERO,
         marker: true,
         stale: false,
     };
@@ -721,15 +726,15 @@ fn whoever_begins_to_get_anchors_or_has_lost_one_is_to_get_a_whole_one() {
         let whole = |t: &&TapInput| is_whole_request(t);
         world.taps.iter().filter(whole).count()
     };
-    world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track);
+    world.core.request_whole_anchor(world.now, SUBSCRIBER, track);
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 0, "a plain rung has no anchors");
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
     world.run(Duration::from_secs(1));
     assert_eq!(wanted(&world), 1, "it begins to get anchors");
-    world.core.whole_anchor_wanted(world.now, PUBLISHER, track);
+    world.core.request_whole_anchor(world.now, PUBLISHER, track);
     for _ in 0..100 {
-        world.core.whole_anchor_wanted(world.now, SUBSCRIBER, track);
+        world.core.request_whole_anchor(world.now, SUBSCRIBER, track);
     }
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 2, "it lost one, and says so often; the publisher gets none");
@@ -761,7 +766,7 @@ fn an_enhancer_that_never_gets_on_does_not_cost_the_call_key_frame_after_key_fra
     let stream = world.last_tapped().stream;
     let before = world.core.stats().counters.keyframe_requests_out;
     for _ in 0..300 {
-        world.core.enhancer(world.now, EnhancerOutput::NeedKeyFrame { stream });
+        world.core.on_enhancer_output(world.now, EnhancerOutput::NeedKeyFrame { stream });
         world.run(Duration::from_millis(100));
     }
     let asked = world.core.stats().counters.keyframe_requests_out - before;
@@ -769,7 +774,7 @@ fn an_enhancer_that_never_gets_on_does_not_cost_the_call_key_frame_after_key_fra
     // One that has recovered is served at once again.
     world.run(Duration::from_secs(10));
     let before = world.core.stats().counters.keyframe_requests_out;
-    world.core.enhancer(world.now, EnhancerOutput::NeedKeyFrame { stream });
+    world.core.on_enhancer_output(world.now, EnhancerOutput::NeedKeyFrame { stream });
     world.run(Duration::from_millis(100));
     assert_eq!(world.core.stats().counters.keyframe_requests_out, before + 1);
 }

@@ -12,7 +12,7 @@ use str0m::rtp::{ExtensionSerializer, ExtensionValues};
 pub const URI: &str =
     "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
 
-/// What a packet's descriptor says.
+/// The fields of a packet's descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameDependency {
     /// Number of the frame in the subscriber's stream.

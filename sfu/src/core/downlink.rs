@@ -1,324 +1,493 @@
-//! What a subscriber's downlink carries: the stack's estimate, bounded by what can be seen to get through.
+//! The congestion controller of one subscriber's downlink, on top of the stack's GoogCC.
 //!
-//! The stack's congestion control (GoogCC, over transport-wide feedback) finds bandwidth well and loses it slowly: where a link becomes
-//! narrower and its buffer is short, delay stops growing before it has been noticed, and the estimate falls by losses alone, for seconds in
-//! which the queue stays full. So a full queue (a round trip that is much longer than the shortest of late, or losses with it) bounds the
-//! estimate at once by what arrives, until it has drained.
+//! # Overview
 //!
-//! Anchors go by the data channel, which feedback does not cover: what the estimate leaves them is theirs already (`anchors`).
+//! The stack (str0m) estimates the bandwidth by GoogCC over transport-wide feedback. Its estimate rises well and falls late:
+//! where a link narrows and its buffer is short, the delay gradient is over before it is detected. Then the estimate falls by
+//! losses alone, over seconds in which the queue stays full. It also falls where nothing is congested: after a burst of losses
+//! on a wireless link, or because little was sent.
+//!
+//! [`Downlink`] corrects both errors. It reads the estimate, the round trip and the loss each [`FEEDBACK_INTERVAL`]:
+//!
+//! * A full queue caps the estimate at once, below the rate that is delivered (*cap*).
+//! * A drop of the estimate without a queue is undone: the stack's estimator is reset to a higher rate (*reset*).
+//! * A standing queue that is not full yet takes up to [`BACKOFF`] off the rate (*back-off*).
+//! * While a better rung does not fit, the stack sends padding and probes for more bandwidth (*targets*).
+//!
+//! The result, [`Downlink::available_bps`], is what the allocator shares among video and anchors. Anchors go by SCTP, which
+//! transport-wide feedback does not cover; they are paced within the rest of the estimate (`anchors`).
+//!
+//! # Signals
+//!
+//! | signal | formula | unit |
+//! | --- | --- | --- |
+//! | queue delay | RTT − min(RTT of the last [`MIN_RTT_WINDOW`]) | ms |
+//! | delivered rate | bits sent in the last [`RATE_WINDOW`] / that time × (1 − loss) | bit/s |
+//! | quiet | queue delay < [`QUIET_QUEUE_DELAY`] and loss < [`QUIET_LOSS`] | |
+//! | full | queue delay > [`FULL_QUEUE_DELAY`], or more than half of that with loss > [`HALF_FULL_LOSS`], or loss > [`FULL_LOSS`] | |
+//! | certainly full | queue delay > [`FULL_QUEUE_DELAY`] with loss > [`CERTAIN_LOSS`] | |
+//!
+//! # States
+//!
+//! ```text
+//!              full 3 × in a row, or certainly full
+//!   Normal ───────────────────────────────────────────▶ Congested
+//!     ▲                                                  │     ▲
+//!     │ cap ≥ link rate, and no congestion               │     │ full
+//!     │ for CONGESTION_HOLD        not full any more     ▼     │
+//!     └──────────────────────────────────────────────── Recovering
+//! ```
+//!
+//! * [`State::Normal`]: no cap.
+//! * [`State::Congested`]: cap = max([`DRAIN_SHARE`] × delivered rate, [`MIN_CAP_BPS`]), and not above half of the estimate at
+//!   first if the queue is certainly full. It falls again only after [`CAP_HOLD`], and not while the queue drains.
+//! * [`State::Recovering`]: the cap stays until the queue delay is below [`DRAINED_QUEUE_DELAY`]. Then it is multiplied by
+//!   [`CAP_GROWTH`] with each feedback, up to the link rate = [`LINK_SHARE`] × the rate delivered while the queue was full.
+//!
+//! # Output
+//!
+//! `available = min(estimate, cap) × (1 − BACKOFF × clamp((queue delay − BACKOFF_QUEUE_DELAY) / (FULL_QUEUE_DELAY −
+//! BACKOFF_QUEUE_DELAY), 0, 1))`
+//!
+//! # Resets
+//!
+//! Without a full queue, and [`CONGESTION_HOLD`] after one, the floor of a plausible estimate is the greater of
+//!
+//! * 0.9 × the best estimate of the last [`STABLE_ESTIMATE_AGE`], if the estimate fell below [`SPURIOUS_DROP`] of that while quiet;
+//! * [`DELIVERED_FLOOR_QUIET`] (quiet) or [`DELIVERED_FLOOR`] (not quiet) × the delivered rate.
+//!
+//! An estimate below 0.9 × the floor is reset to the floor. And an estimate that probes do not raise is reset to itself after
+//! [`MIN_STAGNATION`], as a reset makes the stack probe; the time doubles up to [`MAX_STAGNATION`].
+//!
+//! # Sources
+//!
+//! * GoogCC: draft-ietf-rmcat-gcc-02 and libwebrtc's `modules/congestion_controller/goog_cc`, as in `str0m::bwe`. The cap has
+//!   the form of its decrease (§5.5: a share of the received rate), with a smaller share, so that the queue drains.
+//! * The minimum of the round trip over ten seconds, as BBR has it (draft-cardwell-iccrg-bbr-congestion-control, `MinRTTFilterLen`).
+//! * All other constants were tuned with `windlass-lab bench links` (`lab/notes/links.md`).
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How often the stack is asked what it sees.
-pub const LOOK: Duration = Duration::from_millis(100);
-/// How long the shortest round trip is remembered: so long a path that became longer is taken for a queue.
-const MEMORY: Duration = Duration::from_secs(10);
-/// A round trip longer than the shortest by this much is a queue,
-const QUEUE: Duration = Duration::from_millis(120);
-/// by this much no longer one.
-const DRAINED: Duration = Duration::from_millis(50);
-/// Above this less is sent, down to this share less at a full queue.
-const EASY: Duration = Duration::from_millis(35);
-const EASE: f64 = 0.2;
-/// Losses that say the same at once with such a queue, with half of it, and by themselves. (Air loses some of its packets in bursts.)
-const LOSS_QUEUED: f32 = 0.08;
-const LOSS_HALF: f32 = 0.2;
-const LOSS_ALONE: f32 = 0.35;
-/// What is sent of what arrives, so that the queue drains: a tenth of that are headers, which nobody counts here.
-const DRAIN: f64 = 0.68;
-/// What arrived then is what the link carries, without headers, and with some room.
-const CARRIES: f64 = 0.85;
-/// A fall shows after as long; until then nothing falls further.
-const HOLD: Duration = Duration::from_millis(500);
-/// What rates are of, as losses are.
-const WINDOW: Duration = Duration::from_secs(1);
-/// By how much the bound rises with each look after that, up to what the link carried.
-const RECOVER: f64 = 1.1;
-/// Nobody is taken for narrower.
-const LEAST_BPS: u64 = 30_000;
-/// Between two probes for more.
-const PROBE: Duration = Duration::from_secs(1);
-/// An estimate that has risen by so much at once was found by a probe: padding holds it for as long, until rungs have taken its place. What is not
-/// held is lost with the next swing, as estimates fall to what is really sent.
-const FOUND: f64 = 1.25;
-const HOLD_FOUND: Duration = Duration::from_secs(2);
-/// A queue shorter than this, with fewer losses than that, speaks for what is being sent.
-const QUIET: Duration = Duration::from_millis(40);
+/// Interval of the stack's statistics, each of which is one feedback. Short, so that a full queue is seen before it is felt.
+pub const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
+/// Window of the minimum round trip. As long as BBR's: a path that became longer counts as congested for this time at most.
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+/// Queue delay (RTT − min RTT) above which the queue is full. Below the shortest buffer of the test links (200 ms), above their jitter.
+const FULL_QUEUE_DELAY: Duration = Duration::from_millis(120);
+/// Queue delay below which a full queue has drained. Above the jitter of the test links (at most 15 ms each way).
+const DRAINED_QUEUE_DELAY: Duration = Duration::from_millis(50);
+/// Queue delay at which the available rate starts to fall, linearly up to [`BACKOFF`] at [`FULL_QUEUE_DELAY`].
+const BACKOFF_QUEUE_DELAY: Duration = Duration::from_millis(35);
+/// Largest share of the rate that the back-off takes: it drains a short queue and costs few changes of rung.
+const BACKOFF: f64 = 0.2;
+/// Loss (0 to 1) that makes a full queue certain at the first feedback, without waiting for [`FULL_FEEDBACKS`].
+const CERTAIN_LOSS: f32 = 0.08;
+/// Loss (0 to 1) that means a full queue beside half of [`FULL_QUEUE_DELAY`]. At 8 % bursts of a wireless link were taken for it.
+const HALF_FULL_LOSS: f32 = 0.2;
+/// Loss (0 to 1) that means a full queue at any delay: links with short buffers drop before the delay grows.
+const FULL_LOSS: f32 = 0.35;
+/// Consecutive feedbacks with a full queue that mean congestion. One or two long round trips are jitter.
+const FULL_FEEDBACKS: u32 = 3;
+/// Cap as a share of the delivered rate, which has no headers of RTP, UDP and IP (about a tenth). The rest drains the queue.
+const DRAIN_SHARE: f64 = 0.68;
+/// Link rate as a share of the rate delivered while the queue was full. The rest is for headers and for swings.
+const LINK_SHARE: f64 = 0.85;
+/// Time after a fall of the cap in which it does not fall again: feedback takes so long to show the effect.
+const CAP_HOLD: Duration = Duration::from_millis(500);
+/// Averaging window for the send rate. The stack averages loss over the same time, so both can be multiplied.
+const RATE_WINDOW: Duration = Duration::from_secs(1);
+/// Growth of the cap with each feedback once the queue has drained: doubles in 0.7 s.
+const CAP_GROWTH: f64 = 1.1;
+/// Lower bound of the cap, in bit/s. About one audio track, which must go on.
+const MIN_CAP_BPS: u64 = 30_000;
+/// Time between two probes for more bandwidth, so that each has had its feedback and shown its effect.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// Growth of the estimate between two feedbacks that only a successful probe makes: GoogCC's own increase is 8 % a second.
+const PROBE_SUCCESS_GROWTH: f64 = 1.25;
+/// Time for which padding holds an estimate that a probe has found. Rungs rise meanwhile; an unused estimate would fall.
+const PROBE_SUCCESS_HOLD: Duration = Duration::from_secs(2);
+/// Queue delay below which the link is quiet, so that drops of the estimate are not caused by a queue.
+const QUIET_QUEUE_DELAY: Duration = Duration::from_millis(40);
+/// Loss (0 to 1) below which the link is quiet.
 const QUIET_LOSS: f32 = 0.05;
-/// A fall below this share of an estimate that was quiet a moment ago is taken back.
-const SPURIOUS: f64 = 0.8;
-const GOOD_FOR: Duration = Duration::from_secs(2);
-/// Where nothing queues and probes change nothing, the stack begins anew after this time, then after twice as long each time.
-const STUCK: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(8));
-/// What a second carried without a full queue, the next will: an estimate of less than this share of it is one of a lull.
-const PROVEN: f64 = 0.55;
-/// And of this where next to nothing queues.
-const PROVEN_QUIET: f64 = 0.75;
-/// Between two new beginnings.
-const ANEW: Duration = Duration::from_millis(300);
-/// The share of it that padding fills up.
-const FILL: f64 = 0.95;
-/// Packets leave as they come where everything wanted is carried and nothing has queued for as long; else the stack's pacer spreads them.
-const FLOWS: Duration = Duration::from_secs(2);
-/// After congestion none for as long.
-const CALM: Duration = Duration::from_secs(2);
+/// Share of the best recent estimate below which a drop is spurious while the link is quiet.
+const SPURIOUS_DROP: f64 = 0.8;
+/// Age up to which a quiet estimate counts as recent.
+const STABLE_ESTIMATE_AGE: Duration = Duration::from_secs(2);
+/// What a floor loses with each reset, and the tolerance below it: a wrong floor ends in a queue, or decays.
+const FLOOR_DECAY: f64 = 0.9;
+/// First time without growth, while more is wanted, after which the estimator is reset, so that it probes again.
+const MIN_STAGNATION: Duration = Duration::from_secs(2);
+/// Largest such time. It doubles with each reset, as each costs a burst of probes.
+const MAX_STAGNATION: Duration = Duration::from_secs(8);
+/// Growth of the estimate that ends a stagnation.
+const STAGNATION_GROWTH: f64 = 1.1;
+/// If the estimate drops below this share of the rate just delivered without a full queue, the drop is spurious.
+const DELIVERED_FLOOR: f64 = 0.55;
+/// [`DELIVERED_FLOOR`] while the link is quiet, when the delivered rate proves more.
+const DELIVERED_FLOOR_QUIET: f64 = 0.75;
+/// Time between two resets of a spurious drop: three feedbacks, until the first has shown its effect.
+const RESET_INTERVAL: Duration = Duration::from_millis(300);
+/// Largest share of the available rate that padding fills.
+const PADDING_SHARE: f64 = 0.95;
+/// Time for which the link must be quiet before packets bypass the stack's pacer.
+const UNPACED_AFTER: Duration = Duration::from_secs(2);
+/// Time after congestion in which there is no reset, no probe and no end of the cap.
+const CONGESTION_HOLD: Duration = Duration::from_secs(2);
 
-/// What the stack saw.
+/// What the stack has measured, once each [`FEEDBACK_INTERVAL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
-    /// Its estimate as it is just now, in bits per second. (What it tells as an event is a mean of three seconds' changes.)
+pub struct Feedback {
+    /// GoogCC's estimate now, in bit/s. (The stack's own event is a mean of three seconds.)
     pub estimate_bps: Option<u64>,
     /// Round trip of the latest packet that the client reported.
     pub rtt: Option<Duration>,
-    /// Share of the last second's packets that it reported missing, 0 to 1.
+    /// Share of the last second's packets that the client reported missing, 0 to 1.
     pub loss: Option<f32>,
-    /// Bytes of all datagrams sent to it so far.
-    pub sent: u64,
+    /// Bytes of all datagrams sent to the client so far.
+    pub bytes_sent: u64,
 }
 
-/// What to have the stack look for, in bits per second.
+/// What the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`), in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Search {
-    /// To which padding fills up.
-    pub fill_bps: u64,
-    /// What probes are for.
-    pub probe_bps: u64,
+pub struct BitrateTargets {
+    /// Rate up to which padding fills what is sent.
+    pub minimum_bps: u64,
+    /// Rate up to which the stack probes.
+    pub desired_bps: u64,
 }
 
-/// See the module.
+/// State of the congestion controller; see the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The estimate holds.
+    Normal,
+    /// The queue is full: the estimate is capped, and repairs would only fill the queue.
+    Congested,
+    /// The queue drains or has drained: the cap grows until it can go.
+    Recovering,
+}
+
+/// The signals that one feedback yields; see the module.
+#[derive(Debug, Clone, Copy)]
+struct Signals {
+    queue_delay: Duration,
+    loss: f32,
+    /// The queue delay fell by more than 15 % since the last feedback.
+    draining: bool,
+    delivered_bps: u64,
+}
+
+impl Signals {
+    fn is_quiet(&self) -> bool {
+        self.queue_delay < QUIET_QUEUE_DELAY && self.loss < QUIET_LOSS
+    }
+
+    fn is_full(&self) -> bool {
+        self.queue_delay > FULL_QUEUE_DELAY
+            || (self.queue_delay > FULL_QUEUE_DELAY / 2 && self.loss > HALF_FULL_LOSS)
+            || self.loss > FULL_LOSS
+    }
+
+    fn is_certainly_full(&self) -> bool {
+        self.queue_delay > FULL_QUEUE_DELAY && self.loss > CERTAIN_LOSS
+    }
+}
+
+/// The congestion controller; see the module.
 #[derive(Debug, Default)]
 pub struct Downlink {
+    /// GoogCC's estimate, or what it is being reset to.
     estimate_bps: Option<u64>,
-    bound_bps: Option<u64>,
-    /// Shortest first among those that nothing later undercuts.
-    rtts: VecDeque<(Instant, Duration)>,
-    /// Bytes sent so far, at each look of the last second.
-    sent: VecDeque<(Instant, u64)>,
-    /// Looks in a row that saw a queue.
-    queued: u32,
-    queue: Duration,
-    congested: Option<Instant>,
-    fell: Option<Instant>,
-    /// What arrived when the queue was full last, in bits per second.
-    arrived_bps: u64,
-    /// What the stack is to begin anew with.
-    anew: Option<u64>,
-    probed: Option<Instant>,
-    found: Option<Instant>,
-    /// The best estimate under which nothing queued of late.
-    good: Option<(Instant, u64)>,
-    /// Since when nothing has queued.
-    flows: Option<Instant>,
-    /// Whether there is a rung for which there was no room.
-    lacks: bool,
-    /// Since when nothing has been found although it was looked for, with what there was, and how long that may last.
-    stuck: Option<(Instant, u64)>,
-    patience: Duration,
-    /// When it began anew last.
-    begun: Option<Instant>,
-    told: Option<Search>,
+    /// Upper bound of the estimate; `None` in [`State::Normal`].
+    cap_bps: Option<u64>,
+    /// Round trips of the last [`MIN_RTT_WINDOW`], each shorter than all later ones; the first is the minimum.
+    min_rtts: VecDeque<(Instant, Duration)>,
+    /// Total bytes sent, at each feedback of the last [`RATE_WINDOW`].
+    bytes_sent: VecDeque<(Instant, u64)>,
+    /// Consecutive feedbacks with a full queue.
+    full_feedbacks: u32,
+    queue_delay: Duration,
+    last_congestion: Option<Instant>,
+    /// When the cap fell last.
+    last_cap_fall: Option<Instant>,
+    /// Rate delivered while the queue was last full, in bit/s.
+    full_delivered_bps: u64,
+    /// Rate to which the stack's estimator is to be reset, in bit/s.
+    pending_reset_bps: Option<u64>,
+    last_reset: Option<Instant>,
+    last_probe: Option<Instant>,
+    last_probe_success: Option<Instant>,
+    /// Best estimate while the link was quiet, of the last [`STABLE_ESTIMATE_AGE`].
+    stable_estimate: Option<(Instant, u64)>,
+    /// Since when the link has been quiet.
+    quiet_since: Option<Instant>,
+    /// Whether a better rung does not fit.
+    bandwidth_limited: bool,
+    /// Since when the estimate has not grown while more was wanted, and its value then.
+    stagnation: Option<(Instant, u64)>,
+    stagnation_timeout: Duration,
+    last_targets: Option<BitrateTargets>,
+}
+
+fn scale(bps: u64, share: f64) -> u64 {
+    (bps as f64 * share) as u64
 }
 
 impl Downlink {
-    /// What the stack saw at `now`. Whether there is less than a moment ago, so that rungs should be chosen at once.
-    pub fn look(&mut self, now: Instant, look: Look) -> bool {
-        if let Some(bps) = look.estimate_bps {
-            if self.estimate_bps.is_some_and(|before| bps as f64 > before as f64 * FOUND) {
-                self.found = Some(now);
+    /// Takes the stack's measurements. Returns whether the cap has just fallen, so that rungs must be allocated at once.
+    pub fn on_feedback(&mut self, now: Instant, feedback: Feedback) -> bool {
+        if let Some(bps) = feedback.estimate_bps {
+            if self.estimate_bps.is_some_and(|last| bps as f64 > last as f64 * PROBE_SUCCESS_GROWTH)
+            {
+                self.last_probe_success = Some(now);
             }
             self.estimate_bps = Some(bps);
         }
-        let sent_bps = self.sent_bps(now, look.sent);
-        let queue = look.rtt.map_or(Duration::ZERO, |rtt| self.queue(now, rtt));
-        let falling = queue < std::mem::replace(&mut self.queue, queue).mul_f64(0.85);
-        let loss = look.loss.unwrap_or(0.0);
-        let quiet = queue < QUIET && loss < QUIET_LOSS;
-        let full = queue > QUEUE || (queue > QUEUE / 2 && loss > LOSS_HALF) || loss > LOSS_ALONE;
-        self.queued = if full { self.queued + 1 } else { 0 };
-        let arrives = (sent_bps as f64 * f64::from(1.0 - loss)) as u64;
-        self.flows = quiet.then(|| self.flows.unwrap_or(now));
-        self.hold(now, quiet, (!full).then_some(arrives));
-        let clear = queue > QUEUE && loss > LOSS_QUEUED;
-        if full && (self.queued >= 3 || clear) {
-            self.congested = Some(now);
-            let held = self.fell.is_some_and(|fell| now.saturating_duration_since(fell) < HOLD);
-            let before = self.found_bps().unwrap_or(u64::MAX);
-            let bound = ((arrives as f64 * DRAIN) as u64).max(LEAST_BPS);
-            if !falling {
-                // The longer it is full, the less of the time before is in it.
-                self.arrived_bps = arrives.min(before);
-            }
-            // Losses beside a full queue: far too much. What gets through will be known when the second before has passed.
-            let first = self.bound_bps.is_none() && clear;
-            let bound = if first { bound.min(before / 2) } else { bound };
-            if falling || held || bound >= before {
-                // It drains, or will: what was bound stays.
-                self.bound_bps.get_or_insert(before);
-                return false;
-            }
-            (self.fell, self.bound_bps) = (Some(now), Some(bound));
-            return true;
+        let signals = self.signals(now, feedback);
+        let full = signals.is_full();
+        self.full_feedbacks = if full { self.full_feedbacks + 1 } else { 0 };
+        self.quiet_since = signals.is_quiet().then(|| self.quiet_since.unwrap_or(now));
+        self.reset_if_implausible(now, &signals);
+        if full && (self.full_feedbacks >= FULL_FEEDBACKS || signals.is_certainly_full()) {
+            return self.on_congestion(now, &signals);
         }
-        if let Some(bound) = self.bound_bps.filter(|_| !full && queue < DRAINED) {
-            // The stack may have lost much more than the link did: it had counted what the full queue dropped.
-            let carries = (self.arrived_bps as f64 * CARRIES) as u64;
-            if self.estimate_bps.is_some_and(|bps| bps < carries / 2) {
-                (self.estimate_bps, self.anew) = (Some(carries), Some(carries));
-            }
-            let risen = (bound as f64 * RECOVER) as u64;
-            self.bound_bps =
-                (!self.calm(now) || risen < carries).then_some(risen.min(carries.max(bound)));
+        if !full && signals.queue_delay < DRAINED_QUEUE_DELAY {
+            self.recover(now);
         }
         false
     }
 
-    /// Takes back what the stack lost although nothing queues, and has it begin anew where it finds nothing for long. `arrives_bps`: what the last
-    /// second carried, unless the queue is full.
-    fn hold(&mut self, now: Instant, quiet: bool, arrives_bps: Option<u64>) {
+    fn signals(&mut self, now: Instant, feedback: Feedback) -> Signals {
+        let sent_bps = self.sent_bps(now, feedback.bytes_sent);
+        let queue_delay = feedback.rtt.map_or(Duration::ZERO, |rtt| self.queue_delay(now, rtt));
+        let last = std::mem::replace(&mut self.queue_delay, queue_delay);
+        let loss = feedback.loss.unwrap_or(0.0);
+        Signals {
+            queue_delay,
+            loss,
+            draining: queue_delay < last.mul_f64(0.85),
+            delivered_bps: scale(sent_bps, f64::from(1.0 - loss)),
+        }
+    }
+
+    /// Caps the estimate; returns whether the cap has fallen.
+    fn on_congestion(&mut self, now: Instant, signals: &Signals) -> bool {
+        let is_new = self.cap_bps.is_none();
+        self.last_congestion = Some(now);
+        let held =
+            self.last_cap_fall.is_some_and(|at| now.saturating_duration_since(at) < CAP_HOLD);
+        let before = self.capped_estimate_bps().unwrap_or(u64::MAX);
+        let mut cap = scale(signals.delivered_bps, DRAIN_SHARE).max(MIN_CAP_BPS);
+        if !signals.draining {
+            // The longer the queue is full, the less of the time before it is in the averaging window.
+            self.full_delivered_bps = signals.delivered_bps.min(before);
+        }
+        if is_new && signals.is_certainly_full() {
+            // The averaging window still holds the time before: the delivered rate is too high.
+            cap = cap.min(before / 2);
+        }
+        if signals.draining || held || cap >= before {
+            self.cap_bps.get_or_insert(before);
+            return false;
+        }
+        (self.last_cap_fall, self.cap_bps) = (Some(now), Some(cap));
+        true
+    }
+
+    /// Raises the cap, and removes it once it has reached the link rate.
+    fn recover(&mut self, now: Instant) {
+        let Some(cap) = self.cap_bps else { return };
+        let link_bps = scale(self.full_delivered_bps, LINK_SHARE);
+        // GoogCC also counts what the full queue dropped, and may have fallen much further than the link.
+        if self.estimate_bps.is_some_and(|bps| bps < link_bps / 2) {
+            self.reset_to(link_bps);
+        }
+        let grown = scale(cap, CAP_GROWTH);
+        let stays = !self.is_congestion_over(now) || grown < link_bps;
+        self.cap_bps = stays.then_some(grown.min(link_bps.max(cap)));
+    }
+
+    /// Resets the estimator where its estimate is lower than can be true, or has not grown for long.
+    fn reset_if_implausible(&mut self, now: Instant, signals: &Signals) {
         let Some(estimate) = self.estimate_bps else { return };
-        let Some(arrives) = arrives_bps.filter(|_| self.calm(now)) else {
-            (self.good, self.stuck) = (None, None);
+        if signals.is_full() || !self.is_congestion_over(now) {
+            (self.stable_estimate, self.stagnation) = (None, None);
             return;
-        };
-        let good = self.good.filter(|(at, _)| now.saturating_duration_since(*at) < GOOD_FOR);
-        let held = good.filter(|(_, bps)| quiet && (estimate as f64) < *bps as f64 * SPURIOUS);
-        // A little less each time: what is wrong ends in a queue, or is let go.
-        let held = held.map_or(0, |(_, bps)| (bps as f64 * 0.9) as u64);
-        let proven = if quiet { PROVEN_QUIET } else { PROVEN };
-        let anew = held.max((arrives as f64 * proven) as u64);
-        if (estimate as f64) < anew as f64 * 0.9 {
-            if self.begun.is_none_or(|at| now.saturating_duration_since(at) >= ANEW) {
-                (self.estimate_bps, self.anew, self.good) = (Some(anew), Some(anew), None);
-                self.begun = Some(now);
+        }
+        let quiet = signals.is_quiet();
+        let stable = self.stable_estimate;
+        let stable =
+            stable.filter(|(at, _)| now.saturating_duration_since(*at) < STABLE_ESTIMATE_AGE);
+        let floor = floor_bps(estimate, stable.map(|(_, bps)| bps), signals);
+        if (estimate as f64) < floor as f64 * FLOOR_DECAY {
+            let last = self.last_reset;
+            if last.is_none_or(|at| now.saturating_duration_since(at) >= RESET_INTERVAL) {
+                self.reset_to(floor);
+                self.stable_estimate = None;
+                self.last_reset = Some(now);
             }
             return;
         }
         if !quiet {
-            self.stuck = None;
+            self.stagnation = None;
             return;
         }
-        if good.is_none_or(|(_, bps)| estimate >= bps) {
-            self.good = Some((now, estimate));
+        if stable.is_none_or(|(_, bps)| estimate >= bps) {
+            self.stable_estimate = Some((now, estimate));
         }
-        let wants = self.told.is_some_and(|told| told.fill_bps > 0);
-        let patience = self.patience.max(STUCK.0);
-        let (since, before) = *self.stuck.get_or_insert((now, estimate));
-        if !wants || estimate as f64 > before as f64 * 1.1 {
-            self.stuck = Some((now, estimate));
-            self.patience = STUCK.0;
-        } else if now.saturating_duration_since(since) >= patience {
-            self.stuck = Some((now, estimate));
-            self.patience = (patience * 2).min(STUCK.1);
-            self.anew = Some(estimate);
+        self.reset_if_stagnant(now, estimate);
+    }
+
+    /// Resets the estimator to its own estimate where that does not grow although more is wanted. The reset makes the stack probe again.
+    fn reset_if_stagnant(&mut self, now: Instant, estimate: u64) {
+        let wanted = self.last_targets.is_some_and(|targets| targets.minimum_bps > 0);
+        let timeout = self.stagnation_timeout.max(MIN_STAGNATION);
+        let (since, before) = *self.stagnation.get_or_insert((now, estimate));
+        if !wanted || estimate as f64 > before as f64 * STAGNATION_GROWTH {
+            self.stagnation = Some((now, estimate));
+            self.stagnation_timeout = MIN_STAGNATION;
+        } else if now.saturating_duration_since(since) >= timeout {
+            self.stagnation = Some((now, estimate));
+            self.stagnation_timeout = (timeout * 2).min(MAX_STAGNATION);
+            self.pending_reset_bps = Some(estimate);
         }
     }
 
-    /// What the stack is to begin anew with, in bits per second, where it has lost track.
-    pub fn take_anew(&mut self) -> Option<u64> {
-        self.anew.take()
+    fn reset_to(&mut self, bps: u64) {
+        (self.estimate_bps, self.pending_reset_bps) = (Some(bps), Some(bps));
     }
 
-    /// Bits per second sent within the last second.
-    fn sent_bps(&mut self, now: Instant, sent: u64) -> u64 {
-        self.sent.push_back((now, sent));
-        while self.sent.len() > 2 && now.saturating_duration_since(self.sent[1].0) >= WINDOW {
-            self.sent.pop_front();
+    /// Takes the rate to which the stack's estimator is to be reset, in bit/s.
+    pub fn take_reset(&mut self) -> Option<u64> {
+        self.pending_reset_bps.take()
+    }
+
+    /// Send rate of the last [`RATE_WINDOW`], in bit/s.
+    fn sent_bps(&mut self, now: Instant, bytes: u64) -> u64 {
+        self.bytes_sent.push_back((now, bytes));
+        while self.bytes_sent.len() > 2
+            && now.saturating_duration_since(self.bytes_sent[1].0) >= RATE_WINDOW
+        {
+            self.bytes_sent.pop_front();
         }
-        let (at, before) = self.sent[0];
+        let (at, before) = self.bytes_sent[0];
         let seconds = now.saturating_duration_since(at).as_secs_f64().max(0.001);
-        (sent.saturating_sub(before) as f64 * 8.0 / seconds) as u64
+        (bytes.saturating_sub(before) as f64 * 8.0 / seconds) as u64
     }
 
-    /// What video and anchors may take, in bits per second of payload; `None` before anything is known. Less than what gets through while
-    /// something queues, so that it drains before it is felt.
+    /// Rate for video and anchors, in bit/s of payload; `None` before the first estimate.
     pub fn available_bps(&self) -> Option<u64> {
-        let bps = self.found_bps()?;
-        let over = self.queue.saturating_sub(EASY).as_secs_f64()
-            / QUEUE.saturating_sub(EASY).as_secs_f64();
-        Some((bps as f64 * (1.0 - EASE * over.min(1.0))) as u64)
+        let bps = self.capped_estimate_bps()?;
+        let over = self.queue_delay.saturating_sub(BACKOFF_QUEUE_DELAY).as_secs_f64()
+            / FULL_QUEUE_DELAY.saturating_sub(BACKOFF_QUEUE_DELAY).as_secs_f64();
+        Some(scale(bps, 1.0 - BACKOFF * over.min(1.0)))
     }
 
-    fn found_bps(&self) -> Option<u64> {
-        match (self.estimate_bps, self.bound_bps) {
-            (Some(estimate), Some(bound)) => Some(estimate.min(bound)),
-            (estimate, bound) => estimate.or(bound),
+    fn capped_estimate_bps(&self) -> Option<u64> {
+        match (self.estimate_bps, self.cap_bps) {
+            (Some(estimate), Some(cap)) => Some(estimate.min(cap)),
+            (estimate, cap) => estimate.or(cap),
         }
     }
 
-    /// Whether there has been no congestion for a while.
-    fn calm(&self, now: Instant) -> bool {
-        self.congested.is_none_or(|at| now.saturating_duration_since(at) >= CALM)
+    /// Whether the last congestion is [`CONGESTION_HOLD`] ago.
+    fn is_congestion_over(&self, now: Instant) -> bool {
+        self.last_congestion.is_none_or(|at| now.saturating_duration_since(at) >= CONGESTION_HOLD)
     }
 
-    /// Whether a queue is being drained.
-    pub fn congested(&self) -> bool {
-        self.bound_bps.is_some()
+    /// The controller's state.
+    pub fn state(&self) -> State {
+        match self.cap_bps {
+            None => State::Normal,
+            Some(_) if self.full_feedbacks > 0 => State::Congested,
+            Some(_) => State::Recovering,
+        }
     }
 
-    /// Whether packets need not be spread: there is room for everything, publishers spread what they send, and nothing has queued behind
-    /// that for a while.
-    pub fn flows(&self, now: Instant) -> bool {
-        let long = self.flows.is_some_and(|since| now.saturating_duration_since(since) >= FLOWS);
-        long && !self.lacks && self.calm(now) && !self.congested()
+    /// Whether packets may bypass the stack's pacer. Everything wanted fits, and the link has been quiet with the packets as
+    /// the publishers' own pacers spread them.
+    pub fn is_unpaced(&self, now: Instant) -> bool {
+        let quiet_for = self.quiet_since.map(|since| now.saturating_duration_since(since));
+        quiet_for.is_some_and(|quiet_for| quiet_for >= UNPACED_AFTER)
+            && !self.bandwidth_limited
+            && self.is_congestion_over(now)
+            && self.state() == State::Normal
     }
 
-    /// Whether its queue is full, so that repairs would only make it longer and be lost themselves.
-    pub fn full(&self) -> bool {
-        self.bound_bps.is_some() && self.queued > 0
-    }
-
-    /// What to have the stack look for, where that differs from the last time: `next_bps` is what the next rung needs (0: there is none),
-    /// `best_bps` the best.
-    pub fn search(&mut self, now: Instant, next_bps: u64, best_bps: u64) -> Option<Search> {
-        self.lacks = next_bps > 0;
-        let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
+    /// Returns new targets for the stack's estimator, if they differ from the last ones. `next_bps` is what the next rung
+    /// needs (0: there is none), `best_bps` what the best rungs need.
+    pub fn update_targets(
+        &mut self,
+        now: Instant,
+        next_bps: u64,
+        best_bps: u64,
+    ) -> Option<BitrateTargets> {
+        self.bandwidth_limited = next_bps > 0;
         let available = self.available_bps().unwrap_or(0);
-        let wants = next_bps > 0 && self.calm(now) && !self.congested();
-        let search = if wants {
-            // An estimate falls to what is really sent just then, so what is not filled up is lost with the next swing.
-            let found = since(self.found).is_some_and(|since| since < HOLD_FOUND);
-            let fill = if found { best_bps } else { next_bps };
-            let fill = fill.min((available as f64 * FILL) as u64);
-            Search { fill_bps: fill, probe_bps: best_bps.max(next_bps) }
+        let wants_more =
+            next_bps > 0 && self.is_congestion_over(now) && self.state() == State::Normal;
+        let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
+        let targets = if wants_more {
+            // GoogCC's estimate falls to what is sent, so padding sustains it until rungs have taken its place.
+            let found =
+                since(self.last_probe_success).is_some_and(|since| since < PROBE_SUCCESS_HOLD);
+            let padding = if found { best_bps } else { next_bps };
+            BitrateTargets {
+                minimum_bps: padding.min(scale(available, PADDING_SHARE)),
+                desired_bps: best_bps.max(next_bps),
+            }
         } else {
-            Search { fill_bps: 0, probe_bps: best_bps.min(available.max(LEAST_BPS)) }
+            BitrateTargets { minimum_bps: 0, desired_bps: best_bps.min(available.max(MIN_CAP_BPS)) }
         };
-        let due = since(self.probed).is_none_or(|since| since >= PROBE);
-        if wants && due && available < search.probe_bps {
-            // Only a rise of what is looked for begins a probe: so it is lowered first, and raised with the next call.
-            let high = self.told.is_some_and(|told| told.probe_bps > available);
-            let probe_bps = if high { available } else { search.probe_bps };
-            self.probed = (!high).then_some(now);
-            self.told = Some(Search { probe_bps, ..search });
-            return self.told;
+        let is_due = since(self.last_probe).is_none_or(|since| since >= PROBE_INTERVAL);
+        if wants_more && is_due && available < targets.desired_bps {
+            // The stack probes when the desired rate rises: it is lowered first, and raised with the next call.
+            let is_high = self.last_targets.is_some_and(|last| last.desired_bps > available);
+            let desired_bps = if is_high { available } else { targets.desired_bps };
+            self.last_probe = (!is_high).then_some(now);
+            self.last_targets = Some(BitrateTargets { desired_bps, ..targets });
+            return self.last_targets;
         }
         let differs = |a: u64, b: u64| a.abs_diff(b) * 10 > b;
-        let changed = self.told.is_none_or(|told| {
-            differs(search.fill_bps, told.fill_bps)
-                || search.probe_bps < told.probe_bps && differs(search.probe_bps, told.probe_bps)
+        let changed = self.last_targets.is_none_or(|last| {
+            differs(targets.minimum_bps, last.minimum_bps)
+                || targets.desired_bps < last.desired_bps
+                    && differs(targets.desired_bps, last.desired_bps)
         });
         if !changed {
             return None;
         }
-        // What was being probed for stays, or this would begin another probe.
-        let probe_bps =
-            self.told.map_or(search.probe_bps, |told| told.probe_bps.min(search.probe_bps));
-        self.told = Some(Search { probe_bps, ..search });
-        self.told
+        // The desired rate must not rise here, or the stack would probe.
+        let desired_bps = self
+            .last_targets
+            .map_or(targets.desired_bps, |last| last.desired_bps.min(targets.desired_bps));
+        self.last_targets = Some(BitrateTargets { desired_bps, ..targets });
+        self.last_targets
     }
 
-    /// By how much a round trip is longer than the shortest of late.
-    fn queue(&mut self, now: Instant, rtt: Duration) -> Duration {
-        while self.rtts.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) > MEMORY) {
-            self.rtts.pop_front();
+    /// RTT − min RTT of the last [`MIN_RTT_WINDOW`].
+    fn queue_delay(&mut self, now: Instant, rtt: Duration) -> Duration {
+        let is_old = |at: Instant| now.saturating_duration_since(at) > MIN_RTT_WINDOW;
+        while self.min_rtts.front().is_some_and(|(at, _)| is_old(*at)) {
+            self.min_rtts.pop_front();
         }
-        while self.rtts.back().is_some_and(|(_, other)| *other >= rtt) {
-            self.rtts.pop_back();
+        while self.min_rtts.back().is_some_and(|(_, other)| *other >= rtt) {
+            self.min_rtts.pop_back();
         }
-        self.rtts.push_back((now, rtt));
-        self.rtts.front().map_or(Duration::ZERO, |(_, least)| rtt.saturating_sub(*least))
+        self.min_rtts.push_back((now, rtt));
+        self.min_rtts.front().map_or(Duration::ZERO, |(_, min)| rtt.saturating_sub(*min))
     }
+}
+
+/// The least estimate that is plausible, in bit/s. `stable` is the best recent estimate while the link was quiet.
+fn floor_bps(estimate: u64, stable: Option<u64>, signals: &Signals) -> u64 {
+    let quiet = signals.is_quiet();
+    let dropped = |bps: &u64| quiet && (estimate as f64) < *bps as f64 * SPURIOUS_DROP;
+    let from_stable = stable.filter(dropped).map_or(0, |bps| scale(bps, FLOOR_DECAY));
+    let share = if quiet { DELIVERED_FLOOR_QUIET } else { DELIVERED_FLOOR };
+    from_stable.max(scale(signals.delivered_bps, share))
 }
 
 #[cfg(test)]
@@ -327,110 +496,114 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// A downlink that is taken for 1 Mbit/s, on which as much is sent, after two quiet seconds and looks with these round trips (in ms) and losses.
-    fn looked(at: &[(u64, f32)]) -> (Downlink, Instant) {
+    /// A downlink with an estimate and a send rate of 1 Mbit/s, after two quiet seconds and feedbacks with these round trips (ms) and losses.
+    fn after(at: &[(u64, f32)]) -> (Downlink, Instant) {
         let (mut downlink, mut now) = (Downlink::default(), Instant::now());
         let quiet = [(40, 0.0); 20];
         for (n, &(rtt, loss)) in quiet.iter().chain(at).enumerate() {
-            now += LOOK;
-            let (estimate_bps, sent) = (Some(1_000_000), 12_500 * n as u64);
-            downlink.look(now, Look { estimate_bps, rtt: Some(MS(rtt)), loss: Some(loss), sent });
+            now += FEEDBACK_INTERVAL;
+            let (estimate_bps, bytes_sent) = (Some(1_000_000), 12_500 * n as u64);
+            let (rtt, loss) = (Some(MS(rtt)), Some(loss));
+            downlink.on_feedback(now, Feedback { estimate_bps, rtt, loss, bytes_sent });
         }
         (downlink, now)
     }
 
     #[test]
-    fn packets_leave_as_they_come_once_nothing_has_queued_for_a_while() {
-        let flows = |at: &[(u64, f32)]| {
-            let (downlink, now) = looked(at);
-            downlink.flows(now)
+    fn packets_bypass_the_pacer_once_the_link_has_been_quiet_for_a_while() {
+        let unpaced = |at: &[(u64, f32)]| {
+            let (downlink, now) = after(at);
+            downlink.is_unpaced(now)
         };
-        assert!(!flows(&[]), "19 looks are not yet two seconds");
-        assert!(flows(&[(40, 0.0), (70, 0.04)]));
-        assert!(!flows(&[(40, 0.0), (90, 0.0)]) && !flows(&[(40, 0.06), (40, 0.0)]));
-        let (mut downlink, now) = looked(&[(40, 0.0); 5]);
-        downlink.search(now, 700_000, 1_500_000);
-        assert!(!downlink.flows(now), "the next rung is looked for");
+        assert!(!unpaced(&[]), "19 feedbacks are not yet two seconds");
+        assert!(unpaced(&[(40, 0.0), (70, 0.04)]));
+        assert!(!unpaced(&[(40, 0.0), (90, 0.0)]), "a queue");
+        assert!(!unpaced(&[(40, 0.06), (40, 0.0)]), "losses");
+        let (mut downlink, now) = after(&[(40, 0.0); 5]);
+        downlink.update_targets(now, 700_000, 1_500_000);
+        assert!(!downlink.is_unpaced(now), "a better rung does not fit");
     }
 
     #[test]
     fn the_estimate_holds_while_nothing_queues() {
-        let (downlink, _) = looked(&[(60, 0.03), (50, 0.05), (70, 0.05)]);
-        assert_eq!((downlink.available_bps(), downlink.congested()), (Some(1_000_000), false));
+        let (downlink, _) = after(&[(60, 0.03), (50, 0.05), (70, 0.05)]);
+        assert_eq!((downlink.available_bps(), downlink.state()), (Some(1_000_000), State::Normal));
     }
 
     #[test]
     fn a_little_less_is_sent_while_something_queues() {
-        let available = looked(&[(120, 0.0)]).0.available_bps().expect("known");
+        let available = after(&[(120, 0.0)]).0.available_bps().expect("known");
         assert!((850_000..950_000).contains(&available), "{available}");
     }
 
     #[test]
-    fn a_full_queue_bounds_it_by_what_arrives() {
-        let found = looked(&[(340, 0.3)]).0.found_bps().expect("known");
-        assert!((450_000..500_000).contains(&found), "{found}");
-        // Losses of the second before are counted for as long: it does not fall by them again and again.
-        let later = looked(&[(340, 0.3), (340, 0.6), (340, 0.6)]).0.found_bps();
-        assert_eq!(later, Some(found));
+    fn a_full_queue_caps_the_estimate_below_the_delivered_rate() {
+        let capped = after(&[(340, 0.3)]).0.capped_estimate_bps().expect("known");
+        assert!((450_000..500_000).contains(&capped), "{capped}");
+        // The averaging window still has the losses of before: the cap must not fall by them again.
+        let later = after(&[(340, 0.3), (340, 0.6), (340, 0.6)]).0.capped_estimate_bps();
+        assert_eq!(later, Some(capped));
     }
 
     #[test]
-    fn a_few_long_round_trips_are_no_queue() {
-        assert!(!looked(&[(340, 0.0), (340, 0.0), (40, 0.0)]).0.congested());
-        assert!(looked(&[(340, 0.0), (340, 0.0), (340, 0.0)]).0.congested());
+    fn a_few_long_round_trips_are_no_congestion() {
+        assert!(after(&[(340, 0.0), (340, 0.0), (40, 0.0)]).0.state() == State::Normal);
+        assert!(after(&[(340, 0.0), (340, 0.0), (340, 0.0)]).0.state() != State::Normal);
     }
 
     #[test]
-    fn losses_of_the_air_are_no_queue() {
-        assert!(!looked(&[(40, 0.1), (40, 0.2), (45, 0.15), (40, 0.2)]).0.congested());
+    fn losses_of_a_wireless_link_are_no_congestion() {
+        assert!(after(&[(40, 0.1), (40, 0.2), (45, 0.15), (40, 0.2)]).0.state() == State::Normal);
     }
 
     #[test]
-    fn it_is_free_again_after_the_queue_has_drained() {
-        let mut looks = vec![(340, 0.3), (200, 0.2)];
-        looks.extend([(50, 0.0); 40]);
-        assert!(!looked(&looks).0.congested());
+    fn the_cap_goes_after_the_queue_has_drained() {
+        let mut feedbacks = vec![(340, 0.3), (200, 0.2)];
+        feedbacks.extend([(50, 0.0); 40]);
+        assert!(after(&feedbacks).0.state() == State::Normal);
     }
 
     #[test]
-    fn a_path_that_became_longer_is_believed_in_the_end() {
-        assert!(!looked(&[(200, 0.0); 200]).0.congested());
+    fn a_path_that_became_longer_is_no_congestion_in_the_end() {
+        assert!(after(&[(200, 0.0); 200]).0.state() == State::Normal);
     }
 
     #[test]
-    fn an_estimate_that_falls_although_nothing_queues_is_taken_back() {
-        let (mut downlink, mut now) = looked(&[]);
-        now += LOOK;
-        let look = Look {
+    fn an_estimate_that_falls_without_a_queue_is_reset() {
+        let (mut downlink, mut now) = after(&[]);
+        now += FEEDBACK_INTERVAL;
+        let feedback = Feedback {
             estimate_bps: Some(400_000),
             rtt: Some(MS(45)),
             loss: Some(0.0),
-            sent: 12_500 * 20,
+            bytes_sent: 12_500 * 20,
         };
-        downlink.look(now, look);
+        downlink.on_feedback(now, feedback);
         assert_eq!(
-            (downlink.take_anew(), downlink.available_bps()),
+            (downlink.take_reset(), downlink.available_bps()),
             (Some(900_000), Some(900_000))
         );
-        let (mut downlink, now) = looked(&[(340, 0.3)]);
-        downlink.look(now + LOOK, Look { rtt: Some(MS(340)), sent: 12_500 * 21, ..look });
-        assert_eq!(downlink.take_anew(), None, "the queue is full");
+        let (mut downlink, now) = after(&[(340, 0.3)]);
+        let full = Feedback { rtt: Some(MS(340)), bytes_sent: 12_500 * 21, ..feedback };
+        downlink.on_feedback(now + FEEDBACK_INTERVAL, full);
+        assert_eq!(downlink.take_reset(), None, "the queue is full");
     }
 
     #[test]
-    fn more_is_looked_for_again_and_again_but_not_while_it_queues() {
-        let (mut downlink, start) = looked(&[]);
-        let (mut probes, mut told) = (0, 0);
+    fn probes_for_more_are_repeated_but_not_while_the_queue_is_full() {
+        let (mut downlink, start) = after(&[]);
+        let (mut probes, mut desired) = (0, 0);
         for fifth in 0..60 {
             let now = start + MS(200) * fifth;
-            if let Some(search) = downlink.search(now, 1_400_000, 3_000_000) {
-                probes += u32::from(search.probe_bps > told && search.probe_bps == 3_000_000);
-                told = search.probe_bps;
+            if let Some(targets) = downlink.update_targets(now, 1_400_000, 3_000_000) {
+                let bps = targets.desired_bps;
+                probes += u32::from(bps > desired && bps == 3_000_000);
+                desired = bps;
             }
         }
         assert!((8..=12).contains(&probes), "{probes} in 12 s");
-        let (mut downlink, now) = looked(&[(340, 0.3)]);
-        let search = downlink.search(now, 1_400_000, 3_000_000).expect("told");
-        assert!(search.fill_bps == 0 && search.probe_bps < 1_000_000, "{search:?}");
+        let (mut downlink, now) = after(&[(340, 0.3)]);
+        let targets = downlink.update_targets(now, 1_400_000, 3_000_000).expect("new");
+        assert!(targets.minimum_bps == 0 && targets.desired_bps < 1_000_000, "{targets:?}");
     }
 }

@@ -1,21 +1,21 @@
 //! A fault stays where it is: what panics inside one connection ends that connection, and nothing else.
 //!
-//! What strangers send reaches the WebRTC stack, which asserts and indexes; so each call into it is [`contained`], and what is left
-//! of a connection that panicked is dropped ([`Stack`]). Our own code that works for one connection is contained too, by
-//! the [`Core`](super::Core). Whatever else panics ends its thread, and the process with it.
+//! Network input reaches the WebRTC stack, which asserts and indexes. So each call into the stack is [`contained`], and a connection
+//! that panicked is dropped ([`Stack`]). [`Core`](super::Core) also contains its own work for one connection. Any other panic
+//! ends its thread, and the process with it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
 thread_local! {
-    /// How many [`contained`] there are around what runs.
+    /// Depth of nested [`contained`] calls on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// What the hook has heard of the last panic within them.
-    static HEARD: RefCell<Option<Fault>> = const { RefCell::new(None) };
+    /// The last contained panic, as the panic hook saw it.
+    static LAST: RefCell<Option<Fault>> = const { RefCell::new(None) };
 }
 
-/// What panicked. Messages that are made of values may hold what a stranger sent: of these the place alone is told.
+/// A panic: its place, and its message if that is a constant. A formatted message may contain network input, and is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     at: String,
@@ -36,28 +36,28 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Runs something and gives what it panicked with, where it did. What it had in hand must be dropped then.
+/// Runs `work`, and catches its panic. The caller must drop all that `work` was changing.
 pub fn contained<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));
     DEPTH.set(DEPTH.get() - 1);
     done.map_err(|_| {
-        let heard = HEARD.with_borrow_mut(Option::take);
-        heard.unwrap_or_else(|| Fault { at: "an unknown place".to_owned(), message: "panicked" })
+        let last = LAST.with_borrow_mut(Option::take);
+        last.unwrap_or_else(|| Fault { at: "an unknown place".to_owned(), message: "panicked" })
     })
 }
 
-/// Tells of panics in the log, each once and without what strangers sent; those that are contained are told by whoever ends the
-/// connection. For programs, at their start: it takes the place of what Rust prints.
-pub fn tell_panics() {
+/// Logs panics without network input, in place of Rust's message. For programs, at their start. A contained panic is logged where its
+/// connection is ended.
+pub fn log_panics() {
     std::panic::set_hook(Box::new(|info| {
         let fault = Fault::of(info);
         if DEPTH.get() > 0 {
-            HEARD.set(Some(fault));
+            LAST.set(Some(fault));
             return;
         }
         let thread = std::thread::current();
-        let thread = thread.name().unwrap_or("without a name");
-        tracing::error!(thread, %fault, "a thread panicked; please report it");
+        let thread = thread.name().unwrap_or("unnamed");
+        tracing::error!(thread, %fault, "a thread panicked: the process may stop; please report this as a bug");
     }));
 }

@@ -40,7 +40,7 @@ fn a_subscriber_whose_connection_panics_ends_alone() {
     break_stack(&mut world, SUBSCRIBER);
     world.clients[other].received.clear();
     world.run(SECOND);
-    assert_eq!(last(&world, SUBSCRIBER), Some(&SfuEvent::Disconnected(Ended::Fault)));
+    assert_eq!(last(&world, SUBSCRIBER), Some(&SfuEvent::Disconnected(DisconnectReason::Fault)));
     let stats = world.core.stats();
     assert_eq!((stats.counters.faults, stats.participants, stats.subscriptions), (1, 2, 1));
     let received = &world.clients[other].received;
@@ -55,11 +55,14 @@ fn nothing_is_left_of_a_publisher_whose_connection_panicked_and_it_may_come_back
     world.clients.remove(0);
     world.camera.mid = None;
     world.run(SECOND);
-    assert_eq!(last(&world, PUBLISHER), Some(&SfuEvent::Disconnected(Ended::Fault)));
+    assert_eq!(last(&world, PUBLISHER), Some(&SfuEvent::Disconnected(DisconnectReason::Fault)));
     assert!(world.events[&SUBSCRIBER].contains(&SfuEvent::TrackRemoved { track }));
     let core = &world.core;
     assert!(core.tracks.is_empty() && core.streams.is_empty());
-    assert_eq!((core.peers.len(), core.ufrags.len(), core.addresses.len()), (1, 1, 1));
+    assert_eq!(
+        (core.peers.len(), core.routes.ufrag_count(), core.routes.addresses().len()),
+        (1, 1, 1)
+    );
     world.clients.clear();
     world.core.leave(world.now, SUBSCRIBER);
     join(&mut world, PUBLISHER);
@@ -75,9 +78,9 @@ fn a_participant_without_a_place_in_its_own_lists_leaves_nothing_behind() {
     world.core.peers.get_mut(&PUBLISHER).expect("joined").published.clear();
     world.core.peers.get_mut(&SUBSCRIBER).expect("joined").slots.clear();
     let fault = contained(|| -> () { panic!("in between") }).expect_err("a fault");
-    world.core.faulted(world.now, SUBSCRIBER, &fault);
+    world.core.on_fault(world.now, SUBSCRIBER, &fault);
     assert_eq!(world.core.stats().subscriptions, 0);
-    world.core.faulted(world.now, PUBLISHER, &fault);
+    world.core.on_fault(world.now, PUBLISHER, &fault);
     let stats = world.core.stats();
     assert_eq!((stats.tracks, stats.rooms, stats.counters.faults), (0, 0, 2));
 }
@@ -108,7 +111,10 @@ fn who_never_offers_and_who_never_connects_are_removed_in_time() {
     world.run(2 * SECOND);
     assert_eq!(world.core.stats().participants, 0);
     for id in [PUBLISHER, SUBSCRIBER] {
-        assert_eq!(last(&world, id), Some(&SfuEvent::Disconnected(Ended::NeverConnected)));
+        assert_eq!(
+            last(&world, id),
+            Some(&SfuEvent::Disconnected(DisconnectReason::NeverConnected))
+        );
     }
     let counters = world.core.counters;
     assert_eq!(counters.peers_unconnected + counters.peers_failed, 2);
@@ -157,7 +163,7 @@ fn a_channel_that_is_none_of_ours_is_closed_and_hurts_nobody() {
         assert!(world.clients[0].rtc.channel(id).is_none(), "closed");
     }
     let peer = &world.core.peers[&PUBLISHER];
-    assert!(peer.can_take_anchors() || peer.connected);
+    assert!(peer.can_receive_anchors() || peer.connected);
     assert_eq!(world.core.stats().connected, 1);
 }
 
@@ -168,7 +174,10 @@ fn a_client_that_opens_channel_after_channel_is_removed() {
         open(&mut world, None);
         world.run(SECOND / 4);
     }
-    assert_eq!(last(&world, PUBLISHER), Some(&SfuEvent::Disconnected(Ended::TooManyChannels)));
+    assert_eq!(
+        last(&world, PUBLISHER),
+        Some(&SfuEvent::Disconnected(DisconnectReason::TooManyChannels))
+    );
     assert_eq!(world.core.counters.peers_channels, 1);
 }
 
@@ -186,7 +195,10 @@ fn a_client_that_sends_on_streams_without_opening_channels_is_removed() {
     }
     world.clients[0].due = world.now;
     world.run(SECOND / 4);
-    assert_eq!(last(&world, PUBLISHER), Some(&SfuEvent::Disconnected(Ended::TooManyChannels)));
+    assert_eq!(
+        last(&world, PUBLISHER),
+        Some(&SfuEvent::Disconnected(DisconnectReason::TooManyChannels))
+    );
 }
 
 #[test]

@@ -140,11 +140,11 @@ fn reports_on_packets_far_back_do_not_reach_the_stack_and_media_goes_on() {
 #[test]
 fn who_takes_the_thread_is_held_up_and_removed_and_nobody_else_is() {
     let (mut world, _) = publisher_and_subscriber(None);
-    world.core.measure(slow_clock);
+    world.core.limit_cpu_time(slow_clock);
     // 170 packets a second.
     world.run(8 * SECOND);
     let told = world.events[&PUBLISHER].last();
-    assert_eq!(told, Some(&SfuEvent::Disconnected(Ended::Flood)));
+    assert_eq!(told, Some(&SfuEvent::Disconnected(DisconnectReason::Flood)));
     let counters = world.core.counters;
     assert_eq!((counters.peers_costly, world.core.stats().participants), (1, 1));
     assert!(counters.datagrams_costly > 300, "{}", counters.datagrams_costly);
@@ -155,7 +155,7 @@ fn nobody_pays_for_what_others_send_in_its_name() {
     let (mut world, _) = publisher_and_subscriber(None);
     world.camera.mid = None;
     world.run(SECOND);
-    world.core.measure(slow_clock);
+    world.core.limit_cpu_time(slow_clock);
     let address = world.clients[0].address;
     for _ in 0..100 {
         for kind in [96, 200] {

@@ -1,4 +1,4 @@
-//! A publisher's packets to its subscribers and its tap, and subscribers' wishes for key frames back.
+//! Forwards a publisher's packets to its subscribers and taps, and subscribers' key frame requests to the publisher.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use windlass_types::{Layer, StreamId, TapInput};
 
 use super::alignment::Report;
 use super::capture;
+use super::downlink::State;
 use super::peer::Encoding;
 use super::red::Red;
 use super::rewriter::{PacketIn, Source};
@@ -16,10 +17,10 @@ use super::vp9::{Descriptor, key_frame_size};
 use super::{Core, Output, Track};
 use crate::api::{Kind, ParticipantId, TrackId};
 
-/// The shorter side of an only encoding that is taken for the quarter layer (usually 180), in pixels.
-const QUARTER_MAX: u16 = 270;
-/// The shorter side of an only encoding that is taken for the half layer (usually 360), in pixels.
-const HALF_MAX: u16 = 480;
+/// Longest shorter side of a single encoding that counts as the quarter layer, in pixels. Usual: 180.
+const MAX_QUARTER_LINES: u16 = 270;
+/// Longest shorter side of a single encoding that counts as the half layer, in pixels. Usual: 360.
+const MAX_HALF_LINES: u16 = 480;
 
 impl Core {
     /// Forwards one packet of a publisher.
@@ -41,30 +42,36 @@ impl Core {
         if track.info.muted {
             return;
         }
-        let packet = PacketIn { late: self.late, ..packet_in(rtp) };
+        let packet = PacketIn { handover_delay: self.handover_delay, ..packet_in(rtp) };
         match track.info.kind {
             Kind::Audio => {
-                let blocks = peer.and_then(|p| p.repeats(rtp.header.payload_type));
+                let blocks = peer.and_then(|p| p.red_block_type(rtp.header.payload_type));
                 let ext_vals = &rtp.header.ext_vals;
                 let (level, voice) = (ext_vals.audio_level, ext_vals.voice_activity);
-                let sound = Sound { level, voice, blocks };
-                self.forward_audio(track_id, packet, &rtp.payload, sound);
+                let audio_info = AudioInfo { level, voice, blocks };
+                self.forward_audio(track_id, packet, &rtp.payload, audio_info);
             }
             Kind::Video => match track.layer_of(encoding, &rtp.payload) {
                 Some((layer, former)) => {
                     if let Some(former) = former {
-                        self.rename(track_id, former, layer, packet.arrival);
+                        self.rename_layer(track_id, former, layer, packet.arrival);
                     }
-                    self.forward_video(track_id, layer, packet, report(rtp), &rtp.payload);
+                    self.forward_video(track_id, layer, packet, sender_report(rtp), &rtp.payload);
                 }
                 None => self.counters.rtp_unknown += 1,
             },
         }
     }
 
-    /// A publisher's only encoding is another layer from this key frame on: those who have it go on with it, and the tap and what everybody is
-    /// given are decided anew.
-    pub(super) fn rename(&mut self, track_id: TrackId, former: Layer, layer: Layer, now: Instant) {
+    /// A single encoding counts as another layer from this key frame on, as its size has changed. Its subscribers stay with it until the
+    /// next allocation.
+    pub(super) fn rename_layer(
+        &mut self,
+        track_id: TrackId,
+        former: Layer,
+        layer: Layer,
+        now: Instant,
+    ) {
         let Some(track) = self.tracks.get_mut(&track_id) else { return };
         track.layers.rename(former, layer);
         track.sizes[former as usize] = None;
@@ -76,25 +83,25 @@ impl Core {
                 slot.video.set_target(Some(new));
             }
         }
-        (self.next_allocation, self.due) = (now, now);
+        self.schedule.allocate_now(now);
     }
 
-    /// Forwards a packet of audio, of this node's publisher or another's.
+    /// Forwards an audio packet of a publisher on this node or another.
     pub(super) fn forward_audio(
         &mut self,
         track_id: TrackId,
         packet: PacketIn,
         payload: &Arc<[u8]>,
-        sound: Sound,
+        audio_info: AudioInfo,
     ) {
         let Some(track) = self.tracks.get(&track_id) else { return };
         let from = track.info.participant;
-        if let Some(level) = sound.level
+        if let Some(level) = audio_info.level
             && let Some(room) = self.rooms.get_mut(&*track.room)
         {
-            room.speakers.hear(packet.arrival, from, level);
+            room.speakers.on_level(packet.arrival, from, level);
         }
-        let red = sound.blocks.map(|opus| (Red::parse(payload, *opus), opus));
+        let red = audio_info.blocks.map(|opus| (Red::parse(payload, *opus), opus));
         let red = match red {
             None => None,
             Some((Some(red), opus)) => Some((red, opus)),
@@ -109,16 +116,16 @@ impl Core {
             };
             for slot in 0..peer.slots.len() {
                 if peer.slots[slot].track == Some(track_id)
-                    && peer.send_audio(slot, track_id, packet, payload, (sound, red))
+                    && peer.send_audio(slot, track_id, packet, payload, audio_info, red)
                 {
                     self.counters.rtp_out += 1;
                 }
             }
         }
-        self.outputs.extend(track.relay(None, &packet, payload, sound));
+        self.outputs.extend(track.relay(None, &packet, payload, audio_info));
     }
 
-    /// Forwards a packet of video, of this node's publisher, with what that last said about its clock, or another's.
+    /// Forwards a video packet of a publisher on this node, with its last sender report, or on another.
     pub(super) fn forward_video(
         &mut self,
         track_id: TrackId,
@@ -135,18 +142,18 @@ impl Core {
                 return;
             };
             if descriptor.starts_key() {
-                track.keyframes.arrived(layer, packet.arrival);
+                track.keyframes.on_begin(layer, packet.arrival);
                 let size = key_frame_size(&payload[descriptor.len..]);
                 track.sizes[layer as usize] = size.or(track.sizes[layer as usize]);
             }
             if !descriptor.inter && descriptor.end && packet.marker {
-                track.keyframes.whole(layer, packet.arrival);
+                track.keyframes.on_complete(layer, packet.arrival);
             }
         }
-        track.alignment.saw(layer, packet.timestamp, report);
+        track.alignment.on_packet(layer, packet.timestamp, report);
         packet.stale = track.recent.push(layer, packet, payload);
         let source = Source { track: track_id, layer };
-        let made = (track.tapped(), track.scale(self.config.scale));
+        let (tapped, scale) = (track.tapped(), track.scale(self.config.scale));
         for subscriber in &track.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber).filter(|p| p.connected) else {
                 continue;
@@ -163,12 +170,12 @@ impl Core {
                         peer.send_video(slot, source, *packet, payload, &mut self.counters);
                     }
                 }
-                if sent.new_epoch && peer.announce(slot, made, &mut self.outputs) {
-                    self.outputs.extend(track.begin_whole());
+                if sent.new_epoch && peer.announce(slot, tapped, scale, &mut self.outputs) {
+                    self.outputs.extend(track.request_initial_anchor());
                 }
             }
         }
-        self.outputs.extend(track.relay(Some(layer), &packet, payload, Sound::default()));
+        self.outputs.extend(track.relay(Some(layer), &packet, payload, AudioInfo::default()));
         if let Some(tap) = track.tap.as_mut().filter(|tap| tap.layer() == layer) {
             tap.push(packet, payload);
             self.collect_tap(track_id);
@@ -178,7 +185,7 @@ impl Core {
         }
     }
 
-    /// Hands on what a tap has made.
+    /// Passes the frames of a track's taps to the enhancer.
     fn collect_tap(&mut self, track: TrackId) {
         let Some(track) = self.tracks.get_mut(&track) else { return };
         let Some(tap) = track.tap.as_mut() else { return };
@@ -201,7 +208,7 @@ impl Core {
         }
     }
 
-    /// Hands on what all taps have made.
+    /// Passes the frames of all taps to the enhancer.
     pub(super) fn collect_taps(&mut self) {
         let tapped: Vec<_> =
             self.tracks.iter().filter(|(_, t)| t.tap.is_some()).map(|(&id, _)| id).collect();
@@ -210,80 +217,85 @@ impl Core {
         }
     }
 
-    /// The enhancer's queue did not take something of this stream, of its pictures at HR size if `captured`.
-    pub fn tap_refused(&mut self, now: Instant, stream: StreamId, captured: bool) {
+    /// The enhancer's queue was full for an input of this stream: of its high-resolution frames if `captured`.
+    pub fn on_tap_overflow(&mut self, now: Instant, stream: StreamId, captured: bool) {
         self.counters.tap_overflows += 1;
         let Some(track) = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t)) else {
             return;
         };
         match (&mut track.tap, &mut track.capture) {
-            (_, Some(capture)) if captured => capture.refused(),
-            (Some(tap), _) if !captured => tap.refused(),
+            (_, Some(capture)) if captured => capture.on_overflow(),
+            (Some(tap), _) if !captured => tap.on_overflow(),
             _ => return,
         }
-        self.due = now;
+        self.schedule.wake(now);
     }
 
-    /// A subscriber's decoder needs a key frame on one of its m-lines.
-    pub(super) fn key_frame_wanted(&mut self, id: ParticipantId, mid: Mid) {
+    /// Takes a subscriber's key frame request for one of its m-lines.
+    pub(super) fn on_key_frame_request(&mut self, id: ParticipantId, mid: Mid) {
         self.counters.keyframe_requests_in += 1;
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        let full = peer.downlink.full();
+        let congested = peer.downlink.state() == State::Congested;
         let Some(slot) = peer.slots.iter_mut().find(|s| s.mid == mid) else { return };
         let Some(source) = slot.video.current() else { return };
-        if full {
-            // It would be lost, and much else with it.
-            slot.key_owed = true;
+        if congested {
+            // A full queue would drop the key frame, and other packets with it.
+            slot.key_frame_pending = true;
             return;
         }
         if let Some(track) = self.tracks.get_mut(&source.track) {
-            track.keyframes.want_repair(Some(id), source.layer);
+            track.keyframes.request_repair(Some(id), source.layer);
         }
     }
 
-    /// Asks publishers for the key frames that anybody waits for.
+    /// Requests from publishers the key frames that subscribers and taps wait for.
     pub(super) fn request_key_frames(&mut self, now: Instant) {
-        for peer in self.peers.values_mut().filter(|p| p.connected && !p.downlink.full()) {
-            for slot in peer.slots.iter_mut().filter(|s| s.key_owed) {
-                slot.key_owed = false;
+        for peer in self
+            .peers
+            .values_mut()
+            .filter(|p| p.connected && p.downlink.state() != State::Congested)
+        {
+            for slot in peer.slots.iter_mut().filter(|s| s.key_frame_pending) {
+                slot.key_frame_pending = false;
                 let Some(source) = slot.video.current() else { continue };
                 if let Some(track) = self.tracks.get_mut(&source.track) {
-                    track.keyframes.want_repair(Some(peer.id), source.layer);
+                    track.keyframes.request_repair(Some(peer.id), source.layer);
                 }
             }
         }
         for peer in self.peers.values().filter(|p| p.connected) {
             for wanted in peer.slots.iter().filter_map(|s| s.video.waits_for()) {
-                // A layer that is not being sent has no key frames to ask for.
+                // A layer that is not sent has no key frames.
                 let track = self.tracks.get_mut(&wanted.track);
                 if let Some(track) = track.filter(|t| t.layers.rate(wanted.layer, now).is_some()) {
-                    track.keyframes.want(Some(peer.id), wanted.layer);
+                    track.keyframes.request(Some(peer.id), wanted.layer);
                 }
             }
         }
         for track in self.tracks.values_mut() {
-            if track.afar.is_some() {
-                let asked = track.keyframes.poll(now).and_then(|l| track.key_frame_afar(l));
-                self.counters.keyframe_requests_out += u64::from(asked.is_some());
-                self.outputs.extend(asked);
+            if track.remote.is_some() {
+                let layer = track.keyframes.poll(now);
+                let request = layer.and_then(|l| track.request_remote_key_frame(l));
+                self.counters.keyframe_requests_out += u64::from(request.is_some());
+                self.outputs.extend(request);
                 continue;
             }
             let publisher = self.peers.get_mut(&track.info.participant);
             let Some(publisher) = publisher.filter(|p| p.connected && !track.info.muted) else {
-                track.keyframes.forget();
+                track.keyframes.clear();
                 continue;
             };
             if let Some(tap) = &mut track.tap
                 && track.layers.rate(tap.layer(), now).is_some()
-                && tap.asks_for_key(now)
+                && tap.take_key_request(now)
             {
-                track.keyframes.want_repair(None, tap.layer());
+                track.keyframes.request_repair(None, tap.layer());
             }
             if let Some(capture) = &mut track.capture
                 && track.layers.rate(capture.layer(), now).is_some()
-                && capture.asks_for_key(now)
+                && capture.take_key_request(now)
             {
-                track.keyframes.want_repair(None, capture.layer());
+                track.keyframes.request_repair(None, capture.layer());
             }
             if let Some(layer) = track.keyframes.poll(now)
                 && publisher.request_key_frame(track.mid, layer)
@@ -294,36 +306,36 @@ impl Core {
     }
 }
 
-/// What a packet of audio says beside its payload.
+/// What an audio packet has beside its payload.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sound {
-    /// How loud it is, in dBov.
+pub(super) struct AudioInfo {
+    /// Audio level in dBov (RFC 6464).
     pub(super) level: Option<i8>,
-    /// Whether that is a voice.
+    /// Voice activity (RFC 6464).
     pub(super) voice: Option<bool>,
-    /// The payload type of its blocks, where it is Opus with redundancy.
+    /// Payload type of its blocks, if it is Opus with redundancy (RED).
     pub(super) blocks: Option<Pt>,
 }
 
-/// What forwarding looks at of a packet.
+/// The fields of a packet that forwarding needs.
 fn packet_in(rtp: &RtpPacket) -> PacketIn {
     PacketIn {
         seq: *rtp.seq_no,
         timestamp: rtp.header.timestamp,
         arrival: rtp.timestamp,
-        late: Duration::ZERO,
+        handover_delay: Duration::ZERO,
         marker: rtp.header.marker,
         stale: false,
     }
 }
 
-/// What the packet's sender last said about its clock.
-fn report(rtp: &RtpPacket) -> Option<Report> {
+/// The last sender report of the packet's stream.
+fn sender_report(rtp: &RtpPacket) -> Option<Report> {
     rtp.last_sender_info.map(|r| (r.ntp_time, r.rtp_time.numer() as u32))
 }
 
 impl Track {
-    /// The layer of an encoding, and that which it was before. An only one is named by the size of its last key frame.
+    /// The layer of an encoding, and its former layer if that has changed. A single encoding counts by the size of its last key frame.
     pub(super) fn layer_of(
         &mut self,
         encoding: Encoding,
@@ -340,9 +352,9 @@ impl Track {
             && let Some((width, height)) = key_frame_size(&payload[descriptor.len..])
         {
             let lines = width.min(height);
-            self.single = Some(if lines <= QUARTER_MAX {
+            self.single = Some(if lines <= MAX_QUARTER_LINES {
                 Layer::Q
-            } else if lines <= HALF_MAX {
+            } else if lines <= MAX_HALF_LINES {
                 Layer::H
             } else {
                 Layer::F

@@ -1,6 +1,6 @@
 //! How packets leave: together, soon, and with the time at which they came.
 
-use super::flights::numbers;
+use super::in_flight::rtp_numbers;
 use super::world::*;
 use super::*;
 
@@ -10,7 +10,7 @@ fn sent(world: &mut World, to: SocketAddr) -> Vec<Option<Instant>> {
     while let Some(output) = world.core.poll() {
         if let Output::Transmit { to: at, data, arrival } = output
             && at.address == to
-            && numbers(&data).is_some()
+            && rtp_numbers(&data).is_some()
         {
             sent.push(arrival);
         }
@@ -47,9 +47,9 @@ fn a_step_may_be_taken_in_parts() {
     world.now = world.camera.due.expect("a camera").max(world.now);
     sent(&mut world, to);
     world.shoot();
-    world.core.begin(world.now);
+    world.core.begin_step(world.now);
     let mut parts = 0;
-    while world.core.go_on(world.now, 1) {
+    while world.core.continue_step(world.now, 1) {
         parts += 1;
     }
     assert!(parts >= 1, "publisher and subscriber have a turn each");

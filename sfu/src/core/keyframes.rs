@@ -1,144 +1,146 @@
-//! When a publisher is asked for key frames.
+//! When publishers are asked for key frames.
 //!
-//! A request to one layer makes Chromium code a key frame on every layer, and it merges requests that follow a
-//! recent key frame, silently. So requests of all subscribers are merged and throttled for each publisher, and
-//! repeated while anybody still waits: who waits says so again, and a wish that nobody renews dies with the request
-//! (the layer may have ended meanwhile, and each request costs every other layer a key frame).
+//! A request for one layer makes Chromium encode a key frame on every layer, and Chromium silently merges requests that follow a
+//! recent key frame. So the requests of all subscribers are merged and throttled for each track, and repeated while a subscriber
+//! still waits. A waiting subscriber renews its request; one that is not renewed ends with the next request to the publisher, as
+//! the layer may have ended, and each request costs every other layer a key frame.
 //!
-//! Who begins to watch waits for one request. Decoders that lost frames may lose the next key frame, too: on an uplink
-//! that is too narrow, each one crowds out the frames and the repairs that would end the misery. For them the pace is half that at
-//! which key frames come through, whole.
+//! A new subscriber waits for one request. A decoder that lost frames may lose the next key frame, too: on a narrow uplink each
+//! one displaces the frames and the repairs that would end the loss. For such decoders the interval is at least twice the time that
+//! the last key frame took from its first packet to its last.
 //!
-//! One subscriber that asks all the time would spoil the layer for all: key frames are what a stream's bits are worst spent on.
-//! So each has one request in two seconds in the mean, and all together one a second. What was saved of that is there for whoever
-//! begins, changes layers and loses a frame, all within a second.
+//! Rate limits: one request in two seconds for each subscriber, and one a second for all, in the mean. Unused requests are saved up
+//! to a burst, so that a subscriber can begin, change layers and lose a frame within a second.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use windlass_types::Layer;
 
-use super::used::Used;
+use super::gcra::Gcra;
 use crate::api::ParticipantId;
 
-/// The least time between two requests to one publisher, and the pace at which they are repeated.
-pub const PACE: Duration = Duration::from_millis(400);
-/// The most time between two requests for a broken decoder.
-const SLOWEST: Duration = Duration::from_millis(3200);
-/// The time between two requests to one publisher in the mean, for one subscriber and for all.
-const MEAN_OF_ONE: Duration = Duration::from_secs(2);
-const MEAN_OF_ALL: Duration = Duration::from_secs(1);
-/// How much of that time may have been saved: several people who come within seconds wait for no pace.
-const SAVED_BY_ONE: Duration = Duration::from_secs(4);
-const SAVED_BY_ALL: Duration = Duration::from_secs(10);
+/// Least time between two requests to a publisher, and the interval at which they are repeated.
+pub const MIN_INTERVAL: Duration = Duration::from_millis(400);
+/// Largest interval between two requests for a decoder that lost frames.
+const MAX_REPAIR_INTERVAL: Duration = Duration::from_millis(3200);
+/// Mean time between two requests for one subscriber.
+const INTERVAL_OF_ONE: Duration = Duration::from_secs(2);
+/// Mean time between two requests for all subscribers of a track.
+const INTERVAL_OF_ALL: Duration = Duration::from_secs(1);
+/// Burst of one subscriber, in time that its requests use: three requests at once.
+const BURST_OF_ONE: Duration = Duration::from_secs(4);
+/// Burst of all subscribers: ten requests, so that several of them can join within seconds.
+const BURST_OF_ALL: Duration = Duration::from_secs(10);
 
-/// Whom a key frame is for; `None`: the server itself or another one, which have their own patience.
-pub type Asker = Option<ParticipantId>;
+/// The subscriber that needs a key frame; `None`: this server's tap or another server, which limit themselves.
+pub type Requester = Option<ParticipantId>;
 
-/// What somebody wants, and has been given.
+/// The open requests of one subscriber, by layer.
 #[derive(Debug, Default)]
-struct Wish {
-    wanted: [bool; 3],
-    broken: [bool; 3],
-    requests: Used,
+struct Request {
+    /// For a subscriber that begins to show the layer.
+    start: [bool; 3],
+    /// For a decoder that lost frames.
+    repair: [bool; 3],
+    used: Gcra,
 }
 
-/// The requests to one publisher's track.
+/// The requests for one track.
 #[derive(Debug, Default)]
-pub struct KeyFrames {
-    wishes: BTreeMap<Asker, Wish>,
-    last: Option<Instant>,
-    requests: Used,
-    /// When each layer's last key frame began, until it is whole.
+pub struct KeyFrameRequests {
+    requests: BTreeMap<Requester, Request>,
+    last_sent: Option<Instant>,
+    used: Gcra,
+    /// Arrival of each layer's last key frame, until it is complete.
     began: [Option<Instant>; 3],
-    /// How long each layer's last key frame took from its first packet to its last.
+    /// Time from the first packet to the last of each layer's last key frame.
     took: [Duration; 3],
 }
 
-impl Wish {
+impl Request {
     fn is_open(&self) -> bool {
-        self.wanted.contains(&true) || self.broken.contains(&true)
+        self.start.contains(&true) || self.repair.contains(&true)
     }
 
     fn close(&mut self) {
-        (self.wanted, self.broken) = ([false; 3], [false; 3]);
+        (self.start, self.repair) = ([false; 3], [false; 3]);
     }
 
-    /// It was asked for.
-    fn asked(&mut self, now: Instant) {
-        self.requests.add(now, MEAN_OF_ONE);
+    fn on_sent(&mut self, now: Instant) {
+        self.used.add(now, INTERVAL_OF_ONE);
         self.close();
     }
 }
 
-impl KeyFrames {
-    /// Somebody begins to show the layer, at its next key frame.
-    pub fn want(&mut self, asker: Asker, layer: Layer) {
-        self.wishes.entry(asker).or_default().wanted[layer as usize] = true;
+impl KeyFrameRequests {
+    /// Requests a key frame for a subscriber that begins to show a layer.
+    pub fn request(&mut self, requester: Requester, layer: Layer) {
+        self.requests.entry(requester).or_default().start[layer as usize] = true;
     }
 
-    /// A decoder of the layer lost frames, and cannot go on before its next key frame.
-    pub fn want_repair(&mut self, asker: Asker, layer: Layer) {
-        self.wishes.entry(asker).or_default().broken[layer as usize] = true;
+    /// Requests a key frame for a decoder that lost frames of a layer.
+    pub fn request_repair(&mut self, requester: Requester, layer: Layer) {
+        self.requests.entry(requester).or_default().repair[layer as usize] = true;
     }
 
-    /// A key frame of the layer has begun.
-    pub fn arrived(&mut self, layer: Layer, now: Instant) {
+    /// The first packet of a layer's key frame arrived.
+    pub fn on_begin(&mut self, layer: Layer, now: Instant) {
         self.began[layer as usize] = Some(now);
-        for wish in self.wishes.values_mut() {
-            (wish.wanted[layer as usize], wish.broken[layer as usize]) = (false, false);
+        for request in self.requests.values_mut() {
+            (request.start[layer as usize], request.repair[layer as usize]) = (false, false);
         }
     }
 
-    /// The last packet of a key frame of the layer is here.
-    pub fn whole(&mut self, layer: Layer, now: Instant) {
+    /// The last packet of a layer's key frame arrived.
+    pub fn on_complete(&mut self, layer: Layer, now: Instant) {
         if let Some(began) = self.began[layer as usize].take() {
             self.took[layer as usize] = now.saturating_duration_since(began);
         }
     }
 
-    /// Nobody can answer now.
-    pub fn forget(&mut self) {
-        self.wishes.values_mut().for_each(Wish::close);
+    /// Drops all open requests: the publisher cannot answer now.
+    pub fn clear(&mut self) {
+        self.requests.values_mut().for_each(Request::close);
     }
 
-    /// When [`KeyFrames::poll`] is due.
+    /// When [`KeyFrameRequests::poll`] is due.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
-        let open = self.wishes.iter().filter(|(_, wish)| wish.is_open());
-        let due = open.map(|(asker, wish)| self.due(*asker, wish, now)).min()?;
-        Some(self.requests.within(SAVED_BY_ALL).map_or(due, |all| due.max(all)))
+        let open = self.requests.iter().filter(|(_, request)| request.is_open());
+        let due = open.map(|(requester, request)| self.due(*requester, request, now)).min()?;
+        Some(self.used.conforms_at(BURST_OF_ALL).map_or(due, |all| due.max(all)))
     }
 
-    /// When a wish is due, but for the mean.
-    fn due(&self, asker: Asker, wish: &Wish, now: Instant) -> Instant {
-        let pace = match wish.broken.iter().position(|broken| *broken) {
-            Some(layer) if !wish.wanted.contains(&true) => {
-                (2 * self.took[layer]).clamp(PACE, SLOWEST)
+    /// When a request is due, apart from the limit for all.
+    fn due(&self, requester: Requester, request: &Request, now: Instant) -> Instant {
+        let interval = match request.repair.iter().position(|open| *open) {
+            Some(layer) if !request.start.contains(&true) => {
+                (2 * self.took[layer]).clamp(MIN_INTERVAL, MAX_REPAIR_INTERVAL)
             }
-            _ => PACE,
+            _ => MIN_INTERVAL,
         };
-        let own = wish.requests.within(SAVED_BY_ONE).filter(|_| asker.is_some());
-        self.last.map(|last| last + pace).max(own).unwrap_or(now)
+        let own = request.used.conforms_at(BURST_OF_ONE).filter(|_| requester.is_some());
+        self.last_sent.map(|last| last + interval).max(own).unwrap_or(now)
     }
 
-    /// The layer to send a request for now, the lowest one wanted. All wishes are then taken for granted.
+    /// The layer to request from the publisher now: the lowest of those that are due. It closes all open requests.
     pub fn poll(&mut self, now: Instant) -> Option<Layer> {
         self.timeout(now).filter(|&due| due <= now)?;
         let due: Vec<_> = self
-            .wishes
+            .requests
             .iter()
-            .filter(|(asker, wish)| wish.is_open() && self.due(**asker, wish, now) <= now)
-            .map(|(_, wish)| wish)
+            .filter(|(id, request)| request.is_open() && self.due(**id, request, now) <= now)
+            .map(|(_, request)| request)
             .collect();
-        let any = |l: &Layer| due.iter().any(|w| w.wanted[*l as usize] || w.broken[*l as usize]);
+        let any = |l: &Layer| due.iter().any(|r| r.start[*l as usize] || r.repair[*l as usize]);
         let layer = Layer::ALL.into_iter().find(any)?;
-        self.last = Some(now);
-        self.requests.add(now, MEAN_OF_ALL);
-        for wish in self.wishes.values_mut().filter(|wish| wish.is_open()) {
-            wish.asked(now);
+        self.last_sent = Some(now);
+        self.used.add(now, INTERVAL_OF_ALL);
+        for request in self.requests.values_mut().filter(|request| request.is_open()) {
+            request.on_sent(now);
         }
-        // Who has been quiet for long begins anew.
-        self.wishes.retain(|_, w| !w.requests.is_within(now, Duration::ZERO));
+        // A requester with its full burst needs no entry.
+        self.requests.retain(|_, r| !r.used.conforms(now, Duration::ZERO));
         Some(layer)
     }
 }
@@ -147,65 +149,65 @@ impl KeyFrames {
 mod tests {
     use super::*;
 
-    const ONE: Asker = Some(ParticipantId(1));
-    const OTHER: Asker = Some(ParticipantId(2));
+    const ONE: Requester = Some(ParticipantId(1));
+    const OTHER: Requester = Some(ParticipantId(2));
 
     #[test]
-    fn many_wishes_are_one_request() {
+    fn requests_of_several_subscribers_are_merged() {
         let now = Instant::now();
-        let mut k = KeyFrames::default();
-        k.want(ONE, Layer::H);
-        k.want(OTHER, Layer::Q);
+        let mut k = KeyFrameRequests::default();
+        k.request(ONE, Layer::H);
+        k.request(OTHER, Layer::Q);
         assert_eq!(k.poll(now), Some(Layer::Q));
-        k.want(None, Layer::Q);
-        assert_eq!(k.poll(now + PACE / 2), None);
+        k.request(None, Layer::Q);
+        assert_eq!(k.poll(now + MIN_INTERVAL / 2), None);
     }
 
     #[test]
-    fn a_request_is_repeated_while_somebody_waits() {
+    fn a_request_is_repeated_while_a_subscriber_waits() {
         let now = Instant::now();
-        let mut k = KeyFrames::default();
-        k.want(ONE, Layer::H);
+        let mut k = KeyFrameRequests::default();
+        k.request(ONE, Layer::H);
         assert_eq!(k.poll(now), Some(Layer::H));
         assert_eq!(k.timeout(now), None);
-        k.want(ONE, Layer::H);
-        assert_eq!(k.timeout(now), Some(now + PACE));
-        assert_eq!(k.poll(now + PACE), Some(Layer::H));
-        k.want(ONE, Layer::H);
-        k.arrived(Layer::H, now);
-        assert_eq!(k.poll(now + 2 * PACE), None);
+        k.request(ONE, Layer::H);
+        assert_eq!(k.timeout(now), Some(now + MIN_INTERVAL));
+        assert_eq!(k.poll(now + MIN_INTERVAL), Some(Layer::H));
+        k.request(ONE, Layer::H);
+        k.on_begin(Layer::H, now);
+        assert_eq!(k.poll(now + 2 * MIN_INTERVAL), None);
     }
 
     #[test]
-    fn a_wish_that_is_not_renewed_is_forgotten() {
+    fn a_request_that_is_not_renewed_ends() {
         let now = Instant::now();
-        let mut k = KeyFrames::default();
-        k.want(ONE, Layer::F);
+        let mut k = KeyFrameRequests::default();
+        k.request(ONE, Layer::F);
         assert_eq!(k.poll(now), Some(Layer::F));
-        assert_eq!(k.poll(now + 2 * PACE), None);
+        assert_eq!(k.poll(now + 2 * MIN_INTERVAL), None);
     }
 
-    /// When requests go out within so many seconds, in ms, while somebody asks all the time, for repair by the first that `asks` names
-    /// and for a beginning by the second, and each key frame takes `takes`.
+    /// When requests are sent, in ms, while `asks` names at each time the decoder that lost frames and the subscriber that begins. A key
+    /// frame takes `takes`.
     fn requests(
-        k: &mut KeyFrames,
+        k: &mut KeyFrameRequests,
         (begin, seconds): (Instant, u64),
         takes: Duration,
-        asks: impl Fn(u64) -> (Asker, Option<Asker>),
+        asks: impl Fn(u64) -> (Requester, Option<Requester>),
     ) -> Vec<u128> {
         let (mut at, mut due) = (Vec::new(), None);
         for ms in (0..seconds * 1000).step_by(100) {
             let now = begin + Duration::from_millis(ms);
             if due.take_if(|due| *due <= now).is_some() {
-                k.whole(Layer::Q, now);
+                k.on_complete(Layer::Q, now);
             }
             let (broken, newcomer) = asks(ms);
-            k.want_repair(broken, Layer::Q);
+            k.request_repair(broken, Layer::Q);
             if let Some(newcomer) = newcomer {
-                k.want(newcomer, Layer::Q);
+                k.request(newcomer, Layer::Q);
             }
             if k.poll(now).is_some() {
-                k.arrived(Layer::Q, now);
+                k.on_begin(Layer::Q, now);
                 due = Some(now + takes);
                 at.push(now.duration_since(begin).as_millis());
             }
@@ -218,58 +220,61 @@ mod tests {
 
     #[test]
     fn broken_decoders_leave_key_frames_twice_the_time_that_they_take() {
-        let mut k = KeyFrames::default();
-        k.arrived(Layer::Q, Instant::now());
+        let mut k = KeyFrameRequests::default();
+        k.on_begin(Layer::Q, Instant::now());
         let begin = Instant::now() + SLOW;
-        k.whole(Layer::Q, begin);
+        k.on_complete(Layer::Q, begin);
         let asks = |_| (None, None);
         assert_eq!(requests(&mut k, (begin, 5), SLOW, asks), [0, 1600, 3200, 4800]);
     }
 
     #[test]
     fn they_are_served_at_once_where_key_frames_come_at_once() {
-        let (begin, mut k) = (Instant::now(), KeyFrames::default());
-        k.arrived(Layer::Q, begin);
-        k.whole(Layer::Q, begin + SLOW);
+        let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
+        k.on_begin(Layer::Q, begin);
+        k.on_complete(Layer::Q, begin + SLOW);
         // Each breaks once in a second.
         let asks = |ms: u64| (Some(ParticipantId(ms / 1000)), None);
-        let fast = requests(&mut k, (begin + SLOWEST * 2, 5), FAST, asks);
+        let fast = requests(&mut k, (begin + MAX_REPAIR_INTERVAL * 2, 5), FAST, asks);
         assert_eq!(fast[..3], [0, 400, 800]);
         // However long it took before one came, as browsers leave out those that follow a recent one.
-        k.arrived(Layer::Q, begin + SLOWEST * 9);
-        k.whole(Layer::Q, begin + SLOWEST * 9);
-        k.want_repair(ONE, Layer::Q);
-        assert!(k.timeout(begin + SLOWEST * 9).is_some_and(|due| due < begin + SLOWEST * 9));
+        k.on_begin(Layer::Q, begin + MAX_REPAIR_INTERVAL * 9);
+        k.on_complete(Layer::Q, begin + MAX_REPAIR_INTERVAL * 9);
+        k.request_repair(ONE, Layer::Q);
+        assert!(
+            k.timeout(begin + MAX_REPAIR_INTERVAL * 9)
+                .is_some_and(|due| due < begin + MAX_REPAIR_INTERVAL * 9)
+        );
     }
 
     #[test]
-    fn who_begins_to_watch_does_not_wait_for_the_pace_of_broken_decoders() {
-        let (begin, mut k) = (Instant::now(), KeyFrames::default());
-        k.arrived(Layer::Q, begin);
-        k.whole(Layer::Q, begin + SLOW);
+    fn a_new_subscriber_does_not_wait_for_the_interval_of_broken_decoders() {
+        let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
+        k.on_begin(Layer::Q, begin);
+        k.on_complete(Layer::Q, begin + SLOW);
         let asks = |ms: u64| (ONE, Some(Some(ParticipantId(10 + ms / 400))));
-        let later = requests(&mut k, (begin + SLOWEST * 2, 5), SLOW, asks);
+        let later = requests(&mut k, (begin + MAX_REPAIR_INTERVAL * 2, 5), SLOW, asks);
         assert_eq!(later[..3], [0, 400, 800]);
     }
 
     #[test]
-    fn who_asks_all_the_time_has_three_at_once_and_then_one_in_two_seconds() {
-        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+    fn a_subscriber_that_asks_all_the_time_has_three_at_once_and_then_one_in_two_seconds() {
+        let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
         let asked = requests(&mut k, (begin, 11), FAST, |_| (ONE, None));
         assert_eq!(asked, [0, 400, 800, 2000, 4000, 6000, 8000, 10_000]);
     }
 
     #[test]
     fn others_are_served_at_once_meanwhile() {
-        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+        let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
         let asks = |ms: u64| (ONE, (ms == 4500).then_some(OTHER));
         let asked = requests(&mut k, (begin, 11), FAST, asks);
         assert_eq!(asked[..6], [0, 400, 800, 2000, 4000, 4500]);
     }
 
     #[test]
-    fn who_was_content_for_a_while_is_served_at_once_again() {
-        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+    fn a_subscriber_has_its_burst_again_after_a_while() {
+        let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
         requests(&mut k, (begin, 9), FAST, |_| (ONE, None));
         let later = begin + Duration::from_secs(15);
         assert_eq!(requests(&mut k, (later, 1), FAST, |_| (ONE, None)), [0, 400, 800]);
@@ -277,26 +282,26 @@ mod tests {
 
     #[test]
     fn all_together_have_one_request_a_second_in_the_mean() {
-        let (begin, mut k) = (Instant::now(), KeyFrames::default());
+        let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
         let asked = requests(&mut k, (begin, 60), FAST, |ms| (Some(ParticipantId(ms)), None));
         assert_eq!(asked.len(), 70, "ten that were saved, and one each second");
         assert_eq!(asked[15..20], [6000, 6400, 7000, 8000, 9000]);
-        assert!(k.wishes.len() < 50, "those who are content are forgotten");
+        assert!(k.requests.len() < 50, "requesters with their full burst have no entry");
     }
 
     #[test]
     fn another_layers_key_frame_says_nothing_of_the_one_asked_for() {
-        let (begin, mut k) = (Instant::now(), KeyFrames::default());
-        k.want_repair(ONE, Layer::Q);
+        let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
+        k.request_repair(ONE, Layer::Q);
         assert_eq!(k.poll(begin), Some(Layer::Q));
-        k.arrived(Layer::H, begin);
-        k.whole(Layer::H, begin + SLOW);
-        k.want_repair(ONE, Layer::Q);
-        assert_eq!(k.timeout(begin), Some(begin + PACE));
+        k.on_begin(Layer::H, begin);
+        k.on_complete(Layer::H, begin + SLOW);
+        k.request_repair(ONE, Layer::Q);
+        assert_eq!(k.timeout(begin), Some(begin + MIN_INTERVAL));
     }
 
     #[test]
-    fn nobody_wanting_means_no_request() {
-        assert_eq!(KeyFrames::default().poll(Instant::now()), None);
+    fn nothing_is_sent_without_a_request() {
+        assert_eq!(KeyFrameRequests::default().poll(Instant::now()), None);
     }
 }

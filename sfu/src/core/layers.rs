@@ -1,19 +1,19 @@
-//! Which layers a publisher really sends, and how many bits they take.
+//! Which simulcast layers a publisher sends, and their bitrates.
 
 use std::time::{Duration, Instant};
 
 use windlass_types::Layer;
 
-/// A layer without packets for this long is not being sent.
+/// Time without packets after which a layer counts as not sent.
 const SILENCE: Duration = Duration::from_secs(1);
-/// What one measurement of the rate covers.
+/// Length of one bitrate measurement. The rate is the mean of the last one and the rate before it.
 const WINDOW: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 struct Meter {
-    last: Option<Instant>,
-    begun: Option<Instant>,
-    bytes: u64,
+    last_packet: Option<Instant>,
+    window_begin: Option<Instant>,
+    window_bytes: u64,
     bps: Option<u64>,
 }
 
@@ -25,31 +25,30 @@ impl Layers {
     /// Counts a packet.
     pub fn count(&mut self, layer: Layer, bytes: usize, now: Instant) {
         let meter = &mut self.0[layer as usize];
-        if meter.last.is_none_or(|last| now.saturating_duration_since(last) > SILENCE) {
+        if meter.last_packet.is_none_or(|last| now.saturating_duration_since(last) > SILENCE) {
             *meter = Meter::default();
         }
-        meter.last = Some(now);
-        let begun = *meter.begun.get_or_insert(now);
-        meter.bytes += bytes as u64;
-        let span = now.saturating_duration_since(begun);
+        meter.last_packet = Some(now);
+        let begin = *meter.window_begin.get_or_insert(now);
+        meter.window_bytes += bytes as u64;
+        let span = now.saturating_duration_since(begin);
         if span >= WINDOW {
-            let bps = (meter.bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
+            let bps = (meter.window_bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
             meter.bps = Some(meter.bps.map_or(bps, |old| u64::midpoint(old, bps)));
-            meter.begun = Some(now);
-            meter.bytes = 0;
+            meter.window_begin = Some(now);
+            meter.window_bytes = 0;
         }
     }
 
-    /// A layer has another name from now on.
+    /// Moves the measurements of one layer to another: a single encoding has changed its size.
     pub fn rename(&mut self, from: Layer, to: Layer) {
         self.0[to as usize] = std::mem::take(&mut self.0[from as usize]);
     }
 
-    /// The rate of a layer in bits per second; `None` when it is not being sent. A layer that has just begun is
-    /// taken for what Chromium gives it.
+    /// The bitrate of a layer in bit/s; `None` if it is not sent. Before the first measurement, what Chromium gives the layer.
     pub fn rate(&self, layer: Layer, now: Instant) -> Option<u64> {
         let meter = &self.0[layer as usize];
-        meter.last.filter(|&last| now.saturating_duration_since(last) <= SILENCE)?;
+        meter.last_packet.filter(|&last| now.saturating_duration_since(last) <= SILENCE)?;
         let assumed = match layer {
             Layer::Q => 150_000,
             Layer::H => 500_000,

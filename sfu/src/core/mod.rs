@@ -1,56 +1,64 @@
 //! The SFU without I/O: datagrams, commands and time go in, datagrams, events and tap frames come out.
 //!
 //! [`Core`] holds rooms (`rooms`), participants (`peer`) and tracks (`tracks`). Its parts, in the order in which data passes:
-//! `forward` (packets to subscribers and taps), `ladder` (rungs, taps, what clients are told), `enhance` (anchors),
-//! `negotiate` (offers). Time is an argument everywhere.
+//! `negotiate` (offers), `forward` (packets to subscribers and taps), `allocation` (rungs), `tapping` (which layers the enhancer gets),
+//! `publisher_params` (what publishers send), `enhance` (anchors). Time is an argument everywhere.
 
-mod agreed;
+mod addresses;
 mod alignment;
+mod allocation;
 mod allocator;
+mod anchor_channel;
+mod anchor_costs;
 mod anchors;
 mod audio;
 mod capture;
-mod costs;
+mod channels;
+mod cpu_limit;
 mod dd;
 mod downlink;
 mod dynacast;
 mod enhance;
 mod fault;
-mod flights;
+#[cfg_attr(not(debug_assertions), path = "fault_injection_none.rs")]
+mod fault_injection;
 mod forward;
+mod gcra;
+mod in_flight;
 mod keyframes;
-mod ladder;
 mod layers;
 mod negotiate;
+mod negotiated;
 mod nomination;
+mod paths;
 mod payloads;
 mod peer;
-#[cfg_attr(not(debug_assertions), path = "plant_none.rs")]
-mod plant;
+mod permissions;
+mod publisher_params;
 mod quality;
 mod recent;
 mod red;
 mod regions;
 mod relay;
-mod remote;
 mod reports;
 mod rewriter;
-mod rights;
 mod rooms;
+mod routes;
 mod rtcp;
+mod schedule;
+mod sctp_filter;
 mod sdp;
 mod shard;
+mod slot;
 mod speakers;
 mod srtp;
 mod stack;
-mod strangers;
-mod streams;
+mod stack_offer;
 mod tap;
-mod told;
-mod toll;
+mod tapping;
 mod tracks;
 mod ufrag;
-mod used;
+mod unauthenticated;
 mod view;
 mod vp9;
 mod wakes;
@@ -64,116 +72,102 @@ use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
 use windlass_types::{AnchorPolicy, Refusal, StreamId, TapInput};
 
-pub use self::fault::{Fault, contained, tell_panics};
+use self::addresses::LocalAddrs;
+pub use self::addresses::{RemoteAddr, Via};
+pub use self::fault::{Fault, contained, log_panics};
 pub use self::negotiate::{Answered, ReadOffer};
-use self::peer::{Happening, Peer};
+use self::peer::{Peer, PeerEvent};
 pub use self::regions::RegionRequest;
 use self::relay::Relays;
-use self::remote::Locals;
-pub use self::remote::{Remote, Via};
 use self::rooms::Room;
+use self::routes::Routes;
+use self::schedule::Schedule;
 pub use self::sdp::{MediaLine, media_lines};
 pub use self::shard::Shard;
-pub use self::strangers::counted_address;
 use self::tap::Tap;
 use self::tracks::Track;
+pub use self::unauthenticated::rate_limit_address;
 pub use self::view::View;
 use self::wakes::Wakes;
-use crate::api::{Ended, ParticipantId, SfuEvent, TrackId};
+use crate::api::{DisconnectReason, ParticipantId, SfuEvent, TrackId};
 use crate::config::{SfuConfig, Tuning};
 use crate::latency::Percentiles;
 use crate::relay::{NodeId, Relayed};
 use crate::stats::{Counters, SfuStats};
 
-/// How often rungs are chosen anew when nothing asks for it sooner.
-const ALLOCATION: Duration = Duration::from_millis(200);
-/// How often subscribers are told what they received.
-const STATS: Duration = Duration::from_secs(1);
+/// Packets that one connection may send before the next one has its turn.
+const MAX_PACKETS_PER_TURN: usize = 64;
+/// The stack's pacer asks for its next packet after this time, when it means at once.
+const PACER_IMMEDIATE: Duration = Duration::from_micros(1);
 
-/// Packets that one connection may send before the next one gets its turn.
-const PACED: usize = 64;
-/// What a pacer means by at once.
-const AT_ONCE: Duration = Duration::from_micros(1);
-/// How often it is looked for who waits for a key frame, when nothing asks for it sooner.
-const KEY_FRAMES: Duration = Duration::from_millis(5);
-
-/// What the core wants done.
+/// What the caller of the core must do.
 #[derive(Debug)]
 pub enum Output {
     /// Send a datagram.
     Transmit {
-        /// To whom.
-        to: Remote,
-        /// What.
+        /// Destination.
+        to: RemoteAddr,
+        /// Content.
         data: Vec<u8>,
-        /// When the packet that it forwards had come.
+        /// Arrival of the packet that it forwards, to measure latency.
         arrival: Option<Instant>,
     },
-    /// Tell a participant.
+    /// Send an event to a participant.
     Event(ParticipantId, SfuEvent),
-    /// Tell the enhancer.
+    /// Send an input to the enhancer.
     Tap(TapInput),
-    /// Tell another SFU, of a room.
+    /// Send a message about a room to another SFU.
     Relay(NodeId, Arc<str>, Relayed),
 }
 
-/// All rooms, participants and tracks; or those of a shard.
+/// The rooms, participants and tracks of one shard.
 pub struct Core {
-    /// What has been counted; the shell adds its own.
+    /// Counters; the caller adds its own.
     pub counters: Counters,
     config: SfuConfig,
-    /// By what it is measured what connections take; `None`: it is not.
+    /// CPU time of the thread, for [`CpuLimit`](cpu_limit::CpuLimit); `None`: not measured.
     clock: Option<fn() -> Duration>,
-    /// Of rooms without one of their own.
+    /// Policy of rooms without their own.
     policy: AnchorPolicy,
-    locals: Locals,
+    locals: LocalAddrs,
     rooms: HashMap<String, Room>,
     peers: BTreeMap<ParticipantId, Peer>,
     tracks: BTreeMap<TrackId, Track>,
     streams: HashMap<StreamId, TrackId>,
     relays: Relays,
-    addresses: HashMap<Remote, ParticipantId>,
-    /// The server's user name fragments, for senders that are not known yet.
-    ufrags: HashMap<String, ParticipantId>,
+    routes: Routes,
     wakes: Wakes,
-    /// Those that still have their turn in this step; with the time that they gave, where it was that.
-    turn: VecDeque<(ParticipantId, Option<Instant>)>,
+    /// Peers with work left in this step; those with a timer have its time.
+    ready: VecDeque<(ParticipantId, Option<Instant>)>,
     shard: Shard,
-    happenings: Vec<(ParticipantId, Happening)>,
+    peer_events: Vec<(ParticipantId, PeerEvent)>,
     outputs: VecDeque<Output>,
     enhancement: bool,
-    /// No new rooms begin.
+    /// Whether new rooms are refused.
     draining: bool,
     next_track: u64,
-    next_allocation: Instant,
-    /// When it is looked at again who waits for a key frame.
-    next_key_frames: Instant,
-    /// Whether it was, in this step.
-    looked: bool,
-    next_stats: Instant,
-    last_stats: Instant,
-    /// When time last passed: connections' time does not go back behind it.
-    stepped: Instant,
-    /// How long before `stepped` the datagram that is being looked at had come.
-    late: Duration,
-    due: Instant,
+    schedule: Schedule,
+    /// Time of the last step: connections' time must not go back behind it.
+    last_step: Instant,
+    /// How long before `last_step` the current datagram arrived at the machine.
+    handover_delay: Duration,
 }
 
 impl Core {
-    /// An SFU without rooms; `bound` is the address of its socket.
+    /// An SFU without rooms; `bound` is the address of its UDP socket.
     pub fn new(config: SfuConfig, bound: SocketAddr, now: Instant) -> Core {
         Core::of_shard(config, bound, now, Shard::default())
     }
 
-    /// One of several, each with rooms of its own.
+    /// One of several cores, each with its own rooms.
     pub fn of_shard(config: SfuConfig, bound: SocketAddr, now: Instant, shard: Shard) -> Core {
-        // The stack looks for a process-wide provider; a second installation changes nothing.
+        // The stack needs a process-wide provider; a second installation changes nothing.
         str0m::crypto::from_feature_flags().install_process_default();
-        let connect = plant::connect().unwrap_or(config.connect);
+        let connect = fault_injection::connect().unwrap_or(config.connect);
         let config = SfuConfig { connect, ..config };
         Core {
             counters: Counters::default(),
-            locals: Locals { udp: config.candidates(bound), tcp: Vec::new() },
+            locals: LocalAddrs { udp: config.candidates(bound), tcp: Vec::new() },
             policy: config.policy,
             config,
             clock: None,
@@ -182,40 +176,33 @@ impl Core {
             tracks: BTreeMap::new(),
             streams: HashMap::new(),
             relays: Relays::default(),
-            addresses: HashMap::new(),
-            ufrags: HashMap::new(),
+            routes: Routes::new(shard.clone()),
             wakes: Wakes::default(),
-            turn: VecDeque::new(),
-            next_track: shard.first_number(),
+            ready: VecDeque::new(),
+            next_track: shard.first_id(),
             shard,
-            happenings: Vec::new(),
+            peer_events: Vec::new(),
             outputs: VecDeque::new(),
             enhancement: true,
             draining: false,
-            next_allocation: now,
-            next_key_frames: now,
-            looked: true,
-            next_stats: now + STATS,
-            last_stats: now,
-            stepped: now,
-            late: Duration::ZERO,
-            due: now,
+            schedule: Schedule::new(now),
+            last_step: now,
+            handover_delay: Duration::ZERO,
         }
     }
 
-    /// Bounds what one connection's input may take of the thread's time. The clock tells for how long the thread has been at work:
-    /// while the machine does something else nobody pays.
-    pub fn measure(&mut self, clock: fn() -> Duration) {
+    /// Limits the CPU time of each connection's input. `clock` is the thread's CPU time, so that preemption is not charged.
+    pub fn limit_cpu_time(&mut self, clock: fn() -> Duration) {
         self.clock = Some(clock);
     }
 
-    /// Clients may come by TCP too, to these addresses. Whoever has offered before is not told.
-    pub fn listen_tcp(&mut self, candidates: Vec<SocketAddr>) {
+    /// Adds TCP candidates to later answers.
+    pub fn set_tcp_candidates(&mut self, candidates: Vec<SocketAddr>) {
         self.locals.tcp = candidates;
     }
 
-    /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
-    /// policy back, or goes back to what is configured. False where too many rooms have one.
+    /// Sets the anchor policy of a room, or of all rooms without their own. `None` removes a room's own policy, or restores the configured
+    /// one. False if too many rooms have their own policy.
     pub fn set_policy(
         &mut self,
         now: Instant,
@@ -236,54 +223,51 @@ impl Core {
                 policies.insert(room.to_owned(), policy);
             }
         }
-        self.next_allocation = now;
-        self.due = now;
+        self.schedule.allocate_now(now);
         true
     }
 
-    /// Works by other bounds from now on; nobody who is there has to leave.
+    /// Changes limits and policy. Participants that are over a lower limit stay.
     pub fn retune(&mut self, now: Instant, tuning: Tuning) {
         let Tuning { limits, policy } = tuning;
         self.config.limits = limits;
         if self.config.policy != policy {
             (self.config.policy, self.policy) = (policy, policy);
-            self.next_allocation = now;
-            self.due = now;
+            self.schedule.allocate_now(now);
         }
     }
 
-    /// Says whether there is an enhancer that works. Without one, no enhanced rung is given and no layer tapped.
-    pub fn set_enhancement(&mut self, now: Instant, works: bool) {
-        if self.enhancement != works {
-            self.enhancement = works;
-            self.next_allocation = now;
-            self.due = now;
+    /// Sets whether an enhancer is available. Without one no enhanced rung is allocated, and no layer is tapped.
+    pub fn set_enhancement(&mut self, now: Instant, available: bool) {
+        if self.enhancement != available {
+            self.enhancement = available;
+            self.schedule.allocate_now(now);
         }
     }
 
-    /// The number of the core whose datagram it is, where it is another's.
-    pub fn elsewhere(&self, source: Remote, data: &[u8]) -> Option<usize> {
-        self.shard.elsewhere(source, data)
+    /// The number of the core that owns a datagram, if it is another one.
+    pub fn other_owner(&self, source: RemoteAddr, data: &[u8]) -> Option<usize> {
+        self.shard.other_owner(source, data)
     }
 
-    /// Takes a datagram. One that comes after its time, because another thread had it first, counts as come just now.
-    pub fn datagram(&mut self, arrival: Instant, source: impl Into<Remote>, data: &[u8]) {
+    /// Takes a datagram. One that another thread received first may have arrived before the last step; it then counts as arrived now.
+    pub fn datagram(&mut self, arrival: Instant, source: impl Into<RemoteAddr>, data: &[u8]) {
         let source = source.into();
-        let (came, arrival) = (arrival, arrival.max(self.stepped));
-        self.late = arrival.duration_since(came);
+        let (kernel_arrival, arrival) = (arrival, arrival.max(self.last_step));
+        self.handover_delay = arrival.duration_since(kernel_arrival);
         self.counters.datagrams_in += 1;
-        if let Err(fault) = contained(|| self.take(arrival, source, data)) {
-            match self.addresses.get(&source) {
-                Some(&id) => self.faulted(arrival, id, &fault),
-                None => self.strangers_fault(&fault),
+        if let Err(fault) = contained(|| self.receive(arrival, source, data)) {
+            match self.routes.by_address(source) {
+                Some(id) => self.on_fault(arrival, id, &fault),
+                None => self.on_unauthenticated_fault(&fault),
             }
         }
     }
 
-    fn take(&mut self, arrival: Instant, source: Remote, data: &[u8]) {
-        let most = self.config.limits.strangers_per_second;
-        if !self.addresses.contains_key(&source)
-            && !self.shard.admit(arrival, source.address.ip(), most)
+    fn receive(&mut self, arrival: Instant, source: RemoteAddr, data: &[u8]) {
+        let max = self.config.limits.unauthenticated_per_second;
+        if self.routes.by_address(source).is_none()
+            && !self.shard.admit_unauthenticated(arrival, source.address.ip(), max)
         {
             self.counters.strangers_limited += 1;
             return;
@@ -292,79 +276,81 @@ impl Core {
             self.counters.datagrams_malformed += 1;
             return;
         };
-        let Some(destination) = self.locals.towards(source) else { return };
+        let Some(destination) = self.locals.destination(source) else { return };
         let proto = source.via.into();
         let receive = Receive { proto, source: source.address, destination, contents };
         let input = Input::Receive(arrival, receive);
-        let Some(id) = self.owner(source, data, &input) else {
+        let Some(id) = self.route(source, data, &input) else {
             self.counters.datagrams_unknown += 1;
             return;
         };
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        if !peer.toll.admit(arrival) {
+        if !peer.cpu_limit.admit(arrival) {
             self.counters.datagrams_costly += 1;
             return;
         }
-        toll::proved();
+        cpu_limit::take_authenticated();
         let began = self.clock.map(|clock| clock());
-        // Requests by former credentials say nothing of where the client is now.
-        if ufrag::ufrag(data).is_none_or(|own| peer.is_current(own)) {
-            self.counters.paths_moved += u64::from(peer.nomination.heard(arrival, source, data));
+        // Checks with older credentials prove nothing about the client's current address.
+        if ufrag::ufrag(data).is_none_or(|own| peer.paths.is_current(own)) {
+            let moved = peer.paths.nomination.on_datagram(arrival, source, data);
+            self.counters.paths_moved += u64::from(moved);
         }
         let received = peer.receive(arrival, data, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());
-        self.counters.rtcp_refused += peer.control.take_refused();
+        self.counters.rtcp_refused += peer.rtcp_guard.take_refused();
         if let Err(error) = received {
-            // One bad datagram, which anybody can send, is no reason to end a connection that still lives.
-            tracing::debug!(participant = %id, %error, "datagram refused");
+            // Anybody can send a malformed datagram, so it must not end the connection.
+            tracing::debug!(participant = %id, %error, "the stack refused a datagram: dropping it");
             self.counters.datagrams_malformed += 1;
         }
-        // One packet at a time comes out, so it must be taken before the next goes in.
-        peer.drain(arrival, &mut self.outputs, &mut self.happenings);
-        if let (Some(clock), Some(began), true) = (self.clock, began, toll::proved()) {
-            peer.toll.charge(arrival, clock().saturating_sub(began));
+        // The stack holds one packet at a time: it must be polled before the next input.
+        peer.drain(arrival, &mut self.outputs, &mut self.peer_events);
+        if let (Some(clock), Some(began), true) =
+            (self.clock, began, cpu_limit::take_authenticated())
+        {
+            peer.cpu_limit.charge(arrival, clock().saturating_sub(began));
         }
-        self.settle(arrival);
+        self.process_events(arrival);
     }
 
-    /// Whose datagram it is: the sender's address says it, but a STUN request may move an address to another.
-    fn owner(&mut self, source: Remote, data: &[u8], input: &Input) -> Option<ParticipantId> {
+    /// The participant of a datagram: by its source address, or by the user name of a STUN request, which may move the address to
+    /// another participant.
+    fn route(&mut self, source: RemoteAddr, data: &[u8], input: &Input) -> Option<ParticipantId> {
         let accepts = |p: &Peer| p.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
         let is_stun = data.first().is_some_and(|&b| b < 4);
-        let known = self.addresses.get(&source).copied();
+        let known = self.routes.by_address(source);
         if let Some(id) = known.filter(|id| !is_stun || self.peers.get(id).is_some_and(accepts)) {
             return Some(id);
         }
-        // Whoever is new says first for whom it is; asking every connection would be a gift to floods.
-        let id = self.ufrags.get(ufrag::ufrag(data)?).copied()?;
+        // Only by user name: to ask every connection would amplify floods.
+        let id = self.routes.by_ufrag(ufrag::ufrag(data)?)?;
         let peer = self.peers.get_mut(&id).filter(|p| accepts(p))?;
-        if !peer.may_come_from_elsewhere() {
+        if !peer.paths.admit_new_address() {
             self.counters.paths_refused += 1;
             return None;
         }
         if let Some(former) = known.and_then(|former| self.peers.get_mut(&former)) {
-            former.addresses.retain(|a| *a != source);
+            former.paths.remove_address(source);
         }
-        self.addresses.insert(source, id);
-        self.shard.came(source);
-        if let Some(oldest) = self.peers.get_mut(&id).and_then(|p| p.remember(source)) {
-            self.addresses.remove(&oldest);
-            self.shard.went(&oldest);
+        self.routes.add_address(source, id);
+        if let Some(oldest) = self.peers.get_mut(&id).and_then(|p| p.paths.add_address(source)) {
+            self.routes.remove_address(&oldest);
         }
         Some(id)
     }
 
-    /// Does what is due at `now`. No datagram may come afterwards that arrived before `now`.
+    /// Does the work that is due at `now`. Later datagrams must not have arrived before `now`.
     pub fn advance(&mut self, now: Instant) {
-        self.begin(now);
-        while self.go_on(now, usize::MAX) {}
+        self.begin_step(now);
+        while self.continue_step(now, usize::MAX) {}
     }
 
-    /// The first part of [`Core::advance`]; [`Core::go_on`] does the rest.
-    pub fn begin(&mut self, now: Instant) {
-        plant::thread(self.rooms.keys());
-        self.stepped = now;
-        self.late = Duration::ZERO;
+    /// The first part of [`Core::advance`]; [`Core::continue_step`] does the rest.
+    pub fn begin_step(&mut self, now: Instant) {
+        fault_injection::thread(self.rooms.keys());
+        self.last_step = now;
+        self.handover_delay = Duration::ZERO;
         for track in self.tracks.values_mut() {
             let Some(tap) = &mut track.tap else { continue };
             tap.advance(now);
@@ -373,82 +359,80 @@ impl Core {
             }
         }
         self.collect_taps();
-        if now >= self.next_allocation {
-            self.next_allocation = now + ALLOCATION;
+        if self.schedule.take_allocation(now) {
             self.allocate(now);
             self.remove_idle(now);
             self.remove_unconnected(now);
-            self.next_key_frames = now;
+            self.schedule.request_key_frames(now);
         }
-        if now >= self.next_stats {
-            self.second(now);
+        if let Some(seconds) = self.schedule.take_stats(now) {
+            self.end_second(now, seconds);
         }
-        self.looked =
-            now >= self.next_key_frames || self.tracks_due(now).is_some_and(|due| due <= now);
-        if self.looked {
-            self.next_key_frames = now + KEY_FRAMES;
+        let tracks_due = self.tracks_due(now).is_some_and(|due| due <= now);
+        if self.schedule.take_key_frames(now, tracks_due) {
             self.request_key_frames(now);
         }
-        self.turn.extend(self.wakes.touched().into_iter().map(|id| (id, None)));
-        self.turn.extend(self.wakes.due(now).into_iter().map(|(entry, id)| (id, Some(entry))));
+        self.ready.extend(self.wakes.take_touched().into_iter().map(|id| (id, None)));
+        self.ready
+            .extend(self.wakes.take_due(now).into_iter().map(|(entry, id)| (id, Some(entry))));
     }
 
-    /// Looks after some of the connections that want it, so that what they send can leave before the others' turn. Whether
-    /// there are more, which must have theirs before anything else happens.
-    pub fn go_on(&mut self, now: Instant, most: usize) -> bool {
-        for _ in 0..most {
-            let Some((id, entry)) = self.turn.pop_front() else { break };
-            self.look_after(now, id, |peer| match entry {
+    /// Services up to `max` connections with work, so that the caller can send their datagrams before the others' turn. Returns whether
+    /// there are more; they must be serviced before any other call.
+    pub fn continue_step(&mut self, now: Instant, max: usize) -> bool {
+        for _ in 0..max {
+            let Some((id, entry)) = self.ready.pop_front() else { break };
+            self.service(now, id, |peer| match entry {
                 Some(entry) => peer.wake.is_due(entry, now),
                 None => peer.wake.is_touched(),
             });
         }
-        if !self.turn.is_empty() {
+        if !self.ready.is_empty() {
             return true;
         }
-        self.settle(now);
-        self.due = self.next_due(now);
-        if !self.looked {
-            self.due = self.due.min(self.next_key_frames);
-        }
+        self.process_events(now);
+        let others = self.others_due(now);
+        self.schedule.end_step(now, others);
         false
     }
 
-    /// Lets time pass for a connection that wants it.
-    fn look_after(
+    /// Advances the time of a connection that has work, and polls its output.
+    fn service(
         &mut self,
         now: Instant,
         id: ParticipantId,
-        wants: impl FnOnce(&mut Peer) -> bool,
+        has_work: impl FnOnce(&mut Peer) -> bool,
     ) {
         let peer = self.peers.get_mut(&id).filter(|peer| peer.stack.has_begun());
-        let Some(peer) = peer.and_then(|peer| wants(peer).then_some(peer)) else { return };
+        let Some(peer) = peer.and_then(|peer| has_work(peer).then_some(peer)) else { return };
         peer.release_anchors(now, &mut self.counters);
-        // The stack's pacer lets one packet out at a time, and wants to be asked for the next one a microsecond later. Were
-        // time to pass in between, a frame's packets would leave one by one, in turn with those of everybody else.
+        // The stack's pacer releases one packet at a time, and is due again a microsecond later. If other connections had their turn in
+        // between, a frame's packets would leave one by one.
         let mut at = now;
-        for _ in 0..PACED {
+        for _ in 0..MAX_PACKETS_PER_TURN {
             peer.tick(at);
-            if !peer.drain(at, &mut self.outputs, &mut self.happenings) {
+            if !peer.drain(at, &mut self.outputs, &mut self.peer_events) {
                 break;
             }
-            let due = peer.wake.when();
-            if due > at + AT_ONCE {
+            let due = peer.wake.due();
+            if due > at + PACER_IMMEDIATE {
                 break;
             }
             at = at.max(due);
         }
     }
 
-    fn next_due(&self, now: Instant) -> Instant {
+    /// When a peer or a track is due; `None` without participants.
+    fn others_due(&self, now: Instant) -> Option<Instant> {
         if self.peers.is_empty() {
-            return now + STATS;
+            return None;
         }
-        let soon = self.next_allocation.min(self.next_stats);
-        self.wakes.next(now).into_iter().chain(self.tracks_due(now)).fold(soon, Instant::min)
+        let latest = now + schedule::STATS_INTERVAL;
+        let due = self.wakes.next(now).into_iter().chain(self.tracks_due(now));
+        Some(due.fold(latest, Instant::min))
     }
 
-    /// When something is to be done about a track.
+    /// When a tap or a key frame request of a track is due.
     fn tracks_due(&self, now: Instant) -> Option<Instant> {
         let of = |t: &Track| {
             let capture = t.capture.as_ref().and_then(Tap::timeout);
@@ -460,119 +444,119 @@ impl Core {
 
     /// When [`Core::advance`] is due at the latest.
     pub fn timeout(&self) -> Instant {
-        self.due
+        self.schedule.due()
     }
 
-    /// The next thing to do outside.
+    /// The next output.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Deals with what connections made happen.
-    fn settle(&mut self, now: Instant) {
-        while !self.happenings.is_empty() {
-            for (id, what) in std::mem::take(&mut self.happenings) {
-                if let Err(fault) = contained(|| self.happened(now, id, what)) {
-                    self.faulted(now, id, &fault);
+    /// Handles the events of connections.
+    fn process_events(&mut self, now: Instant) {
+        while !self.peer_events.is_empty() {
+            for (id, event) in std::mem::take(&mut self.peer_events) {
+                if let Err(fault) = contained(|| self.on_peer_event(now, id, event)) {
+                    self.on_fault(now, id, &fault);
                 }
             }
         }
     }
 
-    fn happened(&mut self, now: Instant, id: ParticipantId, what: Happening) {
-        match what {
-            Happening::Rtp(mid, encoding, packet) => self.forward(id, mid, encoding, &packet),
-            Happening::Region(message) => self.take_region(now, id, &message),
-            Happening::KeyFrameWanted(mid) => self.key_frame_wanted(id, mid),
-            Happening::Ready => {
+    fn on_peer_event(&mut self, now: Instant, id: ParticipantId, event: PeerEvent) {
+        match event {
+            PeerEvent::Rtp(mid, encoding, packet) => self.forward(id, mid, encoding, &packet),
+            PeerEvent::Region(message) => self.on_region_message(now, id, &message),
+            PeerEvent::KeyFrameRequested(mid) => self.on_key_frame_request(id, mid),
+            PeerEvent::Ready => {
                 if let Some(peer) = self.peers.get_mut(&id) {
-                    peer.open_channel(self.config.budget);
+                    peer.open_anchor_channel(self.config.budget);
                 }
-                self.next_allocation = now;
+                self.schedule.request_allocation(now);
             }
-            Happening::Narrower => self.next_allocation = now,
-            Happening::Gone => {
+            PeerEvent::BandwidthFell => self.schedule.request_allocation(now),
+            PeerEvent::Disconnected => {
                 let Some(peer) = self.peers.get(&id) else { return };
                 if peer.connected {
                     self.counters.peers_timed_out += 1;
-                    self.end(now, id, Ended::Lost);
+                    self.end(now, id, DisconnectReason::Lost);
                 } else {
                     self.counters.peers_failed += 1;
-                    self.end(now, id, Ended::NeverConnected);
+                    self.end(now, id, DisconnectReason::NeverConnected);
                 }
             }
-            Happening::Fault => self.broken(now, id),
-            Happening::TooManyChannels => {
+            PeerEvent::Fault => self.end_if_stack_faulted(now, id),
+            PeerEvent::TooManyChannels => {
                 self.counters.peers_channels += u64::from(self.peers.contains_key(&id));
-                self.end(now, id, Ended::TooManyChannels);
+                self.end(now, id, DisconnectReason::TooManyChannels);
             }
         }
     }
 
-    /// Ends the connection of a participant in which something panicked.
-    pub fn faulted(&mut self, now: Instant, id: ParticipantId, fault: &Fault) {
-        tracing::error!(participant = %id, %fault, "a fault ended this connection, and nothing else; please report it");
+    /// Removes a participant after a panic in the work for its connection.
+    pub fn on_fault(&mut self, now: Instant, id: ParticipantId, fault: &Fault) {
+        tracing::error!(participant = %id, %fault, "panic in the work for one participant: it was removed, other calls go on; please report this as a bug");
         self.counters.faults += 1;
-        self.end(now, id, Ended::Fault);
+        self.end(now, id, DisconnectReason::Fault);
     }
 
-    /// Something panicked at the datagram of somebody who is nobody's client. It can be sent again: the log tells of the first, the
-    /// counter of all.
-    fn strangers_fault(&mut self, fault: &Fault) {
+    /// Counts a panic at a datagram of an unauthenticated source. As it can be sent again and again, only the first one is logged.
+    fn on_unauthenticated_fault(&mut self, fault: &Fault) {
         if self.counters.faults == 0 {
-            tracing::error!(%fault, "a fault at a stranger's datagram, and nothing else; please report it");
+            tracing::error!(%fault, "panic at a datagram of an unauthenticated source: it was dropped, later ones are only counted; please report this as a bug");
         }
         self.counters.faults += 1;
     }
 
-    /// The same of one whose stack panicked, if it has.
-    fn broken(&mut self, now: Instant, id: ParticipantId) {
+    /// Removes a participant whose stack has panicked.
+    fn end_if_stack_faulted(&mut self, now: Instant, id: ParticipantId) {
         let fault = self.peers.get(&id).and_then(|peer| peer.stack.fault().cloned());
         if let Some(fault) = fault {
-            self.faulted(now, id, &fault);
+            self.on_fault(now, id, &fault);
         }
     }
 
-    fn second(&mut self, now: Instant) {
-        let seconds = now.saturating_duration_since(self.last_stats).as_secs_f64().max(0.001);
-        self.last_stats = now;
-        self.next_stats = now + STATS;
+    /// Ends a second: updates meters, removes participants over their CPU limit, and sends statistics.
+    fn end_second(&mut self, now: Instant, seconds: f64) {
         for track in self.tracks.values_mut() {
-            let (made, captured) = (track.tapped().is_some(), track.gives_pixels());
-            track.costs.second(seconds, made, captured);
+            let (enhanced, captured) = (track.tapped().is_some(), track.has_captured_source());
+            track.anchor_costs.update(seconds, enhanced, captured);
         }
-        let costly: Vec<_> =
-            self.peers.values_mut().filter_map(|p| p.toll.second().then_some(p.id)).collect();
+        let costly: Vec<_> = self
+            .peers
+            .values_mut()
+            .filter_map(|p| p.cpu_limit.end_second().then_some(p.id))
+            .collect();
         for id in costly {
-            tracing::warn!(participant = %id, "removed: what it sends takes too much of a media thread");
+            tracing::warn!(participant = %id, "participant removed: for 5 s its packets took more than their share of a media thread's CPU time");
             self.counters.peers_costly += 1;
-            self.end(now, id, Ended::Flood);
+            self.end(now, id, DisconnectReason::Flood);
         }
         for peer in self.peers.values_mut() {
-            let mut stats = peer.second(seconds);
+            let mut stats = peer.end_second(seconds);
             for track in &mut stats {
                 let known = self.tracks.get(&track.track);
                 track.refused = known.and_then(|t| {
-                    let none = t.most_enhanced(self.config.tap_pixels).is_none();
-                    let size = none || t.tap.as_ref().is_some_and(Tap::is_too_large);
+                    let none = t.max_enhanced_layer(self.config.tap_pixels).is_none();
+                    let too_large = none || t.tap.as_ref().is_some_and(Tap::is_too_large);
                     t.tapped()
                         .and(t.refused)
-                        .or((size && self.enhancement).then_some(Refusal::Size))
+                        .or((too_large && self.enhancement).then_some(Refusal::Size))
                 });
             }
-            tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available_bps(), anchor_bps = peer.anchor_rate_bps);
+            tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available_bps(), anchor_bps = peer.anchors.rate_bps, "downlink");
             if !stats.is_empty() {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
             }
         }
     }
 
-    /// What a participant's downlink is taken to carry, in bits per second of payload; `None` before there is an estimate.
+    /// Available bandwidth of a participant's downlink, in bit/s of payload; `None` before the first estimate.
     pub fn estimate_bps(&self, id: ParticipantId) -> Option<u64> {
         self.peers.get(&id)?.downlink.available_bps()
     }
 
-    /// A snapshot.
+    /// A snapshot of counts and counters.
     pub fn stats(&self) -> SfuStats {
         SfuStats {
             rooms: self.rooms.len(),

@@ -1,9 +1,9 @@
-//! Offers: what a participant publishes and subscribes to, checked before the connection's state is touched.
+//! Offers: what a participant publishes and subscribes to.
 //!
-//! Reading a long session description takes milliseconds, so [`ReadOffer`] does that wherever the caller is, not on
-//! the thread that forwards media, and writes it anew for the stack ([`told`](super::told)). What may not follow the offers
-//! before ([`Agreed`](super::agreed::Agreed)) or does not fit the lists is refused before the stack hears of it; what the stack refuses all the same
-//! may have changed half of its state, so that connection ends.
+//! To parse a long session description takes milliseconds, so [`ReadOffer`] does it on the caller's thread, and writes a new one for the
+//! stack ([`stack_offer`](super::stack_offer)). An offer that contradicts earlier ones ([`Negotiated`](super::negotiated::Negotiated)) or
+//! its lists is refused before the stack reads it. If the stack itself refuses an offer, its state may be half changed, so the
+//! connection ends.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -13,28 +13,25 @@ use str0m::media::Mid;
 
 use super::Core;
 use super::contained;
-use super::peer::Happening;
-use super::sdp::{Description, MID_MAX, MediaLine};
+use super::peer::PeerEvent;
+use super::sdp::{Description, MAX_MID, MediaLine};
 use crate::api::{Answer, Kind, Offer, OfferError, ParticipantId, Publish, Subscribe, TrackId};
 
-/// The server's user name fragments that lead to one connection.
-const UFRAGS: usize = 8;
-
-/// An offer whose session description has been read, if it could be.
+/// An offer with its parsed session description, or the error in that.
 pub struct ReadOffer {
     publish: Vec<Publish>,
     subscribe: Vec<Subscribe>,
     sdp: Result<(Description, SdpOffer), OfferError>,
 }
 
-/// What a connection answers, still to be written as text.
+/// An answer that is not written as text yet.
 pub struct Answered {
     sdp: SdpAnswer,
     tracks: Vec<(String, TrackId)>,
 }
 
 impl ReadOffer {
-    /// Reads an offer of at most `sdp_bytes`.
+    /// Parses an offer; its session description may have `sdp_bytes`.
     pub fn new(offer: Offer, sdp_bytes: usize) -> ReadOffer {
         let Offer { sdp, publish, subscribe } = offer;
         let sdp = if sdp.len() > sdp_bytes { Err(OfferError::TooLarge) } else { read(&sdp) };
@@ -44,19 +41,19 @@ impl ReadOffer {
 
 fn read(sdp: &str) -> Result<(Description, SdpOffer), OfferError> {
     let description = Description::read(sdp)?;
-    let told = SdpOffer::from_sdp_string(&description.told());
-    Ok((description, told.map_err(|error| OfferError::BadSdp(error.to_string()))?))
+    let offer = SdpOffer::from_sdp_string(&description.to_stack_offer());
+    Ok((description, offer.map_err(|error| OfferError::BadSdp(error.to_string()))?))
 }
 
 impl Answered {
-    /// The text that the client is given.
+    /// Writes the answer as text.
     pub fn write(self) -> Answer {
         Answer { sdp: self.sdp.to_sdp_string(), tracks: self.tracks }
     }
 }
 
 impl Core {
-    /// Answers an offer and brings the participant's tracks and subscriptions in line with its lists.
+    /// Answers an offer, and updates the participant's tracks and subscriptions by its lists.
     pub fn offer(
         &mut self,
         now: Instant,
@@ -67,7 +64,7 @@ impl Core {
         self.answer(now, id, read).map(Answered::write)
     }
 
-    /// Answers an offer that has been read.
+    /// Answers a parsed offer.
     pub fn answer(
         &mut self,
         now: Instant,
@@ -75,17 +72,16 @@ impl Core {
         offer: ReadOffer,
     ) -> Result<Answered, OfferError> {
         let answer = contained(|| self.negotiate(now, id, offer)).unwrap_or_else(|fault| {
-            self.faulted(now, id, &fault);
+            self.on_fault(now, id, &fault);
             Err(OfferError::Fault)
         });
-        self.broken(now, id);
+        self.end_if_stack_faulted(now, id);
         if let Err(error) = &answer {
             self.counters.offers_refused += 1;
             self.counters.offers_refused_room_tracks +=
                 u64::from(*error == OfferError::TooManyTracks);
         }
-        self.next_allocation = now;
-        self.due = now;
+        self.schedule.allocate_now(now);
         answer
     }
 
@@ -103,39 +99,37 @@ impl Core {
         }
         let (description, sdp) = sdp?;
         let peer = self.peers.get_mut(&id).ok_or(OfferError::NotJoined)?;
-        peer.agreed.allows(&description)?;
-        let accepted = peer.accept(sdp, (&self.config, &self.locals), now);
+        peer.negotiated.check(&description)?;
+        let accepted = peer.accept(sdp, &self.config, &self.locals, now);
         let (answer, ufrag) = match accepted.ok_or(OfferError::Fault)? {
             Ok(accepted) => accepted,
             Err(error) => {
                 self.counters.offers_failed += 1;
-                if peer.heard.is_none() {
-                    // A first offer that failed leaves nothing worth keeping.
-                    peer.stack.forget();
+                if peer.last_heard.is_none() {
+                    // Nothing of a failed first offer is worth keeping.
+                    peer.stack.discard();
                 } else {
-                    self.happenings.push((id, Happening::Gone));
+                    self.peer_events.push((id, PeerEvent::Disconnected));
                 }
                 return Err(OfferError::BadSdp(error.to_string()));
             }
         };
-        if peer.heard.is_none() {
-            peer.must = now + self.config.connect;
+        if peer.last_heard.is_none() {
+            peer.connect_deadline = now + self.config.connect;
         }
-        peer.agreed.agree(&description);
+        peer.negotiated.commit(&description);
         let lines: Vec<&MediaLine> = description.sections.iter().map(|s| &s.line).collect();
-        peer.heard = peer.heard.max(Some(now));
-        if !peer.ufrags.contains(&ufrag) {
-            self.counters.ice_restarts += u64::from(!peer.ufrags.is_empty());
-            // Each restart of ICE has another; a client that does nothing else forgets its oldest.
-            if let Some(oldest) = peer.renew(ufrag.clone(), UFRAGS) {
-                self.ufrags.remove(&oldest);
-                self.shard.forgot(&oldest);
+        peer.last_heard = peer.last_heard.max(Some(now));
+        if !peer.paths.ufrags().contains(&ufrag) {
+            // An ICE restart has new credentials.
+            self.counters.ice_restarts += u64::from(!peer.paths.ufrags().is_empty());
+            if let Some(oldest) = peer.paths.add_ufrag(ufrag.clone()) {
+                self.routes.remove_ufrag(&oldest);
             }
-            self.shard.named(&ufrag);
-            self.ufrags.insert(ufrag, id);
+            self.routes.add_ufrag(ufrag, id);
         }
         peer.wake.touch();
-        peer.set_has_data(lines.iter().any(|l| l.application));
+        peer.anchors.on_offer(lines.iter().any(|l| l.application));
         let tracks = self.publish(id, &publish);
         self.subscribe(now, id, &subscribe, &lines);
         Ok(Answered { sdp: answer, tracks })
@@ -150,19 +144,19 @@ impl Core {
     ) -> Result<(), OfferError> {
         let limits = &self.config.limits;
         let peer = self.peers.get(&id).ok_or(OfferError::NotJoined)?;
-        Self::check_may(peer.may, publish, subscribe)?;
-        let names_fit = publish.iter().all(|p| p.name.len() <= Publish::NAME_MAX);
+        Self::check_permissions(peer.permissions, publish, subscribe)?;
+        let names_fit = publish.iter().all(|p| p.name.len() <= Publish::MAX_NAME);
         if publish.len() > limits.published_tracks || !names_fit {
             return Err(OfferError::TooLarge);
         }
         let others = self.rooms.get(&peer.room).into_iter().flat_map(|room| &room.members);
         let others = others.filter(|&&other| other != id).filter_map(|other| self.peers.get(other));
         let tracks: usize = others.map(|other| other.published.len()).sum();
-        // Who publishes nothing is never one too many, even where the limit has become lower.
+        // A participant with no more tracks than before is not refused, even if the limit has been lowered.
         if publish.len() > peer.published.len() && tracks + publish.len() > limits.tracks_per_room {
             return Err(OfferError::TooManyTracks);
         }
-        // Every track may have come and gone once, and its m-line stays.
+        // M-lines of ended tracks stay in the description.
         if lines.len() > 4 * limits.media_sections {
             return Err(OfferError::TooLarge);
         }
@@ -172,7 +166,7 @@ impl Core {
         }
         let mut used = HashSet::new();
         let mut line_of = |mid: &str, kind: Kind| {
-            let bad = || OfferError::BadMid { mid: mid.chars().take(MID_MAX).collect() };
+            let bad = || OfferError::BadMid { mid: mid.chars().take(MAX_MID).collect() };
             let line =
                 lines.iter().find(|l| l.mid == mid && l.kind == Some(kind)).ok_or_else(bad)?;
             if !used.insert(mid.to_owned()) {
@@ -195,8 +189,8 @@ impl Core {
             if !wanted.insert(subscribe.track) {
                 return Err(OfferError::SubscribedTwice { track: subscribe.track });
             }
-            // One that ended while the offer was under way is no mistake: its m-line stays silent.
-            if self.shard.has_numbered(subscribe.track.0, self.next_track)
+            // A track may end while the offer is on its way: its m-line stays silent.
+            if self.shard.has_assigned(subscribe.track.0, self.next_track)
                 && !self.tracks.contains_key(&subscribe.track)
             {
                 continue;
@@ -204,7 +198,7 @@ impl Core {
             let track = self.tracks.get(&subscribe.track).filter(|t| {
                 room.is_some_and(|r| {
                     let publisher = &t.info.participant;
-                    (r.members.contains(publisher) || r.afar.contains_key(publisher))
+                    (r.members.contains(publisher) || r.remote_members.contains_key(publisher))
                         && (t.info.participant != id || r.loopback)
                 })
             });
@@ -256,17 +250,17 @@ impl Core {
         for slot in &mut peer.slots {
             let wanted = subscribe.iter().find(|s| Mid::from(s.mid.as_str()) == slot.mid);
             if wanted.is_none_or(|s| !self.tracks.contains_key(&s.track)) {
-                slot.carry(None);
+                slot.set_track(None);
             }
         }
         for subscribe in subscribe {
             if let Some(track) = self.tracks.get(&subscribe.track) {
                 let slot = peer.slot(Mid::from(subscribe.mid.as_str()), track.info.kind, now);
-                slot.carry(Some(subscribe.track));
+                slot.set_track(Some(subscribe.track));
                 slot.max = subscribe.max.unwrap_or(slot.max);
             }
         }
-        peer.negotiated();
+        peer.on_negotiated();
         let after: HashSet<TrackId> = peer.slots.iter().filter_map(|s| s.track).collect();
         for track in before.union(&after) {
             let Some(track_state) = self.tracks.get_mut(track) else { continue };

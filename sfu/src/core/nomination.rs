@@ -1,56 +1,56 @@
-//! Where a client wants to be sent to: from where its last nomination came.
+//! Where a client receives: at the address from which it last nominated a candidate pair.
 //!
-//! A client of a server that makes no checks of its own names the pair that it has chosen by USE-CANDIDATE in each of its
-//! own (RFC 8445 §8.1.1), every few seconds. The stack stays with a pair of equal or higher priority until nothing has come
-//! by that for 15 s: when a NAT gives the client another address, or UDP ends and TCP goes on, it sends into the void for
-//! as long. So what is not STUN follows the nominations.
+//! A client of an ICE-lite server names the pair that it has chosen by USE-CANDIDATE in each of its connectivity checks
+//! (RFC 8445 §8.1.1), every few seconds. The stack keeps a pair of equal or higher priority for 15 s after its last packet: when a NAT
+//! rebinds, or the client changes from UDP to TCP, the stack sends to a dead address for as long. So all but STUN follows the nominations.
 //!
-//! One request says little: its sender's address may be somebody else's, who would be flooded. So an address is sent [`TRUST`] bytes
-//! at most before more than that one request has come from it, and it is left again when for [`SILENCE`] the client has been heard
-//! from other addresses alone. A client that has really moved says something at once: its checks, reports and media go on.
+//! One request proves little: its source address may be forged, to flood a third party. So an address is *unverified* until more
+//! than that one request has come from it, and is sent [`MAX_UNVERIFIED_BYTES`] at most. A *verified* address is left when for
+//! [`SILENCE`] only other addresses sent something. A client that has really moved sends at once: checks, reports and media.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::remote::Remote;
+use super::addresses::RemoteAddr;
 use super::ufrag::attribute;
 
-/// USE-CANDIDATE.
+/// STUN attribute USE-CANDIDATE.
 const USE_CANDIDATE: u16 = 0x0025;
-/// Transactions that are remembered: a request that comes again was seen on its way by somebody who wants to be sent to.
-const TRANSACTIONS: usize = 64;
-/// What is sent to addresses of which no more is known than a nomination, until one of them says more.
-const TRUST: usize = 50_000;
-/// How long an address may be silent while others are not.
+/// STUN transactions that are remembered, to ignore replayed requests.
+const MAX_TRANSACTIONS: usize = 64;
+/// Bytes that are sent to unverified addresses until one of them is verified: about a second of video at 400 kbit/s.
+const MAX_UNVERIFIED_BYTES: usize = 50_000;
+/// Time without a packet after which a verified address is left, if another address sends.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// The addresses of one client.
 #[derive(Debug, Default)]
 pub struct Nomination {
-    /// Where the client is by more than one datagram, and when it was heard there last.
-    chosen: Option<(Remote, Instant)>,
-    /// Where it says that it is now.
-    claimed: Option<Remote>,
-    /// What was sent on mere claims.
-    spent: usize,
-    seen: VecDeque<[u8; 12]>,
+    /// The verified address, and when its last datagram came.
+    verified: Option<(RemoteAddr, Instant)>,
+    /// The address of a newer nomination.
+    unverified: Option<RemoteAddr>,
+    /// Bytes sent to unverified addresses.
+    unverified_bytes: usize,
+    transactions: VecDeque<[u8; 12]>,
 }
 
 impl Nomination {
-    /// A datagram came that is the client's: STUN by its integrity, all else by its address. Whether it is now sent to somewhere else.
-    pub fn heard(&mut self, now: Instant, from: Remote, datagram: &[u8]) -> bool {
+    /// Takes a datagram that the connection accepts: STUN by its integrity, others by their address. Returns whether the client now
+    /// receives at another address.
+    pub fn on_datagram(&mut self, now: Instant, from: RemoteAddr, datagram: &[u8]) -> bool {
         let Some(fresh) = self.is_fresh(datagram) else { return false };
         if fresh && attribute(datagram, USE_CANDIDATE).is_some() {
-            return self.nominated(now, from);
+            return self.on_nomination(now, from);
         }
-        if self.claimed == Some(from) {
-            self.settle(now, from);
+        if self.unverified == Some(from) {
+            self.verify(now, from);
             return false;
         }
-        match &mut self.chosen {
-            Some((chosen, heard)) if *chosen == from => *heard = now,
-            Some((_, heard)) if now.saturating_duration_since(*heard) >= SILENCE => {
-                self.settle(now, from);
+        match &mut self.verified {
+            Some((address, last)) if *address == from => *last = now,
+            Some((_, last)) if now.saturating_duration_since(*last) >= SILENCE => {
+                self.verify(now, from);
                 return true;
             }
             _ => {}
@@ -58,51 +58,51 @@ impl Nomination {
         false
     }
 
-    fn nominated(&mut self, now: Instant, from: Remote) -> bool {
-        let before = self.claimed.or(self.chosen.map(|(chosen, _)| chosen));
-        if before == Some(from) || self.chosen.is_some_and(|(chosen, _)| chosen == from) {
-            self.settle(now, from);
+    fn on_nomination(&mut self, now: Instant, from: RemoteAddr) -> bool {
+        let before = self.unverified.or(self.verified.map(|(address, _)| address));
+        if before == Some(from) || self.verified.is_some_and(|(address, _)| address == from) {
+            self.verify(now, from);
         } else {
-            self.claimed = Some(from);
+            self.unverified = Some(from);
         }
         before.is_some_and(|before| before != from)
     }
 
-    fn settle(&mut self, now: Instant, at: Remote) {
-        if self.claimed == Some(at) {
-            self.spent = 0;
+    fn verify(&mut self, now: Instant, at: RemoteAddr) {
+        if self.unverified == Some(at) {
+            self.unverified_bytes = 0;
         }
-        (self.chosen, self.claimed) = (Some((at, now)), None);
+        (self.verified, self.unverified) = (Some((at, now)), None);
     }
 
-    /// Whether a datagram is a request that has not come before; `None` where it is one that has, or an answer, and says nothing.
+    /// Whether a datagram is a STUN request; `None` for a replayed request and for a response, which prove nothing.
     fn is_fresh(&mut self, datagram: &[u8]) -> Option<bool> {
         if !is_stun(datagram) {
             return Some(false);
         }
         let transaction = datagram.get(8..20)?.try_into().ok()?;
-        if !datagram.starts_with(&[0, 1]) || self.seen.contains(&transaction) {
+        if !datagram.starts_with(&[0, 1]) || self.transactions.contains(&transaction) {
             return None;
         }
-        if self.seen.len() == TRANSACTIONS {
-            self.seen.pop_front();
+        if self.transactions.len() == MAX_TRANSACTIONS {
+            self.transactions.pop_front();
         }
-        self.seen.push_back(transaction);
+        self.transactions.push_back(transaction);
         Some(true)
     }
 
-    /// Where a datagram goes that the stack would send to `to`.
-    pub fn redirect(&mut self, to: Remote, datagram: &[u8]) -> Remote {
+    /// The address for a datagram that the stack sends to `to`.
+    pub fn redirect(&mut self, to: RemoteAddr, datagram: &[u8]) -> RemoteAddr {
         if is_stun(datagram) {
             return to;
         }
-        if let Some(claimed) = self.claimed
-            && self.spent + datagram.len() <= TRUST
+        if let Some(address) = self.unverified
+            && self.unverified_bytes + datagram.len() <= MAX_UNVERIFIED_BYTES
         {
-            self.spent += datagram.len();
-            return claimed;
+            self.unverified_bytes += datagram.len();
+            return address;
         }
-        self.chosen.map_or(to, |(chosen, _)| chosen)
+        self.verified.map_or(to, |(address, _)| address)
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
         message
     }
 
-    fn remote(port: u16) -> Remote {
+    fn remote(port: u16) -> RemoteAddr {
         std::net::SocketAddr::from(([192, 0, 2, 1], port)).into()
     }
 
@@ -133,8 +133,8 @@ mod tests {
     /// Settled at port 1.
     fn settled() -> (Nomination, Instant) {
         let (mut nomination, now) = (Nomination::default(), Instant::now());
-        assert!(!nomination.heard(now, remote(1), &check(1, true)), "the first is no move");
-        assert!(!nomination.heard(now, remote(1), &check(2, true)));
+        assert!(!nomination.on_datagram(now, remote(1), &check(1, true)), "the first is no move");
+        assert!(!nomination.on_datagram(now, remote(1), &check(2, true)));
         (nomination, now)
     }
 
@@ -147,10 +147,10 @@ mod tests {
         let mut nomination = Nomination::default();
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(9));
         let (mut nomination, now) = settled();
-        assert!(!nomination.heard(now, remote(2), &check(3, false)));
+        assert!(!nomination.on_datagram(now, remote(2), &check(3, false)));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
-        let tcp = Remote::tcp(remote(3).address);
-        assert!(nomination.heard(now, tcp, &check(4, true)));
+        let tcp = RemoteAddr::tcp(remote(3).address);
+        assert!(nomination.on_datagram(now, tcp, &check(4, true)));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), tcp);
         assert_eq!(nomination.redirect(remote(9), &[1; 20]), remote(9));
     }
@@ -158,16 +158,16 @@ mod tests {
     #[test]
     fn an_address_that_says_no_more_than_one_request_is_sent_little_and_left() {
         let (mut nomination, now) = settled();
-        assert!(nomination.heard(now, remote(2), &check(3, true)));
+        assert!(nomination.on_datagram(now, remote(2), &check(3, true)));
         // The same again is no more.
-        assert!(!nomination.heard(now, remote(2), &check(3, true)));
+        assert!(!nomination.on_datagram(now, remote(2), &check(3, true)));
         let to = |nomination: &mut Nomination| {
             (0..200).filter(|_| nomination.redirect(remote(9), &MEDIA) == remote(2)).count()
         };
-        assert_eq!(to(&mut nomination), TRUST / MEDIA.len());
+        assert_eq!(to(&mut nomination), MAX_UNVERIFIED_BYTES / MEDIA.len());
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
         // Nor are others sent as much again.
-        assert!(nomination.heard(now, remote(3), &check(4, true)));
+        assert!(nomination.on_datagram(now, remote(3), &check(4, true)));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
     }
 
@@ -175,8 +175,8 @@ mod tests {
     fn an_address_that_says_more_is_where_the_client_is() {
         for more in [check(9, true), check(9, false), vec![22; 40], vec![0x81; 40]] {
             let (mut nomination, now) = settled();
-            assert!(nomination.heard(now, remote(2), &check(3, true)));
-            nomination.heard(now, remote(2), &more);
+            assert!(nomination.on_datagram(now, remote(2), &check(3, true)));
+            nomination.on_datagram(now, remote(2), &more);
             let all = (0..200).all(|_| nomination.redirect(remote(9), &MEDIA) == remote(2));
             assert!(all, "{more:?}");
         }
@@ -185,30 +185,30 @@ mod tests {
     #[test]
     fn it_is_left_when_only_others_are_heard_for_five_seconds() {
         let (mut nomination, now) = settled();
-        assert!(nomination.heard(now, remote(2), &check(3, true)));
-        nomination.heard(now, remote(2), &MEDIA);
-        assert!(!nomination.heard(now + seconds(4), remote(1), &MEDIA));
+        assert!(nomination.on_datagram(now, remote(2), &check(3, true)));
+        nomination.on_datagram(now, remote(2), &MEDIA);
+        assert!(!nomination.on_datagram(now + seconds(4), remote(1), &MEDIA));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(2));
-        assert!(nomination.heard(now + seconds(5), remote(1), &MEDIA));
+        assert!(nomination.on_datagram(now + seconds(5), remote(1), &MEDIA));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
     }
 
     #[test]
     fn who_says_nothing_for_long_is_still_where_it_was() {
         let (mut nomination, now) = settled();
-        assert!(!nomination.heard(now + seconds(60), remote(1), &MEDIA));
+        assert!(!nomination.on_datagram(now + seconds(60), remote(1), &MEDIA));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
     }
 
     #[test]
     fn a_request_that_is_sent_again_by_somebody_else_moves_nothing() {
         let (mut nomination, now) = (Nomination::default(), Instant::now());
-        for n in 0..TRANSACTIONS as u8 {
-            nomination.heard(now, remote(1), &check(n, true));
+        for n in 0..MAX_TRANSACTIONS as u8 {
+            nomination.on_datagram(now, remote(1), &check(n, true));
         }
-        assert!(!nomination.heard(now, remote(2), &check(5, true)));
+        assert!(!nomination.on_datagram(now, remote(2), &check(5, true)));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));
-        nomination.heard(now, remote(1), &check(200, true));
-        assert_eq!(nomination.seen.len(), TRANSACTIONS);
+        nomination.on_datagram(now, remote(1), &check(200, true));
+        assert_eq!(nomination.transactions.len(), MAX_TRANSACTIONS);
     }
 }

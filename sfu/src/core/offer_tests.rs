@@ -208,7 +208,7 @@ fn what_makes_the_stack_slow_is_refused() {
     };
     // 22 seconds.
     let cubic = many(lines("rtpmap:7 VP9/90000", 1200) + &lines("fmtp:9 apt=98", 1700));
-    assert!(matches!(cubic, Err(OfferError::TooManyLines { most: 128, .. })), "{cubic:?}");
+    assert!(matches!(cubic, Err(OfferError::TooManyLines { max: 128, .. })), "{cubic:?}");
     for line in ["rtpmap:7 VP9/90000", "fmtp:9 apt=98"] {
         let twice = many(lines(line, 2));
         assert!(matches!(twice, Err(OfferError::PayloadType { .. })), "{twice:?}");
@@ -216,7 +216,7 @@ fn what_makes_the_stack_slow_is_refused() {
     for line in ["rtcp-fb:98 nack", "extmap:1 urn:x", "ssrc:1 cname:x", "whatever"] {
         assert!(many(lines(line, 128)).is_ok(), "{line}");
         let (name, _) = line.split_once(':').unwrap_or((line, ""));
-        let error = OfferError::TooManyLines { name: name.into(), most: 128 };
+        let error = OfferError::TooManyLines { name: name.into(), max: 128 };
         assert_eq!(many(lines(line, 129)), Err(error));
     }
     let media = sdp(&vec![VIDEO; 65]);

@@ -1,32 +1,33 @@
-//! Payload types: which of a section's are forwarded, and that none stands for two codecs.
+//! Payload types: which ones of a section are forwarded, and a check that none stands for two codecs.
 //!
 //! All sections share one transport, so a number must mean the same in each of them (RFC 8843 §10.1.1); the stack
-//! panics where it does not. Of what a section lists it is told the one codec that is forwarded, with what repairs or repeats it.
+//! panics if it does not. The stack reads only the forwarded codec of each section, with its retransmission or redundancy type.
 
 use std::collections::HashMap;
 
 use crate::api::{Kind, OfferError};
 
-/// The longest name of a codec.
-const NAME_MAX: usize = 32;
-/// Parameters of a codec that are told, and the longest of them.
-const PARAMETERS: usize = 16;
-const PARAMETER_MAX: usize = 32;
-/// What is told of a codec's feedback.
+/// Longest name of a codec, in bytes.
+const MAX_NAME: usize = 32;
+/// Format parameters of a codec that are kept.
+const MAX_PARAMETERS: usize = 16;
+/// Longest key or value of a format parameter that is kept, in bytes.
+const MAX_PARAMETER_BYTES: usize = 32;
+/// RTCP feedback types that the stack reads.
 const FEEDBACK: [&str; 5] = ["goog-remb", "transport-cc", "ccm fir", "nack", "nack pli"];
 
 /// One payload type of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
     pt: u8,
-    /// Its name, clock rate and channels, in small letters.
+    /// Name, clock rate and channels, in lower case.
     codec: String,
-    /// What makes two types of one codec different ones, in small letters: the profile, what it repairs or repeats.
+    /// What distinguishes types of one codec, in lower case: the profile, or the payload type that is repaired or repeated.
     meaning: String,
     parameters: Vec<(String, String)>,
 }
 
-/// What a payload type stands for, of those that the stack is told.
+/// What a payload type of the rewritten offer stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Opus.
@@ -39,21 +40,21 @@ pub enum Role {
     Redundancy(u8),
 }
 
-/// The types of a section that the stack is told.
+/// The payload types of a section in the rewritten offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// The codec's.
+    /// Payload type of the codec.
     pub pt: u8,
-    /// That of its retransmissions (video) or redundancy (audio).
+    /// Payload type of its retransmissions (video) or redundancy (audio).
     pub second: Option<u8>,
-    /// The codec's parameters, as they are written.
+    /// Format parameters of the codec, as in `a=fmtp`.
     pub parameters: String,
-    /// Which of [`FEEDBACK`] it has.
+    /// Those of [`FEEDBACK`] that the codec has.
     pub feedback: Vec<&'static str>,
 }
 
 impl Chosen {
-    /// What its types stand for.
+    /// Meaning of each payload type.
     pub fn roles(&self, kind: Kind) -> impl Iterator<Item = (u8, Role)> {
         let (first, second): (_, fn(u8) -> Role) = match kind {
             Kind::Audio => (Role::Opus, Role::Redundancy),
@@ -74,7 +75,7 @@ fn number(text: &str) -> Result<u8, OfferError> {
 }
 
 impl Payload {
-    /// The types that an m-line lists. Lines of others are leftovers.
+    /// Reads the types that an m-line lists; `a=rtpmap` and `a=fmtp` of other types are ignored.
     pub fn read<'a>(
         listed: impl Iterator<Item = &'a str>,
         rtpmaps: impl Iterator<Item = &'a str>,
@@ -83,7 +84,7 @@ impl Payload {
         let mut codecs: HashMap<u8, String> = HashMap::new();
         for (pt, codec) in rtpmaps.filter_map(|line| line.split_once(' ')) {
             let pt = number(pt)?;
-            if codec.len() > NAME_MAX || codecs.insert(pt, name(codec)).is_some() {
+            if codec.len() > MAX_NAME || codecs.insert(pt, name(codec)).is_some() {
                 return Err(OfferError::PayloadType { pt });
             }
         }
@@ -113,14 +114,14 @@ impl Payload {
     fn new(pt: u8, codec: String, format: &str) -> Payload {
         let pairs = format.split(';').filter_map(|pair| pair.trim().split_once('='));
         let fits = |text: &str, more: &str| {
-            (1..=PARAMETER_MAX).contains(&text.len())
+            (1..=MAX_PARAMETER_BYTES).contains(&text.len())
                 && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
         };
         let mut parameters: Vec<(String, String)> = pairs
             .map(|(key, value)| (key.trim().to_ascii_lowercase(), value.trim().to_owned()))
             .filter(|(key, value)| fits(key, "-_") && fits(value, "-_.,/+"))
             .collect();
-        parameters.truncate(PARAMETERS);
+        parameters.truncate(MAX_PARAMETERS);
         let value = |key: &str| parameters.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
         let meaning = match codec.split('/').next() {
             Some("vp9") => value("profile-id").unwrap_or("0").to_owned(),
@@ -128,17 +129,17 @@ impl Payload {
             Some("red") => format.trim().split('/').next().unwrap_or_default().to_owned(),
             _ => String::new(),
         };
-        let meaning = meaning.trim().chars().take(PARAMETER_MAX).collect();
+        let meaning = meaning.trim().chars().take(MAX_PARAMETER_BYTES).collect();
         Payload { pt, codec, meaning, parameters }
     }
 
-    /// Whether it repairs or repeats another.
+    /// Whether the type repairs or repeats `pt`.
     fn seconds(&self, pt: u8) -> bool {
         self.meaning.parse() == Ok(pt)
     }
 }
 
-/// A codec as it is compared: one channel is what no word of channels means.
+/// Name of a codec for comparison: one channel is the default, and left out.
 fn name(codec: &str) -> String {
     let codec = codec.trim().to_ascii_lowercase();
     codec.strip_suffix("/1").unwrap_or(&codec).to_owned()
@@ -155,20 +156,21 @@ fn fixed(pt: u8) -> Option<&'static str> {
     }
 }
 
-/// What payload types stand for in the sections of one description.
+/// Meanings of the payload types of one description.
 #[derive(Debug, Default)]
 pub struct Payloads {
     meanings: HashMap<u8, (String, String)>,
-    /// The types of Opus and VP9 in the first sections that have them: the stack keeps these.
-    kept: HashMap<Kind, u8>,
+    /// Payload types of Opus and VP9 in the first sections that have them: the stack keeps these.
+    first: HashMap<Kind, u8>,
 }
 
 impl Payloads {
-    /// Which of a section's types the stack is told; `None` where it has no codec that is forwarded. A section that `receives`
-    /// must have it by the number that the first one has.
+    /// Chooses the payload types of a section for the stack; `None` without a forwarded codec. A section that `receives` must have
+    /// the codec's payload type of the first section.
     pub fn choose<'a>(
         &mut self,
-        (kind, receives): (Kind, bool),
+        kind: Kind,
+        receives: bool,
         payloads: &[Payload],
         feedback: impl Iterator<Item = &'a str>,
     ) -> Result<Option<Chosen>, OfferError> {
@@ -185,13 +187,13 @@ impl Payloads {
         let mut fit = payloads
             .iter()
             .filter(|p| p.codec == codec && (kind == Kind::Audio || p.meaning == "0"));
-        let kept = self.kept.get(&kind).copied();
-        let same = fit.clone().find(|p| kept == Some(p.pt));
-        let other = fit.next().filter(|_| kept.is_none() || !receives);
+        let known = self.first.get(&kind).copied();
+        let same = fit.clone().find(|p| known == Some(p.pt));
+        let other = fit.next().filter(|_| known.is_none() || !receives);
         let Some(first) = same.or(other) else { return Ok(None) };
-        self.kept.entry(kind).or_insert(first.pt);
+        self.first.entry(kind).or_insert(first.pt);
         let second = payloads.iter().find(|p| p.codec == second && p.seconds(first.pt));
-        let said: Vec<&str> = feedback
+        let listed: Vec<&str> = feedback
             .filter_map(|line| line.split_once(' '))
             .filter(|(pt, _)| pt.parse() == Ok(first.pt))
             .map(|(_, what)| what.trim())
@@ -201,7 +203,7 @@ impl Payloads {
             pt: first.pt,
             second: second.map(|p| p.pt),
             parameters: parameters.collect::<Vec<_>>().join(";"),
-            feedback: FEEDBACK.into_iter().filter(|what| said.contains(what)).collect(),
+            feedback: FEEDBACK.into_iter().filter(|what| listed.contains(what)).collect(),
         }))
     }
 }

@@ -1,64 +1,72 @@
-//! How good a rung is expected to look at the size that it is shown at, on the scale of VMAF-NEG.
+//! Predicted quality of a rung in the tile that shows it, in points of VMAF-NEG.
 //!
-//! Two things are lost: octaves, which a picture lacks that is enlarged (every picture is, by the receivers' own filters), and what its quantiser takes,
-//! which bits buy back. Anchors of the publisher's own pixels give back a part of the octaves. What is predicted is the usual face
-//! at 25 to 30 frames a second.
+//! A rung loses quality in two ways: by enlargement (octaves of the tile over the layer; receivers' filters are counted in), and by
+//! quantisation, which more bits reduce. Captured anchors give back a part of the first loss. The model is for the usual face at
+//! 25 to 30 frames a second:
 //!
-//! Fitted by least squares to `fixtures/quality.csv`, which `windlass-lab eval` measured (`lab/notes/rungs.md`); a test does it again.
-//! Mean absolute error 3.5 points; of a clip that was not fitted to 5.3, and 3.8 once its own mean is taken out: rungs of one camera are compared, never two cameras.
+//! `quality = a₀ + a₁ × octaves + a₂ × octaves² + a₃ × bits^NOISE_POWER + anchors`,
+//! `bits = video bit/s / REFERENCE_BPS × (REFERENCE_PIXELS / pixels)^BITS_POWER`.
+//!
+//! The coefficients are fitted by least squares to `fixtures/quality.csv`, which `windlass-lab eval` measured (`lab/notes/rungs.md`);
+//! a test repeats the fit. Mean absolute error: 3.5 points; 5.3 for a clip that was not fitted to, and 3.8 without that clip's mean.
+//! The last one counts: rungs of one camera are compared, never two cameras.
 
-use super::costs::AnchorCosts;
+use super::anchor_costs::AnchorCosts;
 
-/// The best there is, what an octave costs and what its square does, and the loss by noise at [`USUAL_BPS`].
-const FITTED: [f64; 4] = [98.9, -7.0, -6.1, -25.9];
-/// Bits a second at [`USUAL_PIXELS`] that others are compared with.
-const USUAL_BPS: f64 = 100_000.0;
-const USUAL_PIXELS: f64 = 640.0 * 360.0;
-/// A picture needs bits by this power of its pixels, and noise falls by this power of them: of some thirty pairs those of the least error, which hardly changes between.
+/// The coefficients a₀ to a₃ of the model.
+const COEFFICIENTS: [f64; 4] = [98.9, -7.0, -6.1, -25.9];
+/// Bitrate at which `bits` is 1 for a layer of [`REFERENCE_PIXELS`], in bit/s.
+const REFERENCE_BPS: f64 = 100_000.0;
+/// Pixels of a frame that needs [`REFERENCE_BPS`] for `bits` = 1.
+const REFERENCE_PIXELS: f64 = 640.0 * 360.0;
+/// Bits that a frame needs grow with its pixels by this power. Of thirty pairs with [`NOISE_POWER`], the one with the least error.
 const BITS_POWER: f64 = 0.75;
+/// The loss by quantisation falls with bits by this power.
 const NOISE_POWER: f64 = -1.2;
-/// Below this part of the usual bits nothing was measured: there pictures stand still rather than get worse, as a shared screen does.
-const LEAST_BITS: f64 = 0.7;
-/// Stills, by the mean of three people of whom one gains 16 points at the quarter layer and one 1 (error 5 there, 0.8 at the half layer): what they give back where they have all the bits that they can use, by octave cubed as far as they reach, and the share of the video's bits that is nearly two thirds of that.
-const STILLS: (f64, f64) = (1.0, 0.05);
-/// What enhanced anchors give at the bits of one a second (`lab/notes/enhanced-anchors.md`: 0.1 to 0.4), and those bits.
-const ENHANCED: (f64, f64) = (0.3, 20_000.0);
-/// For what may come any moment: of equals the rung with anchors is held.
-const HOPE: f64 = 0.05;
+/// Least value of `bits`, as nothing below was measured. There the frame rate falls rather than the quality, as of a shared screen.
+const MIN_BITS: f64 = 0.7;
+/// Points that captured anchors give back with all the bits that they can use, by octaves³. The mean of three people: one gains 16
+/// points at the quarter layer, one gains 1 (error 5 points there, 0.8 at the half layer).
+const CAPTURED_GAIN: f64 = 1.0;
+/// Share of the video's bits with which captured anchors reach 63 % (1 − 1/e) of their gain.
+const CAPTURED_SHARE: f64 = 0.05;
+/// Points that enhanced anchors give at most. Measured were 0.1 to 0.4 (`lab/notes/enhanced-anchors.md`).
+const ENHANCED_GAIN: f64 = 0.3;
+/// Bitrate with which enhanced anchors reach 63 % of their gain, in bit/s: one anchor a second.
+const ENHANCED_BPS: f64 = 20_000.0;
+/// Points for a rung with anchors, so that it wins against an equal one without.
+const TIE_BREAK: f64 = 0.05;
 
-/// The quality of a layer of this size and bit rate, with `anchors` or without, in a tile of that size.
-pub fn predicted(
-    (width, height): (u16, u16),
+/// Predicts the quality of a layer with or without anchors. `layer` and `tile` are width and height, the tile's in device pixels.
+pub fn predict(
+    layer: (u16, u16),
     video_bps: u64,
     anchors: Option<AnchorCosts>,
     tile: (u16, u16),
 ) -> f64 {
-    let features = features((width, height), video_bps, tile);
-    let plain: f64 = FITTED.iter().zip(features).map(|(by, feature)| by * feature).sum();
-    let given = anchors.map_or(0.0, |anchors| {
+    let features = features(layer, video_bps, tile);
+    let plain: f64 = COEFFICIENTS.iter().zip(features).map(|(by, feature)| by * feature).sum();
+    let gain = anchors.map_or(0.0, |anchors| {
         let saturated = |share: f64| 1.0 - (-share).exp();
         let share = anchors.captured_bps as f64 / video_bps.max(1) as f64;
         let octaves = features[1].min(f64::from(anchors.captured_octaves));
-        let stills = STILLS.0 * octaves.powi(3) * saturated(share / STILLS.1);
-        HOPE + stills + ENHANCED.0 * saturated(anchors.enhanced_bps as f64 / ENHANCED.1)
+        let captured = CAPTURED_GAIN * octaves.powi(3) * saturated(share / CAPTURED_SHARE);
+        let enhanced = ENHANCED_GAIN * saturated(anchors.enhanced_bps as f64 / ENHANCED_BPS);
+        TIE_BREAK + captured + enhanced
     });
-    plain + given
+    plain + gain
 }
 
-/// What [`FITTED`] is multiplied by.
-fn features(
-    (width, height): (u16, u16),
-    video_bps: u64,
-    (tile_width, tile_height): (u16, u16),
-) -> [f64; 4] {
-    let (width, height) = (f64::from(width.max(1)), f64::from(height.max(1)));
-    // The picture is shown whole: the closer side bounds it.
-    let enlarged = (f64::from(tile_width) / width).min(f64::from(tile_height) / height);
-    let octaves = enlarged.max(1.0).log2();
-    // Of a picture larger than its tile, the pixels that are shown have the bits of all.
-    let pixels = (width * height * enlarged.min(1.0).powi(2)).max(1.0);
-    let bits = video_bps as f64 / USUAL_BPS * (USUAL_PIXELS / pixels).powf(BITS_POWER);
-    [1.0, octaves, octaves * octaves, bits.max(LEAST_BITS).powf(NOISE_POWER)]
+/// The features that [`COEFFICIENTS`] multiply.
+fn features(layer: (u16, u16), video_bps: u64, tile: (u16, u16)) -> [f64; 4] {
+    let (width, height) = (f64::from(layer.0.max(1)), f64::from(layer.1.max(1)));
+    // A frame is shown whole, so the side with less room bounds it.
+    let enlargement = (f64::from(tile.0) / width).min(f64::from(tile.1) / height);
+    let octaves = enlargement.max(1.0).log2();
+    // A frame larger than its tile is scaled down: the pixels shown have the bits of all.
+    let pixels = (width * height * enlargement.min(1.0).powi(2)).max(1.0);
+    let bits = video_bps as f64 / REFERENCE_BPS * (REFERENCE_PIXELS / pixels).powf(BITS_POWER);
+    [1.0, octaves, octaves * octaves, bits.max(MIN_BITS).powf(NOISE_POWER)]
 }
 
 #[cfg(test)]
@@ -79,7 +87,7 @@ mod tests {
             let stills =
                 AnchorCosts { captured_bps: self.stills_bps, captured_octaves: 2, enhanced_bps: 0 };
             let anchors = (self.stills_bps > 0).then_some(stills);
-            predicted(self.size, self.video_bps, anchors, self.tile)
+            predict(self.size, self.video_bps, anchors, self.tile)
         }
     }
 
@@ -134,7 +142,7 @@ mod tests {
         let rows = rows();
         let plain: Vec<&Row> = rows.iter().filter(|row| row.stills_bps == 0).collect();
         let fitted = fit(&plain);
-        assert!(fitted.iter().zip(FITTED).all(|(a, b)| (a - b).abs() < 0.06), "{fitted:?}");
+        assert!(fitted.iter().zip(COEFFICIENTS).all(|(a, b)| (a - b).abs() < 0.06), "{fitted:?}");
     }
 
     /// What the module says of its error: a clip by the others' fit, as it is and with the clip's own mean taken out, which is what rungs are compared by.
@@ -183,13 +191,13 @@ mod tests {
 
     #[test]
     fn bits_and_pixels_never_make_it_worse_and_neither_do_anchors() {
-        let q = |bps| predicted((320, 180), bps, None, (1280, 720));
+        let q = |bps| predict((320, 180), bps, None, (1280, 720));
         assert!(q(30_000) < q(80_000) && q(80_000) < q(150_000));
-        let h = predicted((640, 360), 500_000, None, (1280, 720));
-        let f = predicted((1280, 720), 1_500_000, None, (1280, 720));
+        let h = predict((640, 360), 500_000, None, (1280, 720));
+        let f = predict((1280, 720), 1_500_000, None, (1280, 720));
         assert!(q(150_000) < h && h < f);
         let stills = AnchorCosts { captured_bps: 30_000, captured_octaves: 2, enhanced_bps: 0 };
-        let plus = predicted((320, 180), 150_000, Some(stills), (1280, 720));
+        let plus = predict((320, 180), 150_000, Some(stills), (1280, 720));
         assert!(q(150_000) + 3.0 < plus && plus < h, "{plus}");
     }
 
@@ -197,7 +205,7 @@ mod tests {
     fn stills_of_a_layer_never_look_better_than_that_layer() {
         let stills = AnchorCosts { captured_bps: 60_000, captured_octaves: 1, enhanced_bps: 0 };
         for tile in [(640, 360), (1280, 720), (1920, 1080)] {
-            let of = |size, bps, anchors| predicted(size, bps, anchors, tile);
+            let of = |size, bps, anchors| predict(size, bps, anchors, tile);
             for (low, above) in [((160, 90), (320, 180)), ((320, 180), (640, 360))] {
                 let (plus, plain) = (of(low, 110_000, Some(stills)), of(above, 350_000, None));
                 assert!(plus < plain, "{plus} at {low:?}, {plain} at {above:?} in {tile:?}");
@@ -208,13 +216,13 @@ mod tests {
     #[test]
     fn in_a_small_tile_a_small_layer_is_nearly_as_good() {
         let gain = |tile| {
-            predicted((640, 360), 500_000, None, tile) - predicted((320, 180), 150_000, None, tile)
+            predict((640, 360), 500_000, None, tile) - predict((320, 180), 150_000, None, tile)
         };
         assert!(gain((320, 180)) < 6.0 && gain((640, 360)) > 8.0 && gain((1280, 720)) > 20.0);
     }
 
     #[test]
     fn nothing_is_divided_by_a_layer_without_a_size() {
-        assert!(predicted((0, 0), 0, Some(AnchorCosts::default()), (0, 0)).is_finite());
+        assert!(predict((0, 0), 0, Some(AnchorCosts::default()), (0, 0)).is_finite());
     }
 }

@@ -14,7 +14,7 @@ fn joined(world: &mut World, id: ParticipantId) {
 #[test]
 fn a_call_goes_by_tcp_where_there_is_no_udp() {
     let mut world = World::new(config());
-    world.core.listen_tcp(vec![world.sfu]);
+    world.core.set_tcp_candidates(vec![world.sfu]);
     world.by_tcp = true;
     joined(&mut world, PUBLISHER);
     let track = world.publish();
@@ -25,7 +25,7 @@ fn a_call_goes_by_tcp_where_there_is_no_udp() {
     assert_eq!(world.core.stats().connected, 2);
     assert!(world.clients[at].received.len() > 100);
     assert_continuous(&world.clients[at].received);
-    assert!(world.core.addresses.keys().all(|remote| remote.via == Via::Tcp));
+    assert!(world.core.routes.addresses().all(|remote| remote.via == Via::Tcp));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn answers_name_tcp_only_where_it_is_listened_for_and_udp_first() {
         lines.map(|l| l.split(' ').skip(2).map(str::to_owned).collect()).collect::<Vec<Vec<_>>>()
     };
     assert_eq!(candidates(&mut world).len(), 1);
-    world.core.listen_tcp(vec!["192.0.2.1:443".parse().expect("address")]);
+    world.core.set_tcp_candidates(vec!["192.0.2.1:443".parse().expect("address")]);
     let told = candidates(&mut world);
     let of = |n: usize| (told[n][0].as_str(), told[n][2..4].join(":"));
     assert_eq!(of(0), ("udp", "192.0.2.1:7881".to_owned()));
@@ -58,11 +58,11 @@ fn answers_name_tcp_only_where_it_is_listened_for_and_udp_first() {
 fn one_address_may_be_two_clients_by_two_protocols() {
     let (mut world, _, at) = call();
     let (here, datagram) = (world.clients[at].address, [0x80; 40]);
-    world.core.listen_tcp(vec![world.sfu]);
+    world.core.set_tcp_candidates(vec![world.sfu]);
     let before = world.core.counters;
     world.core.datagram(world.now, here, &datagram);
     assert_eq!(world.core.counters.datagrams_unknown, before.datagrams_unknown);
-    world.core.datagram(world.now, Remote::tcp(here), &datagram);
+    world.core.datagram(world.now, RemoteAddr::tcp(here), &datagram);
     assert_eq!(world.core.counters.datagrams_unknown, before.datagrams_unknown + 1);
 }
 
@@ -110,7 +110,7 @@ fn a_client_cannot_come_from_addresses_without_end() {
     }
     let counters = world.core.counters;
     assert!((1990..2010).contains(&counters.paths_refused), "{}", counters.paths_refused);
-    assert!(world.core.addresses.len() < 40);
+    assert!(world.core.routes.addresses().len() < 40);
     // It was sent nothing but answers there, and goes on where it is.
     assert_eq!(counters.paths_moved, moved);
     let before = world.clients[at].received.len();
@@ -138,8 +138,9 @@ fn a_client_that_restarts_ice_keeps_its_call_and_is_found_by_either_name_meanwhi
     let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
     let answer = world.core.offer(world.now, SUBSCRIBER, &offer).expect("answer");
     assert_eq!(world.core.counters.ice_restarts, 1);
-    assert_eq!(world.core.peers[&SUBSCRIBER].ufrags.len(), 2);
-    assert!(world.core.peers[&SUBSCRIBER].ufrags.iter().all(|u| world.core.ufrags.contains_key(u)));
+    assert_eq!(world.core.peers[&SUBSCRIBER].paths.ufrags().len(), 2);
+    let ufrags = world.core.peers[&SUBSCRIBER].paths.ufrags();
+    assert!(ufrags.iter().all(|u| world.core.routes.by_ufrag(u) == Some(SUBSCRIBER)));
     // Until the client knows of the answer, media goes on where it went.
     let before = world.clients[at].received.len();
     world.run(Duration::from_millis(500));
@@ -151,7 +152,8 @@ fn a_client_that_restarts_ice_keeps_its_call_and_is_found_by_either_name_meanwhi
     world.run(Duration::from_secs(3));
     assert!(world.clients[at].received.len() > before + 120);
     assert_eq!(world.core.stats().connected, 2);
-    assert!(world.core.addresses.contains_key(&world.clients[at].address.into()));
+    let address = world.clients[at].address.into();
+    assert_eq!(world.core.routes.by_address(address), Some(SUBSCRIBER));
     assert_ne!(world.clients[at].address, old);
     let gone = |events: &Vec<SfuEvent>| {
         events

@@ -1,4 +1,4 @@
-//! The last packets of each layer of a track, for subscribers that switch to a key frame whose beginning came late.
+//! The last packets of each layer, for subscribers that switch to a key frame whose first packet came late.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use windlass_types::Layer;
 
 use super::rewriter::PacketIn;
 
-/// How many packets of each layer are kept.
-const KEPT: usize = 64;
+/// Packets that are kept of each layer.
+const MAX_PACKETS: usize = 64;
 
-/// See the module.
+/// The last packets of one track.
 #[derive(Default)]
 pub struct Recent([VecDeque<(PacketIn, Arc<[u8]>)>; 3]);
 
 impl Recent {
-    /// Keeps a packet. Returns whether more came after it than are kept.
+    /// Keeps a packet. Returns whether it is stale: [`MAX_PACKETS`] newer ones came before it.
     pub fn push(&mut self, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
         let kept = &mut self.0[layer as usize];
         let place = kept.partition_point(|(p, _)| p.seq < packet.seq);
-        let stale = place == 0 && kept.len() == KEPT;
+        let stale = place == 0 && kept.len() == MAX_PACKETS;
         if !stale && kept.get(place).is_none_or(|(p, _)| p.seq != packet.seq) {
-            if kept.len() == KEPT {
+            if kept.len() == MAX_PACKETS {
                 kept.pop_front();
                 kept.insert(place - 1, (packet, payload.clone()));
             } else {
@@ -31,7 +31,7 @@ impl Recent {
         stale
     }
 
-    /// What came before a packet although it follows it, in order.
+    /// The kept packets with sequence numbers after `seq`, in order.
     pub fn after(&self, layer: Layer, seq: u64) -> impl Iterator<Item = &(PacketIn, Arc<[u8]>)> {
         let kept = &self.0[layer as usize];
         kept.range(kept.partition_point(|(p, _)| p.seq <= seq)..)
@@ -45,8 +45,8 @@ mod tests {
     use super::*;
 
     fn packet(seq: u64) -> PacketIn {
-        let (arrival, late) = (Instant::now(), Duration::ZERO);
-        PacketIn { seq, timestamp: 0, arrival, late, marker: false, stale: false }
+        let (arrival, handover_delay) = (Instant::now(), Duration::ZERO);
+        PacketIn { seq, timestamp: 0, arrival, handover_delay, marker: false, stale: false }
     }
 
     #[test]
@@ -69,7 +69,10 @@ mod tests {
             assert!(!recent.push(Layer::F, packet(seq), &payload));
         }
         assert!(recent.push(Layer::F, packet(5), &payload));
-        assert_eq!(recent.after(Layer::F, 0).count(), KEPT);
-        assert_eq!(recent.after(Layer::F, 0).next().map(|(p, _)| p.seq), Some(300 - KEPT as u64));
+        assert_eq!(recent.after(Layer::F, 0).count(), MAX_PACKETS);
+        assert_eq!(
+            recent.after(Layer::F, 0).next().map(|(p, _)| p.seq),
+            Some(300 - MAX_PACKETS as u64)
+        );
     }
 }

@@ -1,28 +1,28 @@
-//! Opus with redundancy (RED, RFC 2198): a packet repeats what the ones before it held, each block behind a header of its own.
+//! Opus with redundancy (RED, RFC 2198): a packet repeats the blocks of earlier packets, each with a header.
 //!
-//! Payload types are of one connection, and blocks name them, so what a publisher sends is renamed for subscribers who have others. Those
-//! who have not agreed to redundancy get the newest block alone.
+//! Block headers contain payload types, which are local to a connection. So they are renamed for subscribers with other types.
+//! Subscribers without RED get the newest block alone.
 
-/// Blocks of a packet: senders repeat one to three.
-const BLOCKS: usize = 8;
+/// Maximum of blocks in a packet. Senders repeat one to three.
+const MAX_BLOCKS: usize = 8;
 
-/// What a packet holds.
+/// A parsed packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Red<'a> {
     /// The payload.
     payload: &'a [u8],
-    /// Where the blocks' headers end.
+    /// Bytes of the block headers.
     headers: usize,
-    /// Where the newest block begins.
+    /// Offset of the newest block.
     primary: usize,
 }
 
 impl<'a> Red<'a> {
-    /// Reads a payload whose blocks are all of type `pt`; `None` where it is malformed or has others (RFC 2198 allows them; browsers
-    /// do not mix).
+    /// Parses a payload whose blocks all have type `pt`; `None` if it is malformed or has other types (RFC 2198 permits them; browsers do not
+    /// send them).
     pub fn parse(payload: &'a [u8], pt: u8) -> Option<Red<'a>> {
         let (mut at, mut repeated) = (0, 0);
-        for _ in 0..BLOCKS {
+        for _ in 0..MAX_BLOCKS {
             let &first = payload.get(at)?;
             if first & 0x7f != pt {
                 return None;
@@ -39,12 +39,12 @@ impl<'a> Red<'a> {
         None
     }
 
-    /// The newest block: what the packet would have been without redundancy.
+    /// The newest block: the packet without redundancy.
     pub fn primary(self) -> &'a [u8] {
         &self.payload[self.primary..]
     }
 
-    /// The same with blocks of type `pt`.
+    /// The payload with blocks of type `pt`.
     pub fn renamed(self, pt: u8) -> Vec<u8> {
         let mut renamed = self.payload.to_vec();
         for at in (0..self.headers).step_by(4) {

@@ -1,8 +1,8 @@
-//! Regions: tiles of the next camera frame, or all of it, that the server asks a publisher for, and the publisher's answers.
+//! Stills: tiles of the next camera frame, or all of it, that the server requests from a publisher, and the publisher's answers.
 //!
-//! As in DDS the server, which sees the low stream, says where more is wanted. A request names tiles of the low layer; the
-//! answer comes on a data channel of the client's making, in the format of anchor messages, its epoch the request's id: HTJ2K of what
-//! the low layer does not tell. Nothing is accepted that was not asked for: an answer must fit an open request in id, tiles, size and bytes.
+//! As in DDS (Du et al., SIGCOMM 2020) the server, which decodes the low layer, chooses the regions. A request names tiles of the low
+//! layer. The answer comes on a data channel that the client opens, as anchor messages whose epoch is the request's id, in HTJ2K.
+//! An answer must match an open request in id, tiles, size and bytes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,27 +14,27 @@ use windlass_types::tiles::TileMap;
 
 use crate::api::TrackId;
 
-/// The data channel's name.
+/// Label of the data channel for answers.
 pub const CHANNEL: &str = "windlass-regions";
-/// The least time between two requests to one publisher.
-const INTERVAL: Duration = Duration::from_millis(250);
-/// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Requests that may be open at a time.
-const OPEN: usize = 8;
+/// Least time between two requests to one publisher.
+const MIN_INTERVAL: Duration = Duration::from_millis(250);
+/// Time after which a request without an answer ends.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Open requests of one publisher; another one replaces the oldest.
+const MAX_OPEN: usize = 8;
 
-/// A request to the publisher.
+/// A request for a still.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionRequest {
-    /// Names it in the answer.
+    /// Id of the request, in the answer's epoch.
     pub id: u16,
     /// Width and height of the low layer.
     pub size: (u16, u16),
-    /// Size of the answer's picture over that.
+    /// Width of the answer's frame over that of the low layer.
     pub scale: u16,
-    /// The bits of the tile map.
+    /// Tile map of the low layer.
     pub tiles: Vec<u8>,
-    /// Most bytes of the answer.
+    /// Maximum size of the answer in bytes.
     pub bytes: usize,
 }
 
@@ -45,16 +45,16 @@ struct Open {
     request: RegionRequest,
 }
 
-/// Why a message of the region channel is of no use.
+/// Why a message of the region channel is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// It is no anchor message.
+    /// The message is not an anchor message.
     Malformed,
-    /// Nobody asked for that.
+    /// No open request matches.
     Unasked,
 }
 
-/// A publisher's requests and answers.
+/// The requests to one publisher.
 #[derive(Debug, Default)]
 pub struct Regions {
     open: VecDeque<Open>,
@@ -64,29 +64,30 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// A request for tiles of a track's low layer, at `scale` times its size; `None` where it is too soon for another.
-    pub fn ask(
+    /// Makes a request for tiles of a track's low layer (`size`), at `scale` times its size; `None` within [`MIN_INTERVAL`] of the last.
+    pub fn request(
         &mut self,
         now: Instant,
         track: TrackId,
-        (size, scale): ((u16, u16), u16),
+        size: (u16, u16),
+        scale: u16,
         tiles: &[u8],
         bytes: usize,
     ) -> Option<RegionRequest> {
-        if self.last.is_some_and(|last| now.saturating_duration_since(last) < INTERVAL) {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) < MIN_INTERVAL) {
             return None;
         }
         self.last = Some(now);
         self.next = self.next.wrapping_add(1);
         let request = RegionRequest { id: self.next, size, scale, tiles: tiles.to_vec(), bytes };
-        if self.open.len() == OPEN {
+        if self.open.len() == MAX_OPEN {
             self.open.pop_front();
         }
         self.open.push_back(Open { track, asked: now, request: request.clone() });
         Some(request)
     }
 
-    /// Takes a message; the whole answer with its track when this was its last.
+    /// Takes a message; returns the answer and its track with the answer's last message.
     pub fn take(
         &mut self,
         now: Instant,
@@ -95,34 +96,34 @@ impl Regions {
         let answer =
             self.answers.push(message).map_err(|_: AnchorMessageError| Refused::Malformed)?;
         let Some(answer) = answer else { return Ok(None) };
-        self.open.retain(|open| now.saturating_duration_since(open.asked) < PATIENCE);
-        let at = self.open.iter().position(|open| open.request.fits(&answer));
+        self.open.retain(|open| now.saturating_duration_since(open.asked) < TIMEOUT);
+        let at = self.open.iter().position(|open| open.request.matches(&answer));
         let open = at.and_then(|at| self.open.remove(at)).ok_or(Refused::Unasked)?;
         Ok(Some((open.track, answer)))
     }
 }
 
-/// A size `scale` times as large.
-pub fn enlarged((width, height): (u16, u16), scale: u16) -> (u16, u16) {
+/// Multiplies a size by `scale`.
+pub fn scaled((width, height): (u16, u16), scale: u16) -> (u16, u16) {
     (width.saturating_mul(scale), height.saturating_mul(scale))
 }
 
 impl RegionRequest {
-    fn fits(&self, answer: &ReassembledAnchor) -> bool {
+    fn matches(&self, answer: &ReassembledAnchor) -> bool {
         let header = &answer.header;
         let (width, height) = (self.size.0.into(), self.size.1.into());
         let map = TileMap::parse(width, height, &self.tiles);
-        // A whole picture has no map.
-        let of_these_tiles = match map.map(|map| map.is_full()) {
+        // An answer with all tiles has no map.
+        let tiles_match = match map.map(|map| map.is_full()) {
             Some(true) => !header.tiled,
             Some(false) => header.tiled && answer.payload.starts_with(&self.tiles),
             None => false,
         };
-        of_these_tiles
+        tiles_match
             && header.epoch == self.id
             && header.codec == HTJ2K
             && header.beyond_prior
-            && (header.width, header.height) == enlarged(self.size, self.scale)
+            && (header.width, header.height) == scaled(self.size, self.scale)
             && answer.payload.len() <= self.bytes
     }
 }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     fn asked(regions: &mut Regions, now: Instant) -> RegionRequest {
-        regions.ask(now, TRACK, ((320, 180), 2), &[5, 0], 3000).expect("not too soon")
+        regions.request(now, TRACK, (320, 180), 2, &[5, 0], 3000).expect("not too soon")
     }
 
     #[test]
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn an_answer_of_the_whole_picture_has_no_map() {
         let (mut regions, now) = (Regions::default(), Instant::now());
-        let request = regions.ask(now, TRACK, ((320, 180), 2), &WHOLE, 3000).expect("the first");
+        let request = regions.request(now, TRACK, (320, 180), 2, &WHOLE, 3000).expect("the first");
         assert_eq!(give(&mut regions, now, &answer(&request, 3000)), Ok(true));
     }
 
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_is_refused() {
+    fn an_answer_without_a_request_is_refused() {
         let (mut regions, now) = (Regions::default(), Instant::now());
         let request = asked(&mut regions, now);
         let other_tiles = RegionRequest { tiles: vec![7, 0], ..request.clone() };
@@ -211,18 +212,18 @@ mod tests {
             let refused = give(&mut regions, now, &answer(wrong, bytes));
             assert_eq!(refused, Err(Refused::Unasked));
         }
-        let late = now + PATIENCE;
+        let late = now + TIMEOUT;
         assert_eq!(give(&mut regions, late, &answer(&other_id, 10)), Err(Refused::Unasked));
         assert_eq!(regions.take(now, &[1, 2, 3]), Err(Refused::Malformed));
     }
 
     #[test]
-    fn requests_are_seldom_and_few_are_open() {
+    fn requests_and_open_requests_are_limited() {
         let (mut regions, mut now) = (Regions::default(), Instant::now());
         let first = asked(&mut regions, now);
-        assert_eq!(regions.ask(now, TRACK, ((320, 180), 2), &[5, 0], 3000), None);
-        for _ in 0..OPEN {
-            now += INTERVAL;
+        assert_eq!(regions.request(now, TRACK, (320, 180), 2, &[5, 0], 3000), None);
+        for _ in 0..MAX_OPEN {
+            now += MIN_INTERVAL;
             asked(&mut regions, now);
         }
         assert_eq!(give(&mut regions, now, &answer(&first, 10)), Err(Refused::Unasked));

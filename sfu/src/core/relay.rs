@@ -1,8 +1,7 @@
-//! Rooms that are on other SFUs too: what local participants publish goes there, and what theirs publish comes from there.
+//! Rooms on several SFUs (decision 014): local tracks are relayed to other nodes, and tracks of other nodes come from there.
 //!
-//! A track of another SFU is a [`Track`] like others, but for its publisher's side, which is a node: key frames, layers and anchors are asked of that.
-//!
-//! Source: decision 014.
+//! A track of another node is a [`Track`] like others. Only its publisher's side differs: key frames, layers and anchors are requested
+//! from the node.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,95 +10,98 @@ use std::time::{Duration, Instant};
 use str0m::media::{Mid, Pt};
 use windlass_types::{EnhancerRequest, Layer};
 
-use super::forward::Sound;
+use super::enhance::OutgoingAnchor;
+use super::forward::AudioInfo;
 use super::rewriter::{PacketIn, Source};
 use super::tap::Tap;
-use super::{Core, Output, Track, enhance};
+use super::{Core, Output, Track};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
-use crate::relay::{Made, NodeId, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack};
+use crate::relay::{AnchorState, NodeId, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack};
 
-/// Nodes that a room may be on beside this one, at the most.
-const MOST_NODES: usize = 31;
+/// Maximum of other nodes that a room may be on.
+const MAX_NODES: usize = 31;
 
-/// Which other nodes there are, and what is shared with them.
+/// The other nodes, and the rooms that are shared with them.
 #[derive(Debug, Default)]
 pub(super) struct Relays {
-    /// Those to which there is a way.
+    /// Nodes with a link.
     linked: BTreeSet<NodeId>,
-    /// The other nodes of rooms that are on several.
+    /// The other nodes of each shared room.
     shared: HashMap<Arc<str>, Vec<NodeId>>,
-    /// Nodes that want what local participants of a room publish.
+    /// Nodes that want the local tracks of each room.
     audiences: HashMap<Arc<str>, BTreeSet<NodeId>>,
-    /// Those that want it before it is known to be shared with them.
-    early: HashMap<Arc<str>, BTreeSet<NodeId>>,
-    /// Others' tracks by their numbers there.
+    /// Nodes that want them before the room is shared with them.
+    pending_audiences: HashMap<Arc<str>, BTreeSet<NodeId>>,
+    /// Local ids of remote tracks, by node and id there.
     tracks: HashMap<(NodeId, TrackId), TrackId>,
 }
 
-/// The publisher's side of another node's track.
+/// The publisher's side of a track of another node.
 #[derive(Debug)]
-pub(super) struct Afar {
+pub(super) struct RemotePublisher {
     node: NodeId,
-    /// Its number there.
+    /// The track's id there.
     track: TrackId,
-    pub(super) made: Made,
-    /// What was last asked for.
+    /// Anchors that the node makes of the track.
+    pub(super) anchor_state: AnchorState,
+    /// The layers last requested.
     layers: [bool; 3],
+    /// The layer whose enhancement was last requested.
     enhance: Option<Layer>,
 }
 
 /// What another node wants of a local track.
 #[derive(Debug)]
-pub(super) struct Wishes {
+pub(super) struct NodeDemand {
     layers: [bool; 3],
     enhance: Option<Layer>,
-    /// What it was last told.
-    told: Option<Made>,
+    /// The anchor state last sent.
+    sent_state: Option<AnchorState>,
 }
 
-impl Default for Wishes {
-    fn default() -> Wishes {
-        Wishes { layers: [true; 3], enhance: None, told: None }
+impl Default for NodeDemand {
+    fn default() -> NodeDemand {
+        NodeDemand { layers: [true; 3], enhance: None, sent_state: None }
     }
 }
 
 impl Core {
-    /// A room is on these other nodes too, or on none.
+    /// Sets the other nodes that a room is on.
     pub fn share(&mut self, now: Instant, room: &str, nodes: &[NodeId]) {
-        self.due = now;
+        self.schedule.wake(now);
         let known = self.relays.shared.get(room).cloned().unwrap_or_default();
         let there = self.rooms.get(room).is_some_and(|room| !room.loopback);
         let room: Arc<str> = room.into();
         for &node in nodes.iter().filter(|node| there && !known.contains(node)) {
-            self.tell_node(node, &room, Relayed::Begin);
+            self.send_to_node(node, &room, Relayed::Begin);
         }
         let gone: Vec<_> = known.iter().copied().filter(|node| !nodes.contains(node)).collect();
         for node in gone {
-            // Only whoever has the room has said that it began.
+            // Only a node with members in the room has sent `Begin`.
             if there {
-                self.tell_node(node, &room, Relayed::End);
+                self.send_to_node(node, &room, Relayed::End);
             }
-            self.end_for(node, &room);
-            self.forget_afar(&room, node);
+            self.end_relay(node, &room);
+            self.remove_remote_members(&room, node);
         }
         if nodes.is_empty() {
             self.relays.shared.remove(&room);
         } else {
             self.relays.shared.insert(room.clone(), nodes.to_vec());
         }
-        let early = self.relays.early.remove(&room).unwrap_or_default();
-        for node in early.into_iter().filter(|node| nodes.contains(node)) {
-            self.begin_for(node, &room);
+        let pending = self.relays.pending_audiences.remove(&room).unwrap_or_default();
+        for node in pending.into_iter().filter(|node| nodes.contains(node)) {
+            self.begin_relay(node, &room);
         }
     }
 
-    /// A node wants nothing of a room any more, or may not have it.
-    fn end_for(&mut self, node: NodeId, room: &str) {
-        for asked in [&mut self.relays.audiences, &mut self.relays.early] {
-            if let Some(nodes) = asked.get_mut(room) {
+    /// Stops relaying a room's local tracks to a node.
+    fn end_relay(&mut self, node: NodeId, room: &str) {
+        for audiences in [&mut self.relays.audiences, &mut self.relays.pending_audiences] {
+            if let Some(nodes) = audiences.get_mut(room) {
                 nodes.remove(&node);
                 if nodes.is_empty() {
-                    asked.remove(room);
+                    audiences.remove(room);
                 }
             }
         }
@@ -108,19 +110,19 @@ impl Core {
         }
     }
 
-    /// There is a way to a node now, or none any more: then it and its participants are gone.
-    pub fn linked(&mut self, now: Instant, node: NodeId, up: bool) {
-        self.due = now;
+    /// Sets whether there is a link to a node. Without one its participants are removed.
+    pub fn set_link(&mut self, now: Instant, node: NodeId, up: bool) {
+        self.schedule.wake(now);
         if up == self.relays.linked.contains(&node) {
             return;
         }
         if up {
             self.relays.linked.insert(node);
             let shared = self.relays.shared.iter().filter(|(_, nodes)| nodes.contains(&node));
-            let there: Vec<_> = shared.map(|(room, _)| room.clone()).collect();
-            for room in there {
+            let shared: Vec<_> = shared.map(|(room, _)| room.clone()).collect();
+            for room in shared {
                 if self.rooms.get(&*room).is_some_and(|room| !room.loopback) {
-                    self.tell_node(node, &room, Relayed::Begin);
+                    self.send_to_node(node, &room, Relayed::Begin);
                 }
             }
             return;
@@ -129,26 +131,26 @@ impl Core {
         for track in self.tracks.values_mut() {
             track.nodes.remove(&node);
         }
-        for asked in [&mut self.relays.audiences, &mut self.relays.early] {
-            asked.retain(|_, nodes| {
+        for audiences in [&mut self.relays.audiences, &mut self.relays.pending_audiences] {
+            audiences.retain(|_, nodes| {
                 nodes.remove(&node);
                 !nodes.is_empty()
             });
         }
         let rooms: Vec<Arc<str>> = self.rooms.keys().map(|room| room.as_str().into()).collect();
         for room in rooms {
-            self.forget_afar(&room, node);
+            self.remove_remote_members(&room, node);
         }
     }
 
-    /// Takes what a node says of a room.
-    pub fn relayed(&mut self, now: Instant, node: NodeId, room: &str, message: Relayed) {
+    /// Takes a message of a node about a room.
+    pub fn on_relayed(&mut self, now: Instant, node: NodeId, room: &str, message: Relayed) {
         match message {
-            Relayed::Begin => self.begin_for(node, room),
-            Relayed::End => self.end_for(node, room),
-            Relayed::Joined { participant } => self.joined_afar(node, room, participant),
-            Relayed::Left { participant } => self.left_afar(node, room, participant),
-            Relayed::Track(track) => self.track_afar(node, room, track),
+            Relayed::Begin => self.begin_relay(node, room),
+            Relayed::End => self.end_relay(node, room),
+            Relayed::Joined { participant } => self.on_remote_joined(node, room, participant),
+            Relayed::Left { participant } => self.on_remote_left(node, room, participant),
+            Relayed::Track(track) => self.add_remote_track(node, room, track),
             Relayed::TrackRemoved { track } => {
                 if let Some(track) = self.relays.tracks.get(&(node, track)) {
                     self.remove_track(*track);
@@ -159,83 +161,85 @@ impl Core {
                     self.mute(now, track, muted);
                 }
             }
-            Relayed::Packet(packet) => return self.packet_afar(now, node, packet),
-            Relayed::Anchor(anchor) => self.anchor_afar(now, node, *anchor),
-            Relayed::Made { track, made } => {
+            Relayed::Packet(packet) => return self.forward_remote_packet(now, node, packet),
+            Relayed::Anchor(anchor) => self.forward_remote_anchor(now, node, *anchor),
+            Relayed::AnchorState { track, state } => {
                 let track = self.relays.tracks.get(&(node, track));
                 if let Some(track) = track.and_then(|track| self.tracks.get_mut(track))
-                    && let Some(afar) = &mut track.afar
+                    && let Some(remote) = &mut track.remote
                 {
-                    afar.made = made;
-                    track.refused = made.refused;
-                    track.scaled = made.layer.map(|layer| (layer, made.scale));
-                    self.next_allocation = now;
+                    remote.anchor_state = state;
+                    track.refused = state.refused;
+                    track.tap_history.enhanced = state.layer.map(|layer| (layer, state.scale));
+                    self.schedule.request_allocation(now);
                 }
             }
             Relayed::KeyFrame { track, layer } => {
                 let sent = |t: &&mut Track| t.layers.rate(layer, now).is_some();
-                if let Some(track) = self.wished(node, track).filter(sent) {
-                    track.keyframes.want(None, layer);
+                if let Some(track) = self.relayed_track(node, track).filter(sent) {
+                    track.keyframes.request(None, layer);
                 }
             }
             Relayed::Layers { track, wanted } => {
-                if let Some(wishes) = self.wished(node, track).and_then(|t| t.nodes.get_mut(&node))
+                if let Some(demand) =
+                    self.relayed_track(node, track).and_then(|t| t.nodes.get_mut(&node))
                 {
-                    wishes.layers = wanted;
-                    self.next_allocation = now;
+                    demand.layers = wanted;
+                    self.schedule.request_allocation(now);
                 }
             }
             Relayed::Enhance { track, layer } => {
-                if let Some(wishes) = self.wished(node, track).and_then(|t| t.nodes.get_mut(&node))
+                if let Some(demand) =
+                    self.relayed_track(node, track).and_then(|t| t.nodes.get_mut(&node))
                 {
-                    wishes.enhance = layer;
-                    self.next_allocation = now;
+                    demand.enhance = layer;
+                    self.schedule.request_allocation(now);
                 }
             }
             Relayed::WholeAnchor { track } => {
-                if let Some(track) = self.wished(node, track) {
-                    let asked = track.ask_whole(now);
-                    self.outputs.extend(asked);
+                if let Some(track) = self.relayed_track(node, track) {
+                    let request = track.request_whole_anchor(now);
+                    self.outputs.extend(request);
                 }
             }
         }
-        self.due = now;
+        self.schedule.wake(now);
     }
 
-    /// Numbers of others' tracks, at their own nodes.
+    /// Ids of remote tracks, at their own nodes.
     #[cfg(test)]
     pub(super) fn relayed_tracks(&self) -> impl Iterator<Item = TrackId> {
         self.relays.tracks.keys().map(|(_, track)| *track)
     }
 
-    /// A local track that a node has been told of.
-    fn wished(&mut self, node: NodeId, track: TrackId) -> Option<&mut Track> {
+    /// A local track that is relayed to a node.
+    fn relayed_track(&mut self, node: NodeId, track: TrackId) -> Option<&mut Track> {
         self.tracks.get_mut(&track).filter(|track| track.nodes.contains_key(&node))
     }
 
-    fn tell_node(&mut self, node: NodeId, room: &Arc<str>, message: Relayed) {
+    fn send_to_node(&mut self, node: NodeId, room: &Arc<str>, message: Relayed) {
         if self.relays.linked.contains(&node) {
             self.outputs.push_back(Output::Relay(node, room.clone(), message));
         }
     }
 
-    /// Tells the nodes that want to know what happens here in a room.
-    pub(super) fn tell_nodes(&mut self, room: &str, message: &Relayed) {
+    /// Sends a message to the nodes that want a room's local tracks.
+    pub(super) fn send_to_audience(&mut self, room: &str, message: &Relayed) {
         let Some((room, nodes)) = self.relays.audiences.get_key_value(room) else { return };
         for &node in nodes {
             self.outputs.push_back(Output::Relay(node, room.clone(), message.clone()));
         }
     }
 
-    /// Tells them what the others of the room hear of a local participant's track.
-    pub(super) fn tell_nodes_of_track(&mut self, room: &str, event: &SfuEvent) {
+    /// Relays an event of a local track.
+    pub(super) fn relay_track_event(&mut self, room: &str, event: &SfuEvent) {
         let message = match event {
             SfuEvent::TrackAdded(info) => {
                 let nodes = self.relays.audiences.get(room).into_iter().flatten();
                 if let Some(track) = self.tracks.get_mut(&info.track) {
-                    track.nodes = nodes.map(|&node| (node, Wishes::default())).collect();
+                    track.nodes = nodes.map(|&node| (node, NodeDemand::default())).collect();
                 }
-                Relayed::Track(of_info(info))
+                Relayed::Track(relayed_track(info))
             }
             SfuEvent::TrackRemoved { track } => Relayed::TrackRemoved { track: *track },
             SfuEvent::TrackMuted { track, muted } => {
@@ -243,81 +247,81 @@ impl Core {
             }
             _ => return,
         };
-        self.tell_nodes(room, &message);
+        self.send_to_audience(room, &message);
     }
 
-    /// The first local participant of a room is there.
+    /// To be called when the first local participant has joined a room.
     pub(super) fn begin_room(&mut self, room: &str) {
-        self.tell_sharers(room, &Relayed::Begin);
+        self.send_to_shared(room, &Relayed::Begin);
     }
 
-    /// Tells all other nodes of a room.
-    fn tell_sharers(&mut self, room: &str, message: &Relayed) {
+    /// Sends a message to all other nodes of a room.
+    fn send_to_shared(&mut self, room: &str, message: &Relayed) {
         let Some((room, nodes)) = self.relays.shared.get_key_value(room) else { return };
         for &node in nodes.iter().filter(|node| self.relays.linked.contains(node)) {
             self.outputs.push_back(Output::Relay(node, room.clone(), message.clone()));
         }
     }
 
-    /// The last one has gone.
-    pub(super) fn end_room(&mut self, room: &str, afar: &[ParticipantId]) {
+    /// To be called when the last local participant has left a room; `remote` are its remote members.
+    pub(super) fn end_room(&mut self, room: &str, remote: &[ParticipantId]) {
         let gone = self.tracks.values().map(|track| &track.info);
-        let gone = gone.filter(|info| afar.contains(&info.participant)).map(|info| info.track);
+        let gone = gone.filter(|info| remote.contains(&info.participant)).map(|info| info.track);
         for track in gone.collect::<Vec<_>>() {
             self.remove_track(track);
         }
-        self.tell_sharers(room, &Relayed::End);
+        self.send_to_shared(room, &Relayed::End);
     }
 
-    fn begin_for(&mut self, node: NodeId, room: &str) {
+    fn begin_relay(&mut self, node: NodeId, room: &str) {
         if !self.relays.linked.contains(&node) || self.rooms.get(room).is_some_and(|r| r.loopback) {
             return;
         }
         let shared = self.relays.shared.get(room).is_some_and(|nodes| nodes.contains(&node));
-        let Relays { audiences, early, .. } = &mut self.relays;
-        let asked = if shared { audiences } else { early };
-        if asked.len() >= self.config.limits.rooms && !asked.contains_key(room) {
+        let Relays { audiences, pending_audiences, .. } = &mut self.relays;
+        let audiences = if shared { audiences } else { pending_audiences };
+        if audiences.len() >= self.config.limits.rooms && !audiences.contains_key(room) {
             self.counters.relay_refused += 1;
             return;
         }
         let name: Arc<str> = room.into();
-        asked.entry(name.clone()).or_default().insert(node);
+        audiences.entry(name.clone()).or_default().insert(node);
         if !shared {
             return;
         }
         let members = self.rooms.get(room).map(|room| room.members.clone()).unwrap_or_default();
         for &participant in &members {
-            self.tell_node(node, &name, Relayed::Joined { participant });
+            self.send_to_node(node, &name, Relayed::Joined { participant });
         }
         let mut tracks = Vec::new();
         for track in self.tracks.values_mut() {
             if members.contains(&track.info.participant) {
-                track.nodes.insert(node, Wishes::default());
-                tracks.push(of_info(&track.info));
+                track.nodes.insert(node, NodeDemand::default());
+                tracks.push(relayed_track(&track.info));
             }
         }
         for track in tracks {
-            self.tell_node(node, &name, Relayed::Track(track));
+            self.send_to_node(node, &name, Relayed::Track(track));
         }
     }
 
-    fn joined_afar(&mut self, node: NodeId, room: &str, participant: ParticipantId) {
+    fn on_remote_joined(&mut self, node: NodeId, room: &str, participant: ParticipantId) {
         let known = self.peers.contains_key(&participant);
-        let most = self.config.limits.participants;
+        let max = self.config.limits.participants;
         let Some(there) = self.rooms.get_mut(room).filter(|room| !room.loopback) else { return };
-        if known || there.afar.len() >= most {
+        if known || there.remote_members.len() >= max {
             self.counters.relay_refused += 1;
             return;
         }
-        if there.afar.insert(participant, node).is_none() {
-            let told = |&m: &_| Output::Event(m, SfuEvent::ParticipantJoined { participant });
-            self.outputs.extend(there.members.iter().map(told));
+        if there.remote_members.insert(participant, node).is_none() {
+            let event = |&m: &_| Output::Event(m, SfuEvent::ParticipantJoined { participant });
+            self.outputs.extend(there.members.iter().map(event));
         }
     }
 
-    fn left_afar(&mut self, node: NodeId, room: &str, participant: ParticipantId) {
+    fn on_remote_left(&mut self, node: NodeId, room: &str, participant: ParticipantId) {
         let Some(there) = self.rooms.get(room) else { return };
-        if there.afar.get(&participant) != Some(&node) {
+        if there.remote_members.get(&participant) != Some(&node) {
             return;
         }
         let tracks: Vec<_> = self.tracks.values().map(|track| &track.info).collect();
@@ -326,46 +330,49 @@ impl Core {
             self.remove_track(track);
         }
         let Some(there) = self.rooms.get_mut(room) else { return };
-        there.afar.remove(&participant);
-        there.speakers.forget(participant);
-        let told = |&m: &_| Output::Event(m, SfuEvent::ParticipantLeft { participant });
-        self.outputs.extend(there.members.iter().map(told));
+        there.remote_members.remove(&participant);
+        there.speakers.remove(participant);
+        let event = |&m: &_| Output::Event(m, SfuEvent::ParticipantLeft { participant });
+        self.outputs.extend(there.members.iter().map(event));
     }
 
-    /// What a node has in a room is there no more.
-    fn forget_afar(&mut self, room: &str, node: NodeId) {
+    /// Removes a node's participants from a room.
+    fn remove_remote_members(&mut self, room: &str, node: NodeId) {
         let Some(there) = self.rooms.get(room) else { return };
         let gone: Vec<_> =
-            there.afar.iter().filter(|(_, of)| **of == node).map(|(&id, _)| id).collect();
+            there.remote_members.iter().filter(|(_, of)| **of == node).map(|(&id, _)| id).collect();
         for participant in gone {
-            self.left_afar(node, room, participant);
+            self.on_remote_left(node, room, participant);
         }
     }
 
-    fn track_afar(&mut self, node: NodeId, room: &str, told: RelayedTrack) {
-        let RelayedTrack { track, participant, kind, name, muted } = told;
+    fn add_remote_track(&mut self, node: NodeId, room: &str, relayed: RelayedTrack) {
+        let RelayedTrack { track, participant, kind, name, muted } = relayed;
         let there = self.rooms.get(room);
-        let is_there = there.is_some_and(|room| room.afar.get(&participant) == Some(&node));
+        let is_there =
+            there.is_some_and(|room| room.remote_members.get(&participant) == Some(&node));
         let known = self.relays.tracks.contains_key(&(node, track));
-        let others = self.tracks.values().filter(|t| t.afar.is_some() && &*t.room == room).count();
-        let most = self.config.limits.tracks_per_room.saturating_mul(MOST_NODES);
-        if !is_there || known || others >= most {
+        let others =
+            self.tracks.values().filter(|t| t.remote.is_some() && &*t.room == room).count();
+        let max = self.config.limits.tracks_per_room.saturating_mul(MAX_NODES);
+        if !is_there || known || others >= max {
             self.counters.relay_refused += u64::from(!known);
             return;
         }
-        let made = Made::default();
-        let afar = Afar { node, track, made, layers: [true; 3], enhance: None };
-        let id = self.insert_track(participant, Mid::from("afar"), kind, &name, room.into());
+        let anchor_state = AnchorState::default();
+        let remote =
+            RemotePublisher { node, track, anchor_state, layers: [true; 3], enhance: None };
+        let id = self.insert_track(participant, Mid::from("remote"), kind, &name, room.into());
         self.relays.tracks.insert((node, track), id);
         if let Some(own) = self.tracks.get_mut(&id) {
             own.info.muted = muted;
-            own.afar = Some(afar);
+            own.remote = Some(remote);
             let added = SfuEvent::TrackAdded(own.info.clone());
-            self.tell_audience(participant, &added);
+            self.notify_audience(participant, &added);
         }
     }
 
-    fn packet_afar(&mut self, now: Instant, node: NodeId, packet: RelayedPacket) {
+    fn forward_remote_packet(&mut self, now: Instant, node: NodeId, packet: RelayedPacket) {
         self.counters.relay_packets_in += 1;
         let known = self.relays.tracks.get(&(node, packet.track));
         let known = known.and_then(|&id| Some((id, self.tracks.get(&id)?)));
@@ -375,19 +382,25 @@ impl Core {
         };
         let RelayedPacket { layer, seq, timestamp, marker, level, voice, blocks, payload, .. } =
             packet;
-        let packet =
-            PacketIn { seq, timestamp, arrival: now, late: Duration::ZERO, marker, stale: false };
+        let packet = PacketIn {
+            seq,
+            timestamp,
+            arrival: now,
+            handover_delay: Duration::ZERO,
+            marker,
+            stale: false,
+        };
         match (kind, layer) {
             (Kind::Video, Some(layer)) => self.forward_video(id, layer, packet, None, &payload),
             (Kind::Audio, None) => {
-                let sound = Sound { level, voice, blocks: blocks.map(Pt::from) };
-                self.forward_audio(id, packet, &payload, sound);
+                let audio_info = AudioInfo { level, voice, blocks: blocks.map(Pt::from) };
+                self.forward_audio(id, packet, &payload, audio_info);
             }
             _ => self.counters.relay_unknown += 1,
         }
     }
 
-    fn anchor_afar(&mut self, now: Instant, node: NodeId, relayed: RelayedAnchor) {
+    fn forward_remote_anchor(&mut self, now: Instant, node: NodeId, relayed: RelayedAnchor) {
         self.counters.anchors_in += 1;
         let known = self.relays.tracks.get(&(node, relayed.track));
         let track = known.and_then(|track| self.tracks.get_mut(track));
@@ -398,106 +411,106 @@ impl Core {
         };
         let RelayedAnchor { mut anchor, layer, tapped, .. } = relayed;
         anchor.stream = stream;
-        track.costs.count(anchor.source, anchor.payload.len());
-        let id = track.info.track;
-        let source = Source { track: id, layer };
-        let parcel = enhance::Parcel { anchor: &anchor, source, tapped };
-        self.give_all(now, id, &parcel);
+        track.anchor_costs.count(anchor.source, anchor.payload.len());
+        let source = Source { track: track.info.track, layer };
+        self.send_anchor(now, &OutgoingAnchor { anchor: &anchor, source, tapped });
     }
 }
 
 impl Track {
-    /// Tells the publisher's node which layer anchors are wanted of, if that is another.
-    pub(super) fn enhance_afar(&mut self, wanted: Option<Layer>) -> Option<Output> {
-        let afar = self.afar.as_mut().filter(|afar| afar.enhance != wanted)?;
-        afar.enhance = wanted;
-        let message = Relayed::Enhance { track: afar.track, layer: wanted };
-        Some(Output::Relay(afar.node, self.room.clone(), message))
+    /// Requests anchors of another layer, or none, from the publisher's node.
+    pub(super) fn request_remote_enhancement(&mut self, wanted: Option<Layer>) -> Option<Output> {
+        let remote = self.remote.as_mut().filter(|remote| remote.enhance != wanted)?;
+        remote.enhance = wanted;
+        let message = Relayed::Enhance { track: remote.track, layer: wanted };
+        Some(Output::Relay(remote.node, self.room.clone(), message))
     }
 
-    /// Tells it which layers are of use.
-    pub(super) fn layers_afar(&mut self, told: &[(Layer, bool)]) -> Option<Output> {
-        let afar = self.afar.as_mut()?;
-        for &(layer, active) in told {
-            afar.layers[layer as usize] = active;
+    /// Requests or stops layers of the publisher's node.
+    pub(super) fn request_remote_layers(&mut self, changes: &[(Layer, bool)]) -> Option<Output> {
+        let remote = self.remote.as_mut()?;
+        for &(layer, active) in changes {
+            remote.layers[layer as usize] = active;
         }
-        let message = Relayed::Layers { track: afar.track, wanted: afar.layers };
-        Some(Output::Relay(afar.node, self.room.clone(), message))
+        let message = Relayed::Layers { track: remote.track, wanted: remote.layers };
+        Some(Output::Relay(remote.node, self.room.clone(), message))
     }
 
-    /// Asks it for a key frame of a layer, where it is another node.
-    pub(super) fn key_frame_afar(&self, layer: Layer) -> Option<Output> {
-        let afar = self.afar.as_ref()?;
-        let message = Relayed::KeyFrame { track: afar.track, layer };
-        Some(Output::Relay(afar.node, self.room.clone(), message))
+    /// Requests a key frame from the publisher's node.
+    pub(super) fn request_remote_key_frame(&self, layer: Layer) -> Option<Output> {
+        let remote = self.remote.as_ref()?;
+        let message = Relayed::KeyFrame { track: remote.track, layer };
+        Some(Output::Relay(remote.node, self.room.clone(), message))
     }
 
-    /// Asks for an anchor that rests on no other: one for all who ask, and not too often.
-    pub(super) fn ask_whole(&mut self, now: Instant) -> Option<Output> {
-        if let Some(afar) = &self.afar {
-            let message = Relayed::WholeAnchor { track: afar.track };
-            return Some(Output::Relay(afar.node, self.room.clone(), message));
+    /// Requests a whole anchor, at a limited rate: one serves all subscribers.
+    pub(super) fn request_whole_anchor(&mut self, now: Instant) -> Option<Output> {
+        if let Some(remote) = &self.remote {
+            let message = Relayed::WholeAnchor { track: remote.track };
+            return Some(Output::Relay(remote.node, self.room.clone(), message));
         }
         let tap = self.tap.as_mut()?;
-        tap.passes_whole(now).then(|| Output::Tap(EnhancerRequest::WholeAnchor.of(tap.stream())))
+        tap.admit_whole_request(now)
+            .then(|| Output::Tap(EnhancerRequest::WholeAnchor.of(tap.stream())))
     }
 
-    /// The same for one who begins to watch, of whom there are few.
-    pub(super) fn begin_whole(&self) -> Option<Output> {
-        if let Some(afar) = &self.afar {
-            let message = Relayed::WholeAnchor { track: afar.track };
-            return Some(Output::Relay(afar.node, self.room.clone(), message));
+    /// Requests a whole anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
+    pub(super) fn request_initial_anchor(&self) -> Option<Output> {
+        if let Some(remote) = &self.remote {
+            let message = Relayed::WholeAnchor { track: remote.track };
+            return Some(Output::Relay(remote.node, self.room.clone(), message));
         }
         let stream = self.tap.as_ref()?.stream();
         Some(Output::Tap(EnhancerRequest::WholeAnchor.of(stream)))
     }
 
-    /// The layer of which anchors are made now, here or at its publisher's node.
+    /// The layer whose anchors are made now, here or at the publisher's node.
     pub(super) fn tapped(&self) -> Option<Layer> {
-        match &self.afar {
-            Some(afar) => afar.made.layer,
+        match &self.remote {
+            Some(remote) => remote.anchor_state.layer,
             None => self.tap.as_ref().map(Tap::layer),
         }
     }
 
-    /// The layers that other nodes want anchors of, each node one.
+    /// The layers whose anchors other nodes want, one for each node.
     pub(super) fn enhanced_for_nodes(&self) -> impl Iterator<Item = Layer> {
-        self.nodes.values().filter_map(|wishes| wishes.enhance)
+        self.nodes.values().filter_map(|demand| demand.enhance)
     }
 
-    /// Whether other nodes have a use for a layer.
+    /// Whether another node wants a layer.
     pub(super) fn needed_by_nodes(&self, layer: Layer) -> bool {
-        self.nodes.values().any(|wishes| wishes.layers[layer as usize])
+        self.nodes.values().any(|demand| demand.layers[layer as usize])
     }
 
-    /// Tells nodes what anchors there are, where that has changed.
-    pub(super) fn tell_made(&mut self, able: bool, scale: u16) -> Vec<Output> {
+    /// Sends the anchor state to other nodes, if it has changed. `available`: there is an enhancer.
+    pub(super) fn send_anchor_state(&mut self, available: bool, default_scale: u16) -> Vec<Output> {
         if self.nodes.is_empty() {
             return Vec::new();
         }
-        let scale = self.scale(scale);
+        let scale = self.scale(default_scale);
         let holds = self.tap.as_ref().map_or(Duration::ZERO, |tap| tap.policy.holds());
-        let made = Made { able, layer: self.tapped(), scale, holds, refused: self.refused };
+        let layer = self.tapped();
+        let state = AnchorState { available, layer, scale, holds, refused: self.refused };
         let (track, room) = (self.info.track, &self.room);
-        let untold = self.nodes.iter_mut().filter(|(_, wishes)| wishes.told != Some(made));
-        untold
-            .map(|(&node, wishes)| {
-                wishes.told = Some(made);
-                Output::Relay(node, room.clone(), Relayed::Made { track, made })
+        let nodes = self.nodes.iter_mut().filter(|(_, demand)| demand.sent_state != Some(state));
+        nodes
+            .map(|(&node, demand)| {
+                demand.sent_state = Some(state);
+                Output::Relay(node, room.clone(), Relayed::AnchorState { track, state })
             })
             .collect()
     }
 
-    /// A packet for the nodes that want it; of audio where there is no layer.
+    /// A packet for the nodes that want its layer; `layer` is `None` for audio.
     pub(super) fn relay(
         &self,
         layer: Option<Layer>,
         packet: &PacketIn,
         payload: &Arc<[u8]>,
-        sound: Sound,
+        audio_info: AudioInfo,
     ) -> Vec<Output> {
-        let wants = |wishes: &Wishes| layer.is_none_or(|layer| wishes.layers[layer as usize]);
-        let nodes = self.nodes.iter().filter(|(_, wishes)| wants(wishes));
+        let wants = |demand: &NodeDemand| layer.is_none_or(|layer| demand.layers[layer as usize]);
+        let nodes = self.nodes.iter().filter(|(_, demand)| wants(demand));
         nodes
             .map(|(&node, _)| {
                 let message = Relayed::Packet(RelayedPacket {
@@ -506,9 +519,9 @@ impl Track {
                     seq: packet.seq,
                     timestamp: packet.timestamp,
                     marker: packet.marker,
-                    level: sound.level,
-                    voice: sound.voice,
-                    blocks: sound.blocks.map(|pt| *pt),
+                    level: audio_info.level,
+                    voice: audio_info.voice,
+                    blocks: audio_info.blocks.map(|pt| *pt),
                     payload: payload.clone(),
                 });
                 Output::Relay(node, self.room.clone(), message)
@@ -516,10 +529,10 @@ impl Track {
             .collect()
     }
 
-    /// An anchor for the nodes that want it.
-    pub(super) fn relay_anchor(&self, parcel: &enhance::Parcel<'_>) -> Vec<Output> {
-        let enhance::Parcel { anchor, source, tapped } = *parcel;
-        let nodes = self.nodes.iter().filter(|(_, wishes)| wishes.enhance.is_some());
+    /// An anchor for the nodes that want anchors.
+    pub(super) fn relay_anchor(&self, outgoing: &OutgoingAnchor<'_>) -> Vec<Output> {
+        let OutgoingAnchor { anchor, source, tapped } = *outgoing;
+        let nodes = self.nodes.iter().filter(|(_, demand)| demand.enhance.is_some());
         nodes
             .map(|(&node, _)| {
                 let message = Relayed::Anchor(Box::new(RelayedAnchor {
@@ -534,21 +547,21 @@ impl Track {
     }
 }
 
-impl Afar {
-    /// By which its node and this one know it.
+impl RemotePublisher {
+    /// Node and id of the track.
     pub(super) fn key(&self) -> (NodeId, TrackId) {
         (self.node, self.track)
     }
 }
 
 impl Relays {
-    /// Another node's track is gone.
-    pub(super) fn forget_track(&mut self, key: (NodeId, TrackId)) {
+    /// Removes a track of another node.
+    pub(super) fn remove_track(&mut self, key: (NodeId, TrackId)) {
         self.tracks.remove(&key);
     }
 }
 
-fn of_info(info: &TrackInfo) -> RelayedTrack {
+fn relayed_track(info: &TrackInfo) -> RelayedTrack {
     RelayedTrack {
         track: info.track,
         participant: info.participant,

@@ -27,7 +27,7 @@ impl Nodes {
         for (n, world) in worlds.iter_mut().enumerate() {
             let others: Vec<_> = (0..count).filter(|&other| other != n).map(node).collect();
             for &other in &others {
-                world.core.linked(world.now, other, true);
+                world.core.set_link(world.now, other, true);
             }
             world.core.share(world.now, "room", &others);
         }
@@ -43,7 +43,7 @@ impl Nodes {
                     let at = (to.0 - 100) as usize;
                     if !self.cut.contains(&(from.min(at), from.max(at))) {
                         let world = &mut self.worlds[at];
-                        world.core.relayed(world.now, node(from), &room, message);
+                        world.core.on_relayed(world.now, node(from), &room, message);
                     }
                 }
             }
@@ -63,7 +63,7 @@ impl Nodes {
         }
         for (here, there) in [(a, b), (b, a)] {
             let world = &mut self.worlds[here];
-            world.core.linked(world.now, node(there), up);
+            world.core.set_link(world.now, node(there), up);
         }
     }
 
@@ -172,7 +172,7 @@ fn anchors_are_made_once_and_reach_those_at_another_node() {
     assert_eq!(nodes.worlds[1].rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
     let frame = nodes.worlds[0].last_tapped();
     let world = &mut nodes.worlds[0];
-    world.core.enhancer(world.now, anchor_of(&frame, world.now));
+    world.core.on_enhancer_output(world.now, anchor_of(&frame, world.now));
     nodes.run(MS(300));
     let messages = &nodes.worlds[1].clients[at].messages;
     assert!(!messages.is_empty(), "{:?}", nodes.worlds[1].core.counters);
@@ -268,7 +268,7 @@ fn rooms_that_are_not_shared_and_loopbacks_stay_where_they_are() {
     nodes.run(MS(100));
     assert!(nodes.sent[0].is_empty());
     let world = &mut nodes.worlds[0];
-    world.core.relayed(world.now, node(1), "alone", Relayed::Begin);
+    world.core.on_relayed(world.now, node(1), "alone", Relayed::Begin);
     nodes.run(MS(100));
     assert!(nodes.sent[0].is_empty(), "a loopback is nobody else's");
 }
@@ -282,7 +282,7 @@ fn a_node_gets_no_room_that_is_not_shared_with_it_until_it_is() {
     nodes.run(MS(100));
     nodes.sent[0].clear();
     let world = &mut nodes.worlds[0];
-    world.core.relayed(world.now, stranger, "room", Relayed::Begin);
+    world.core.on_relayed(world.now, stranger, "room", Relayed::Begin);
     nodes.run(MS(500));
     assert!(nodes.sent[0].is_empty(), "{}", nodes.sent[0].len());
     // It was only early.
@@ -328,7 +328,7 @@ fn what_makes_no_sense_hurts_nobody() {
         Relayed::Layers { track, wanted: [false; 3] },
         Relayed::TrackRemoved { track },
     ] {
-        world.core.relayed(world.now, node(0), "room", message);
+        world.core.on_relayed(world.now, node(0), "room", message);
     }
     assert_eq!((world.core.peers.len(), world.core.tracks.len()), (1, 1));
     assert_eq!(world.core.counters.relay_refused, 2);

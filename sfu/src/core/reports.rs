@@ -1,75 +1,75 @@
-//! What subscribers say became of their anchors, taken for as much as can be true: nobody can have more than was sent to it.
+//! Subscribers' reports on their anchors, bounded by what was sent to them.
 //!
-//! A report is about a subscription, once a second. What it says of anchors is bounded by those that went out on that
-//! subscription and of which nothing was said yet, so that figures and alerts that are made of reports cannot be forged.
+//! A report is about one subscription, once a second. It counts at most the anchors that were sent on that subscription since the
+//! last report, so that metrics and alerts made of reports cannot be forged.
 
 use std::time::{Duration, Instant};
 
 use super::Core;
 use crate::api::{AnchorReport, ParticipantId, ReportError, TakenReport, TrackId};
 
-/// Between two reports, in the mean.
-const PACE: Duration = Duration::from_secs(1);
-/// By so much one may come early: what was delayed on its way comes at once with what follows.
-const EARLY: Duration = Duration::from_secs(2);
+/// Mean time between two reports on a subscription.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Time by which a report may be early: one that was delayed arrives together with the next.
+const MAX_EARLY: Duration = Duration::from_secs(2);
 
-/// What a subscription may still be told of.
+/// How many anchors of one subscription may still be reported on, and when.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Claims {
-    /// Anchors that went out, whole or in part, of which nothing was said yet.
-    unsaid: u64,
-    /// When a report would be neither early nor late.
+pub struct ReportQuota {
+    /// Anchors that were sent, whole or in part, and not reported on.
+    unreported: u64,
+    /// When the next report is due.
     due: Option<Instant>,
 }
 
-impl Claims {
-    /// One more went out.
-    pub fn sent(&mut self) {
-        self.unsaid += 1;
+impl ReportQuota {
+    /// Counts an anchor that was sent.
+    pub fn on_sent(&mut self) {
+        self.unreported += 1;
     }
 
-    /// Takes a report, unless it comes too early.
-    fn take(&mut self, now: Instant, said: AnchorReport) -> Result<TakenReport, ReportError> {
+    /// Takes a report, unless it is too early.
+    fn take(&mut self, now: Instant, report: AnchorReport) -> Result<TakenReport, ReportError> {
         let due = self.due.unwrap_or(now);
-        if now + EARLY < due {
+        if now + MAX_EARLY < due {
             return Err(ReportError::TooSoon);
         }
-        self.due = Some(due.max(now) + PACE);
-        let mut left = self.unsaid;
-        let mut most = |said: u32| {
-            let counted = u64::from(said).min(left);
+        self.due = Some(due.max(now) + INTERVAL);
+        let mut left = self.unreported;
+        let mut bounded = |reported: u32| {
+            let counted = u64::from(reported).min(left);
             left -= counted;
             counted as u32
         };
-        let used = most(said.used);
+        let used = bounded(report.used);
         let counted = AnchorReport {
             used,
-            late: said.late.min(used),
-            lost: most(said.lost),
-            duplicate: most(said.duplicate),
-            former_epoch: most(said.former_epoch),
+            late: report.late.min(used),
+            lost: bounded(report.lost),
+            duplicate: bounded(report.duplicate),
+            former_epoch: bounded(report.former_epoch),
         };
-        self.unsaid = left;
-        Ok(TakenReport { excess: said.all() - counted.all(), counted })
+        self.unreported = left;
+        Ok(TakenReport { excess: report.all() - counted.all(), counted })
     }
 }
 
 impl Core {
-    /// Somebody who watches a track says what became of its anchors, and by how much its picture got worse with each of so many
-    /// frames after one.
+    /// Takes a subscriber's report on a track's anchors. `decay` is the loss of quality with the frames since an anchor, as in
+    /// [`Core::decay`].
     pub fn report(
         &mut self,
         now: Instant,
         id: ParticipantId,
         track: TrackId,
-        said: AnchorReport,
+        report: AnchorReport,
         decay: Option<(f64, f64)>,
     ) -> Result<TakenReport, ReportError> {
         let peer = self.peers.get_mut(&id).ok_or(ReportError::NotWatched)?;
         let slot = peer.slots.iter_mut().find(|slot| slot.track == Some(track));
         let slot = slot.ok_or(ReportError::NotWatched)?;
-        let taken = slot.sent.claims.take(now, said)?;
-        // Without anchors nothing can be known of how long they last.
+        let taken = slot.sent.report_quota.take(now, report)?;
+        // A subscriber without anchors cannot have measured their decay.
         if let Some(decay) = decay.filter(|_| slot.sent.anchors > 0) {
             self.decay(id, track, decay);
         }
@@ -83,15 +83,15 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn sent(count: u64) -> Claims {
-        Claims { unsaid: count, due: None }
+    fn sent(count: u64) -> ReportQuota {
+        ReportQuota { unreported: count, due: None }
     }
 
     #[test]
     fn what_was_sent_is_counted_and_nothing_beyond_it() {
-        let (mut claims, now) = (sent(10), Instant::now());
+        let (mut quota, now) = (sent(10), Instant::now());
         let said = AnchorReport { used: 6, late: 2, lost: 1, ..AnchorReport::default() };
-        assert_eq!(claims.take(now, said), Ok(TakenReport { counted: said, excess: 0 }));
+        assert_eq!(quota.take(now, said), Ok(TakenReport { counted: said, excess: 0 }));
         let all = AnchorReport {
             used: u32::MAX,
             late: u32::MAX,
@@ -99,21 +99,21 @@ mod tests {
             duplicate: 0,
             former_epoch: u32::MAX,
         };
-        let taken = claims.take(now + SECOND, all).unwrap();
+        let taken = quota.take(now + SECOND, all).unwrap();
         let counted = AnchorReport { used: 3, late: 3, ..AnchorReport::default() };
         assert_eq!(taken.counted, counted);
         assert_eq!(taken.excess, 3 * u64::from(u32::MAX) + 5 - 6);
-        claims.sent();
+        quota.on_sent();
         let late = AnchorReport { late: 9, ..AnchorReport::default() };
-        let taken = claims.take(now + 2 * SECOND, late).unwrap();
+        let taken = quota.take(now + 2 * SECOND, late).unwrap();
         assert_eq!(taken.counted, AnchorReport::default(), "what is late was used");
     }
 
     #[test]
     fn reports_come_once_a_second_and_two_may_be_early() {
-        let (mut claims, start) = (sent(0), Instant::now());
+        let (mut quota, start) = (sent(0), Instant::now());
         let mut at = |ms: u64| {
-            claims.take(start + Duration::from_millis(ms), AnchorReport::default()).is_ok()
+            quota.take(start + Duration::from_millis(ms), AnchorReport::default()).is_ok()
         };
         assert!(at(0) && at(10) && at(20));
         assert!(!at(30) && !at(900));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reports_of_what_it_does_not_watch() {
+    fn a_report_on_a_track_without_a_subscription_is_refused() {
         let (mut world, track, _) = super::super::world::call();
         let (now, said) = (world.now, AnchorReport { used: 1, ..AnchorReport::default() });
         let mut report = |id, track| world.core.report(now, id, track, said, None);

@@ -18,7 +18,7 @@ use windlass_types::Layer;
 use super::vp9::{Descriptor, key_frame_size};
 use crate::api::TrackId;
 
-/// Where packets come from.
+/// A source of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Source {
     /// Which track.
@@ -27,7 +27,7 @@ pub struct Source {
     pub layer: Layer,
 }
 
-/// A packet of a publisher, as far as forwarding looks at it.
+/// The fields of a publisher's packet that forwarding needs.
 #[derive(Debug, Clone, Copy)]
 pub struct PacketIn {
     /// Extended sequence number of its layer.
@@ -36,18 +36,18 @@ pub struct PacketIn {
     pub timestamp: u32,
     /// When it reached the SFU.
     pub arrival: Instant,
-    /// By how much longer it had been at the machine, if another thread had it first.
-    pub late: Duration,
+    /// Time that the packet waited for its thread, if another thread received it.
+    pub handover_delay: Duration,
     /// The RTP marker: last packet of a frame.
     pub marker: bool,
-    /// Whether it came so late that what followed it cannot be repeated; then no switch may begin at it.
+    /// Whether it came so late that the packets after it are not kept; then no switch may begin at it.
     pub stale: bool,
 }
 
 impl PacketIn {
-    /// When the kernel had it.
-    pub fn came(&self) -> Instant {
-        self.arrival.checked_sub(self.late).unwrap_or(self.arrival)
+    /// When the packet arrived at the kernel.
+    pub fn kernel_arrival(&self) -> Instant {
+        self.arrival.checked_sub(self.handover_delay).unwrap_or(self.arrival)
     }
 }
 
@@ -72,7 +72,7 @@ pub struct PacketOut {
     pub switched: bool,
 }
 
-/// What a packet's payload descriptor must become.
+/// New values of a packet's payload descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rewrite {
     descriptor: Descriptor,
@@ -81,7 +81,7 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// Writes it into the payload that it was made for, or a copy.
+    /// Writes the values into the packet's payload, or a copy of it.
     pub fn apply(self, payload: &mut [u8]) {
         self.descriptor.rewrite(payload, self.picture_id, self.tl0);
     }
@@ -90,9 +90,9 @@ impl Rewrite {
 /// Why a packet is not forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
-    /// It is of another source than the current one.
+    /// The packet is of another source than the current one.
     OtherSource,
-    /// It is of the current source, from before the switch.
+    /// The packet is of the current source, from before the switch.
     BeforeSwitch,
     /// Its payload descriptor cannot be read.
     Malformed,
@@ -121,21 +121,21 @@ struct Span {
     newest: Option<(u16, i64)>,
 }
 
-/// Frames that anchors can still be for: over 4 s at 30 per second.
-const REMEMBERED: usize = 128;
+/// Forwarded frames that anchors can refer to: over 4 s at 30 frames a second.
+const MAX_FRAMES: usize = 128;
 /// The subscriber's first sequence number; small, so that its extension begins at zero.
 const FIRST_SEQ: u64 = 1000;
-/// RTP clock of video, per millisecond.
+/// RTP clock rate of video, in ticks per millisecond.
 const CLOCK_PER_MS: u64 = 90;
 
-/// See the module.
+/// The timeline of one subscriber's m-line.
 #[derive(Debug)]
 pub struct Rewriter {
     target: Option<Source>,
     span: Option<Span>,
     epoch: u16,
     size: Option<(u16, u16)>,
-    /// The packet that told the size, with the publisher's number.
+    /// The publisher's sequence number of the packet with the size.
     size_seq: u64,
     next_seq: u64,
     last_timestamp: u32,
@@ -161,12 +161,11 @@ impl Rewriter {
             last_picture_id: 0,
             last_tl0: 0,
             last_frame: 0,
-            forwarded: VecDeque::with_capacity(REMEMBERED),
+            forwarded: VecDeque::with_capacity(MAX_FRAMES),
         }
     }
 
-    /// Sets the source to switch to at its next key frame. `None` ends forwarding at once, and a key frame is
-    /// needed to begin again.
+    /// Sets the source to switch to at its next key frame. `None` ends forwarding at once.
     pub fn set_target(&mut self, target: Option<Source>) {
         self.target = target;
         let other_track =
@@ -176,7 +175,7 @@ impl Rewriter {
         }
     }
 
-    /// What is being forwarded.
+    /// The source that is forwarded.
     pub fn current(&self) -> Option<Source> {
         self.span.as_ref().map(|s| s.source)
     }
@@ -186,12 +185,12 @@ impl Rewriter {
         self.target.filter(|&t| self.current() != Some(t))
     }
 
-    /// Whether packets of this source can matter now.
+    /// Whether packets of this source are for this subscriber now.
     pub fn concerns(&self, source: Source) -> bool {
         Some(source) == self.target || Some(source) == self.current()
     }
 
-    /// The subscriber's epoch, and the size of its pictures where known.
+    /// The subscriber's epoch, and the size of its frames where known.
     pub fn epoch(&self) -> (u16, Option<(u16, u16)>) {
         (self.epoch, self.size)
     }
@@ -219,8 +218,7 @@ impl Rewriter {
         Ok(out)
     }
 
-    /// Gives a packet its place in the subscriber's timeline, and says what its payload descriptor must become, or why it
-    /// is not for this subscriber.
+    /// Places a packet in the subscriber's timeline. Returns its numbers and the changes of its payload descriptor, or why it is dropped.
     pub fn renumber(
         &mut self,
         source: Source,
@@ -262,7 +260,7 @@ impl Rewriter {
             None => span.number(&descriptor, self.last_frame),
         };
         let mut new_epoch = switched;
-        // One that was overtaken by a newer key frame says nothing about now.
+        // A key frame that came after a newer one does not have the current size.
         if descriptor.starts_key()
             && packet.seq >= self.size_seq
             && let Some(size) = key_frame_size(&payload[descriptor.len..])
@@ -284,7 +282,7 @@ impl Rewriter {
             Some(i) if new_epoch => self.forwarded[i] = place,
             Some(_) => {}
             None => {
-                if self.forwarded.len() == REMEMBERED {
+                if self.forwarded.len() == MAX_FRAMES {
                     self.forwarded.pop_front();
                 }
                 self.forwarded.push_back(place);
@@ -312,7 +310,7 @@ impl Rewriter {
         Ok((out, rewrite))
     }
 
-    /// Lets a packet without payload (padding) keep its place.
+    /// Places a packet without payload (padding).
     pub fn push_empty(&mut self, source: Source, packet: PacketIn) -> Option<(u64, u32)> {
         let span =
             self.span.as_ref().filter(|s| s.source == source && packet.seq >= s.first_seq)?;
@@ -329,14 +327,14 @@ impl Rewriter {
             ticks.max(1)
         });
         let timestamp = self.last_timestamp.wrapping_add(elapsed as u32);
-        // A stream that begins keeps the publisher's picture ids, so that all who begin share its payloads.
+        // A new stream keeps the publisher's picture ids, so that subscribers share its payloads.
         let begins = self.last_arrival.is_none();
         let after = |last: u16, first: u16| last.wrapping_add(1).wrapping_sub(first);
         let (picture_id, tl0) = (descriptor.picture_id.map_or(0, |p| p.value), descriptor.tl0);
         if begins {
             self.last_frame = i64::from(picture_id) - 1;
         }
-        // Frames of this source that are known are of a former span, with other numbers.
+        // Earlier frames of this source have other numbers.
         self.forwarded.retain(|f| f.source != source);
         self.span = Some(Span {
             source,

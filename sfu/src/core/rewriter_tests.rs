@@ -63,7 +63,7 @@ impl Encoder {
                     timestamp: self.timestamp,
                     arrival,
                     marker: last,
-                    late: Duration::ZERO,
+                    handover_delay: Duration::ZERO,
                     stale: false,
                 };
                 self.seq += 1;

@@ -1,115 +1,122 @@
-//! What clients may ask of the stack by RTCP. It does all that a datagram says, however often it says the same, and some of it
-//! costs by what is claimed, not by what is sent: 28 bytes that claim to report on 32,764 packets have it take as many steps, and
-//! four bytes have it send 17 packets again.
+//! Limits of what clients may ask of the stack by RTCP.
 //!
-//! So what is decrypted is looked at first ([`Reports`]), by `srtp`. Each bound is many times what browsers send.
+//! The stack serves all that a datagram cost for, and some requests cost by their claim, not by their size: 28 bytes can report on
+//! 32,764 packets, and a NACK of four bytes requests 17 retransmissions. So `srtp` checks each decrypted datagram first
+//! ([`RtcpLimits`]). Each limit is many times what browsers send.
 
 use std::time::{Duration, Instant};
 
-use super::used::Used;
+use super::gcra::Gcra;
 
-/// Kinds of packets in a datagram of RTCP, and what transport feedback (RFC 4585 §6.2) is about.
-const TRANSPORT_FEEDBACK: u8 = 205;
+/// RTCP packet type of transport-layer feedback (RFC 4585 §6.1).
+const RTPFB: u8 = 205;
+/// Feedback message type of a generic NACK (RFC 4585 §6.2.1).
 const NACK: u8 = 1;
-const CONGESTION: u8 = 15;
-/// Bytes of a packet's header, and of feedback's with whose and about whom it is.
+/// Feedback message type of transport-wide congestion control (draft-holmer-rmcat-transport-wide-cc-extensions-01).
+const TWCC: u8 = 15;
+/// Bytes of an RTCP packet's header.
 const HEADER: usize = 4;
+/// Bytes of a feedback packet's header, with the SSRCs of sender and media source.
 const FEEDBACK_HEADER: usize = 12;
-/// Requests of one packet that the stack reads.
-const REQUESTS: usize = 31;
-/// Bytes of a packet that count as one more: reports of others' clocks are looked up in a list, one by one.
-const PART: usize = 64;
+/// NACK entries of one packet that the stack reads.
+const MAX_NACKS: usize = 31;
+/// Bytes of a packet that count as one more packet: the stack searches a list for each report block.
+const PACKET_BYTES: usize = 64;
 
-/// Packets in all datagrams. Fifty subscriptions have about 300 a second.
-const PARTS: Rate = Rate { per_second: 2000, burst: 4000 };
-/// Reports on congestion: browsers send up to 20 a second.
-const CONGESTIONS: Rate = Rate { per_second: 100, burst: 200 };
-/// Packets that they say something of: one for each that was sent, and as many as were lost while a network was away.
-const STATUSES: Rate = Rate { per_second: 20_000, burst: 65_536 };
-/// Packets that are to be sent again. The stack keeps 1024 of a stream.
-const RESENDS: Rate = Rate { per_second: 1000, burst: 4096 };
+/// RTCP packets. Fifty subscriptions send about 300 a second.
+const PACKETS: Rate = Rate { per_second: 2000, burst: 4000 };
+/// Transport-wide feedback packets. Browsers send up to 20 a second.
+const TWCC_PACKETS: Rate = Rate { per_second: 100, burst: 200 };
+/// RTP packets whose status transport-wide feedback reports: each sent packet once, and more after an outage.
+const TWCC_STATUSES: Rate = Rate { per_second: 20_000, burst: 65_536 };
+/// Retransmissions that NACKs request. The stack keeps 1024 packets of a stream.
+const RETRANSMISSIONS: Rate = Rate { per_second: 1000, burst: 4096 };
 
-/// What may come in the mean, and at once.
+/// A mean rate and a burst.
 struct Rate {
     per_second: u32,
     burst: u32,
 }
 
 impl Rate {
-    /// What is used with so many more; `None`: these are too many.
-    fn with(&self, mut used: Used, now: Instant, more: usize) -> Option<Used> {
+    /// Adds `more` to what is used; `None` if that is over the limit.
+    fn with(&self, mut used: Gcra, now: Instant, more: usize) -> Option<Gcra> {
         let time = |n: usize| Duration::from_secs(n as u64) / self.per_second;
         used.add(now, time(more));
-        used.is_within(now, time(self.burst as usize)).then_some(used)
+        used.conforms(now, time(self.burst as usize)).then_some(used)
     }
 }
 
-/// What a connection has said lately.
+/// The limits of one connection.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Reports {
-    parts: Used,
-    congestions: Used,
-    statuses: Used,
-    resends: Used,
+pub struct RtcpLimits {
+    packets: Gcra,
+    twcc_packets: Gcra,
+    twcc_statuses: Gcra,
+    retransmissions: Gcra,
 }
 
-impl Reports {
-    /// Whether a datagram may be taken in. One that may not takes nothing from what may come next.
+impl RtcpLimits {
+    /// Whether the stack may process a datagram. A refused datagram uses nothing.
     pub fn admit(&mut self, now: Instant, datagram: &[u8]) -> bool {
-        let asks = Asks::of(datagram);
-        let all = || {
-            Some(Reports {
-                parts: PARTS.with(self.parts, now, asks.parts)?,
-                congestions: CONGESTIONS.with(self.congestions, now, asks.congestions)?,
-                statuses: STATUSES.with(self.statuses, now, asks.statuses)?,
-                resends: RESENDS.with(self.resends, now, asks.resends)?,
+        let cost = RtcpCost::of(datagram);
+        let used = || {
+            Some(RtcpLimits {
+                packets: PACKETS.with(self.packets, now, cost.packets)?,
+                twcc_packets: TWCC_PACKETS.with(self.twcc_packets, now, cost.twcc_packets)?,
+                twcc_statuses: TWCC_STATUSES.with(self.twcc_statuses, now, cost.twcc_statuses)?,
+                retransmissions: RETRANSMISSIONS.with(
+                    self.retransmissions,
+                    now,
+                    cost.retransmissions,
+                )?,
             })
         };
-        let with = all();
-        *self = with.unwrap_or(*self);
-        with.is_some()
+        let used = used();
+        *self = used.unwrap_or(*self);
+        used.is_some()
     }
 }
 
-/// What a datagram would have the stack do.
+/// What a datagram asks of the stack.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asks {
-    parts: usize,
-    congestions: usize,
-    statuses: usize,
-    resends: usize,
+struct RtcpCost {
+    packets: usize,
+    twcc_packets: usize,
+    twcc_statuses: usize,
+    retransmissions: usize,
 }
 
-impl Asks {
-    /// Reads as far as the stack does, or further.
-    fn of(mut rest: &[u8]) -> Asks {
-        // A datagram without any packet has been decrypted all the same.
-        let mut asks = Asks { parts: 1, ..Asks::default() };
+impl RtcpCost {
+    /// Reads at least as far as the stack does.
+    fn of(mut rest: &[u8]) -> RtcpCost {
+        // A datagram without a packet costs its decryption.
+        let mut cost = RtcpCost { packets: 1, ..RtcpCost::default() };
         while let Some(&[first, kind, high, low]) = rest.first_chunk() {
             let length = HEADER * (1 + usize::from(u16::from_be_bytes([high, low])));
             let Some((packet, next)) = rest.split_at_checked(length) else { break };
-            asks.parts += 1 + length / PART;
+            cost.packets += 1 + length / PACKET_BYTES;
             match (kind, first & 0x1f) {
-                (TRANSPORT_FEEDBACK, CONGESTION) => {
-                    asks.congestions += 1;
+                (RTPFB, TWCC) => {
+                    cost.twcc_packets += 1;
                     if let Some(&[high, low]) = packet.get(FEEDBACK_HEADER + 2..FEEDBACK_HEADER + 4)
                     {
-                        asks.statuses += usize::from(u16::from_be_bytes([high, low]));
+                        cost.twcc_statuses += usize::from(u16::from_be_bytes([high, low]));
                     }
                 }
-                (TRANSPORT_FEEDBACK, NACK) => {
+                (RTPFB, NACK) => {
                     let requests = packet.get(FEEDBACK_HEADER..).unwrap_or_default();
                     let of = |request: &[u8]| {
                         1 + request[2..].iter().map(|b| b.count_ones()).sum::<u32>()
                     };
-                    asks.resends +=
-                        requests.chunks_exact(4).take(REQUESTS).map(of).sum::<u32>() as usize;
+                    cost.retransmissions +=
+                        requests.chunks_exact(4).take(MAX_NACKS).map(of).sum::<u32>() as usize;
                 }
                 _ => {}
             }
             rest = next;
         }
-        asks
+        cost
     }
 }
 
@@ -128,7 +135,7 @@ pub mod tests {
 
     fn feedback(about: u8, content: &[u8]) -> Vec<u8> {
         let words = 2 + content.len().div_ceil(4);
-        let mut packet = vec![0x80 | about, TRANSPORT_FEEDBACK, 0, words as u8];
+        let mut packet = vec![0x80 | about, RTPFB, 0, words as u8];
         packet.extend([0, 0, 0, 1, 0, 0, 0, 2]);
         packet.extend(content);
         packet.resize(4 + 4 * words, 0);
@@ -136,13 +143,13 @@ pub mod tests {
     }
 
     /// A report on so many packets, in runs of lost ones.
-    pub fn congestion(base: u16, statuses: u16) -> Vec<u8> {
-        let mut content = [base.to_be_bytes(), statuses.to_be_bytes()].concat();
+    pub fn congestion(base: u16, twcc_statuses: u16) -> Vec<u8> {
+        let mut content = [base.to_be_bytes(), twcc_statuses.to_be_bytes()].concat();
         content.extend([0, 0, 1, 7]);
-        for run in (0..statuses).step_by(0x1fff) {
-            content.extend((statuses - run).min(0x1fff).to_be_bytes());
+        for run in (0..twcc_statuses).step_by(0x1fff) {
+            content.extend((twcc_statuses - run).min(0x1fff).to_be_bytes());
         }
-        feedback(CONGESTION, &content)
+        feedback(TWCC, &content)
     }
 
     fn nack(entries: &[(u16, u16)]) -> Vec<u8> {
@@ -152,7 +159,7 @@ pub mod tests {
 
     /// How many of these are taken at `rate` a second, in so many seconds.
     fn taken(datagram: &[u8], rate: u32, seconds: u32) -> usize {
-        let mut reports = Reports::default();
+        let mut reports = RtcpLimits::default();
         let began = Instant::now();
         (0..rate * seconds).filter(|&n| reports.admit(began + SECOND * n / rate, datagram)).count()
     }
@@ -162,7 +169,7 @@ pub mod tests {
         let report = congestion(5, 32_764);
         assert_eq!(report.len(), 28);
         let datagram = report.repeat(41);
-        assert_eq!(Asks::of(&datagram).statuses, 41 * 32_764);
+        assert_eq!(RtcpCost::of(&datagram).twcc_statuses, 41 * 32_764);
         assert_eq!(taken(&datagram, 400, 10), 0);
         // And one by one as many get through as the stack bears: 20,000 packets a second, after those that may come at once.
         assert!(taken(&report, 400, 10) <= 2 + 20_000 * 10 / 32_764 + 1);
@@ -178,7 +185,7 @@ pub mod tests {
     fn requests_to_send_all_again_are_refused() {
         let all: Vec<_> = (0..31).map(|n| (17 * n, 0xffff)).collect();
         let datagram = nack(&all).repeat(8);
-        assert_eq!(Asks::of(&datagram).resends, 8 * 31 * 17);
+        assert_eq!(RtcpCost::of(&datagram).retransmissions, 8 * 31 * 17);
         assert_eq!(taken(&datagram, 400, 10), 0);
         assert!(taken(&nack(&all), 400, 10) <= 7 + 1000 * 10 / 527 + 1);
     }
@@ -193,7 +200,7 @@ pub mod tests {
     #[test]
     fn what_browsers_send_is_taken() {
         // 20 Mbit/s to fifty tracks, a tenth of it lost, and asked for three times.
-        let mut reports = Reports::default();
+        let mut reports = RtcpLimits::default();
         let began = Instant::now();
         for step in 0..20 * 60 {
             let now = began + SECOND / 20 * step;
@@ -217,7 +224,7 @@ pub mod tests {
 
     #[test]
     fn who_asked_for_too_much_is_heard_again() {
-        let mut reports = Reports::default();
+        let mut reports = RtcpLimits::default();
         let now = Instant::now();
         assert!(!reports.admit(now, &congestion(0, 0x7fff).repeat(3)));
         assert!(reports.admit(now, &congestion(0, 0x7fff).repeat(2)));
@@ -234,11 +241,11 @@ pub mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_counted_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..1500)) {
-            let asks = Asks::of(&bytes);
-            prop_assert!(asks.parts <= 1 + bytes.len() / 4 + bytes.len() / PART);
-            prop_assert!(asks.statuses <= 65_535 * asks.congestions);
-            prop_assert!(asks.resends <= 17 * bytes.len() / 4);
-            let mut reports = Reports::default();
+            let cost = RtcpCost::of(&bytes);
+            prop_assert!(cost.packets <= 1 + bytes.len() / 4 + bytes.len() / PACKET_BYTES);
+            prop_assert!(cost.twcc_statuses <= 65_535 * cost.twcc_packets);
+            prop_assert!(cost.retransmissions <= 17 * bytes.len() / 4);
+            let mut reports = RtcpLimits::default();
             let now = Instant::now();
             for _ in 0..3 {
                 reports.admit(now, &bytes);
@@ -249,16 +256,16 @@ pub mod tests {
         fn what_is_taken_stays_below_the_bound(
             datagrams in proptest::collection::vec((0u16..=32_767, 0usize..40, 0u64..50), 1..300)
         ) {
-            let mut reports = Reports::default();
+            let mut reports = RtcpLimits::default();
             let began = Instant::now();
-            let (mut now, mut statuses) = (began, 0.0);
+            let (mut now, mut twcc_statuses) = (began, 0.0);
             for (each, repeated, pause) in datagrams {
                 now += Duration::from_millis(pause);
                 if reports.admit(now, &congestion(3, each).repeat(repeated)) {
-                    statuses += f64::from(each) * repeated as f64;
+                    twcc_statuses += f64::from(each) * repeated as f64;
                 }
                 let most = 65_537.0 + 20_000.0 * (now - began).as_secs_f64();
-                prop_assert!(statuses <= most, "{statuses} of {most}");
+                prop_assert!(twcc_statuses <= most, "{twcc_statuses} of {most}");
             }
         }
     }

@@ -37,7 +37,7 @@ fn watched_in(view: Option<View>, layers: &[Layer]) -> World {
 /// The enhancer enlarges what it was last given by `scale`.
 fn enlarge(world: &mut World, scale: u16) {
     let windlass_types::TapFrame { stream, epoch, .. } = world.last_tapped();
-    world.core.enhancer(world.now, EnhancerOutput::Scale { stream, epoch, scale });
+    world.core.on_enhancer_output(world.now, EnhancerOutput::Scale { stream, epoch, scale });
     world.run(Duration::from_secs(1));
 }
 
@@ -72,7 +72,7 @@ fn the_publisher_is_asked_for_stills_of_the_size_that_is_shown() {
         let stream = world.last_tapped().stream;
         let tiles = bytes::Bytes::from_static(&[1, 0]);
         let want = EnhancerOutput::WantRegions { stream, size: (320, 180), tiles, bytes: 3000 };
-        world.core.enhancer(world.now, want);
+        world.core.on_enhancer_output(world.now, want);
         world.run(Duration::from_millis(10));
         let asked = world.events[&PUBLISHER].iter().filter_map(|e| match e {
             SfuEvent::Regions { request, .. } => Some((request.id, request.scale)),
@@ -133,7 +133,7 @@ fn another_span_begins_with_the_least() {
     assert_ne!(world.last_tapped().epoch, former.epoch);
     assert_eq!(told(&world), [2, 4, 2]);
     let (stream, epoch) = (former.stream, former.epoch);
-    world.core.enhancer(world.now, EnhancerOutput::Scale { stream, epoch, scale: 4 });
+    world.core.on_enhancer_output(world.now, EnhancerOutput::Scale { stream, epoch, scale: 4 });
     world.run(Duration::from_secs(1));
     assert_eq!(told(&world), [2, 4, 2], "said of a span that is gone");
 }

@@ -1,8 +1,8 @@
-//! What an offer says, as far as we understand it. The WebRTC stack never sees a client's description, only what
-//! [`Description::told`](super::told) writes from this: what we do not understand cannot reach it.
+//! Parses a client's offer. The WebRTC stack reads only what [`Description::to_stack_offer`](super::stack_offer) writes from the
+//! result, so text that this parser does not understand cannot reach it.
 //!
-//! Strict where a fault would reach the stack or make its answer wrong, lenient in all else: attributes that mean nothing
-//! here, codecs that we do not forward and leftovers of types that an m-line does not list are passed over.
+//! The parser is strict where an error would reach the stack or make its answer wrong. It ignores unknown attributes, codecs that
+//! are not forwarded, and attributes of payload types that an m-line does not list.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,76 +11,78 @@ use str0m::media::Mid;
 use super::payloads::{Chosen, Payload, Payloads};
 use crate::api::{Kind, OfferError};
 
-/// The most lines of one attribute in a section, and before the first. A browser writes less than half of it.
-const LINES: usize = 128;
-/// The longest mid that the WebRTC stack tells apart.
-pub const MID_MAX: usize = 16;
-/// The longest user name fragment, password and fingerprint (RFC 8445 §5.3; SHA-512).
-const ICE_MAX: usize = 256;
-const FINGERPRINT_MAX: usize = 64 * 3;
-/// Header extensions have numbers up to this one (the stack's bound), and names up to so many bytes.
-const EXTENSION_MAX: u8 = 16;
-const URI_MAX: usize = 128;
-/// Layers of a section, and the longest name that the stack tells apart.
-const LAYERS: usize = 8;
-const RID_MAX: usize = 8;
+/// Maximum of lines with one attribute in a section, and before the first section. A browser writes less than half of it.
+const MAX_LINES: usize = 128;
+/// Longest mid that the WebRTC stack distinguishes, in bytes.
+pub const MAX_MID: usize = 16;
+/// Longest ICE user name fragment and password, in bytes (RFC 8445 §5.3).
+const MAX_ICE: usize = 256;
+/// Longest certificate fingerprint, in bytes: of SHA-512, as hex pairs with colons.
+const MAX_FINGERPRINT: usize = 64 * 3;
+/// Largest id of an RTP header extension that the stack takes.
+const MAX_EXTENSION: u8 = 16;
+/// Longest URI of an RTP header extension, in bytes.
+const MAX_URI: usize = 128;
+/// Simulcast layers of a section that are kept.
+const MAX_LAYERS: usize = 8;
+/// Longest rid that the stack distinguishes, in bytes.
+const MAX_RID: usize = 8;
 
-/// One m-line, as far as the lists beside an offer must agree with it.
+/// One m-line, as far as the offer's publish and subscribe lists must match it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaLine {
     /// `a=mid`.
     pub mid: String,
     /// `None` for anything but audio and video.
     pub kind: Option<Kind>,
-    /// Whether it is `m=application`.
+    /// Whether the m-line is `m=application`.
     pub application: bool,
     /// Whether the client sends on it.
     pub sends: bool,
     /// Whether the client receives on it.
     pub receives: bool,
-    /// Whether it has VP9 profile 0 or Opus, as its kind needs.
+    /// Whether the m-line has the codec of its kind: VP9 profile 0 or Opus.
     pub codec: bool,
 }
 
 /// One section, from its m-line to the next one.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
-    /// What the lists must agree with.
+    /// The m-line, for the publish and subscribe lists.
     pub line: MediaLine,
-    /// Whether the client has given it up: no port of its own, nor another's.
+    /// Whether the client rejects the section: port 0, and not bundled.
     pub rejected: bool,
-    /// The payload types of the codec that is forwarded.
+    /// Payload types of the forwarded codec.
     pub chosen: Option<Chosen>,
-    /// Header extensions by number.
+    /// Header extensions: id and URI.
     pub extensions: Vec<(u8, String)>,
-    /// Layers that it sends, those that are paused with `false`.
+    /// Rids of the layers that the client sends; `false`: paused.
     pub layers: Vec<(String, bool)>,
-    /// Whether these are of a simulcast.
+    /// Whether `a=simulcast` lists the layers.
     pub simulcast: bool,
-    /// The stream that it sends, and the one of its retransmissions.
+    /// SSRC that the client sends, and the SSRC of its retransmissions.
     pub ssrc: Option<(u32, Option<u32>)>,
-    /// The largest message of its data channels.
+    /// `a=max-message-size` of the data channels, in bytes.
     pub message_bytes: Option<u32>,
 }
 
-/// How the client is reached and known.
+/// ICE and DTLS parameters of the client.
 #[derive(Debug, Clone, Default)]
 pub struct Transport {
-    /// User name fragment and password.
+    /// ICE user name fragment and password.
     pub ice: (String, String),
     /// Hash function and digest of its certificate.
     pub fingerprint: (String, String),
-    /// Who begins with DTLS.
+    /// `a=setup`: the DTLS role.
     pub setup: Option<&'static str>,
 }
 
-/// A description, read and found sound by itself. Whether it may follow the ones before is for
-/// [`Agreed`](super::agreed::Agreed) to say.
+/// A parsed offer, consistent by itself. [`Negotiated`](super::negotiated::Negotiated) checks it against earlier offers.
 #[derive(Debug, Clone, Default)]
 pub struct Description {
     /// The sections, in order.
     pub sections: Vec<Section>,
-    /// The one transport of all of them.
+    /// The transport that all sections share.
     pub transport: Transport,
 }
 
@@ -93,7 +95,7 @@ fn bad(why: impl Into<String>) -> OfferError {
     OfferError::BadSdp(why.into())
 }
 
-/// The lines of a section as they came.
+/// The attributes of a section, in order.
 #[derive(Default)]
 struct Lines<'a> {
     media: &'a str,
@@ -111,13 +113,13 @@ impl<'a> Lines<'a> {
 
     fn bounded(&self) -> Result<(), OfferError> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
-        // The client comes to us, and where it comes from is where it is: candidates are not looked at.
+        // An ICE-lite server learns the client's addresses from its checks: candidates are ignored.
         for (name, _) in self.attributes.iter().filter(|(name, _)| *name != "candidate") {
             let count = counts.entry(name).or_default();
             *count += 1;
-            if *count > LINES {
+            if *count > MAX_LINES {
                 let name = name.chars().take(16).collect();
-                return Err(OfferError::TooManyLines { name, most: LINES });
+                return Err(OfferError::TooManyLines { name, max: MAX_LINES });
             }
         }
         Ok(())
@@ -149,17 +151,17 @@ impl Description {
             if line.mid.is_empty() {
                 return Err(bad("a section has no `a=mid`"));
             }
-            // The stack has letters, digits and `_` in mids, and would answer with another one.
-            let fits = line.mid.len() <= MID_MAX && *Mid::from(line.mid.as_str()) == *line.mid;
+            // The stack keeps only letters, digits and `_` of a mid, and would answer with another one.
+            let fits = line.mid.len() <= MAX_MID && *Mid::from(line.mid.as_str()) == *line.mid;
             if !fits || !mids.insert(line.mid.as_str()) {
-                return Err(OfferError::BadMid { mid: line.mid.chars().take(MID_MAX).collect() });
+                return Err(OfferError::BadMid { mid: line.mid.chars().take(MAX_MID).collect() });
             }
         }
         Ok(Description { sections, transport })
     }
 }
 
-/// What comes before the first m-line, and the sections.
+/// Splits the text into the session's attributes and the sections.
 fn split(sdp: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
     let mut lines = sdp.lines();
     if lines.next() != Some("v=0") {
@@ -177,9 +179,9 @@ fn split(sdp: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
                 let parts = attribute.split_once(':').unwrap_or((attribute, ""));
                 sections.last_mut().unwrap_or(&mut session).attributes.push(parts);
             }
-            // Times, bandwidths and the like say nothing to us.
+            // Times, bandwidths and others are ignored.
             Some((kind, _)) if kind.len() == 1 => {}
-            _ => return Err(bad("a line is no `letter=value`")),
+            _ => return Err(bad("a line is not `letter=value`")),
         }
     }
     for lines in std::iter::once(&session).chain(&sections) {
@@ -189,19 +191,19 @@ fn split(sdp: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
 }
 
 impl Transport {
-    /// What is said before the first section holds for all of them; else what the first says that says it.
+    /// Session attributes hold for all sections; without one, the first section that has it counts.
     fn read(session: &Lines<'_>, sections: &[Lines<'_>]) -> Result<Transport, OfferError> {
         let levels = || std::iter::once(session).chain(sections);
         let ice = levels().find_map(|l| l.all("ice-ufrag").next().zip(l.all("ice-pwd").next()));
         let (ufrag, pwd) = ice.ok_or_else(|| bad("`a=ice-ufrag` or `a=ice-pwd` is missing"))?;
         let fits = |text: &str| {
-            (1..=ICE_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+            (1..=MAX_ICE).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
         };
         if !fits(ufrag) || !fits(pwd) {
             return Err(bad("`a=ice-ufrag` or `a=ice-pwd` is malformed"));
         }
         let fingerprint = levels().find_map(|lines| {
-            // Others than these the stack cannot compare; the better one first.
+            // The stack can compare these hashes only; the better one first.
             ["sha-256", "sha-1"].into_iter().find_map(|wanted| {
                 let all = lines.all("fingerprint").filter_map(|f| f.split_once(' '));
                 let mut fit = all.filter(|(_, digest)| is_digest(digest));
@@ -221,7 +223,7 @@ impl Transport {
 }
 
 fn is_digest(digest: &str) -> bool {
-    digest.len() <= FINGERPRINT_MAX
+    digest.len() <= MAX_FINGERPRINT
         && digest
             .split(':')
             .all(|byte| byte.len() == 2 && byte.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -247,7 +249,7 @@ impl Section {
         if mids.next().is_some() {
             return Err(bad("a section has two `a=mid`"));
         }
-        // It has no port of its own because it shares another's (RFC 8843 §7.2.1): Firefox and GStreamer write it so.
+        // Port 0 also means a bundled section without its own port (RFC 8843 §7.2.1), as Firefox and GStreamer write it.
         let bundled = bundle.contains(mid.as_str());
         let rejected = port == "0" && !bundled && !lines.has("bundle-only");
         let mut section = Section { rejected, ..Section::default() };
@@ -271,9 +273,9 @@ impl Section {
             return Err(bad("an m-line has another transport than UDP/TLS/RTP/SAVPF"));
         }
         (section.line.sends, section.line.receives) = directions(lines)?;
-        let told = Payload::read(words, lines.all("rtpmap"), lines.all("fmtp"))?;
+        let listed = Payload::read(words, lines.all("rtpmap"), lines.all("fmtp"))?;
         section.chosen =
-            payloads.choose((kind, section.line.receives), &told, lines.all("rtcp-fb"))?;
+            payloads.choose(kind, section.line.receives, &listed, lines.all("rtcp-fb"))?;
         section.line.codec = section.chosen.is_some();
         section.extensions = extensions(lines);
         if section.line.sends {
@@ -284,12 +286,12 @@ impl Section {
     }
 }
 
-/// Whether the client sends and receives; without a word it does both.
+/// Whether the client sends and receives; by default both.
 fn directions(lines: &Lines<'_>) -> Result<(bool, bool), OfferError> {
     let all = ["sendrecv", "sendonly", "recvonly", "inactive"];
-    let mut said = lines.attributes.iter().filter(|(name, _)| all.contains(name));
-    let direction = said.next().map_or("sendrecv", |(name, _)| *name);
-    if said.next().is_some() {
+    let mut listed = lines.attributes.iter().filter(|(name, _)| all.contains(name));
+    let direction = listed.next().map_or("sendrecv", |(name, _)| *name);
+    if listed.next().is_some() {
         return Err(bad("a section has two directions"));
     }
     Ok((direction.starts_with("send"), ["sendrecv", "recvonly"].contains(&direction)))
@@ -300,8 +302,8 @@ fn extensions(lines: &Lines<'_>) -> Vec<(u8, String)> {
     for (id, rest) in lines.all("extmap").filter_map(|value| value.split_once(' ')) {
         let id = id.split('/').next().and_then(|id| id.parse().ok()).unwrap_or(0);
         let uri = rest.split(' ').next().unwrap_or_default();
-        let fits = (1..=EXTENSION_MAX).contains(&id)
-            && (1..=URI_MAX).contains(&uri.len())
+        let fits = (1..=MAX_EXTENSION).contains(&id)
+            && (1..=MAX_URI).contains(&uri.len())
             && uri.bytes().all(|b| b.is_ascii_graphic());
         if fits && !kept.iter().any(|(i, u)| *i == id || u == uri) {
             kept.push((id, uri.to_owned()));
@@ -310,10 +312,10 @@ fn extensions(lines: &Lines<'_>) -> Vec<(u8, String)> {
     kept
 }
 
-/// The layers that it sends, and whether these are of a simulcast.
+/// The rids that the client sends, and whether `a=simulcast` lists them.
 fn layers(lines: &Lines<'_>) -> (Vec<(String, bool)>, bool) {
     let fits = |rid: &&str| {
-        (1..=RID_MAX).contains(&rid.len()) && rid.bytes().all(|b| b.is_ascii_alphanumeric())
+        (1..=MAX_RID).contains(&rid.len()) && rid.bytes().all(|b| b.is_ascii_alphanumeric())
     };
     let mut rids: Vec<&str> = lines
         .all("rid")
@@ -322,7 +324,7 @@ fn layers(lines: &Lines<'_>) -> (Vec<(String, bool)>, bool) {
             words.next().filter(|_| words.next() == Some("send")).filter(fits)
         })
         .collect();
-    // Their order is that of the simulcast, of alternatives the first.
+    // In the order of `a=simulcast`; of alternatives the first.
     let simulcast = lines.all("simulcast").find_map(|value| {
         let mut words = value.split_ascii_whitespace();
         words.find(|word| *word == "send").and_then(|_| words.next())
@@ -339,12 +341,12 @@ fn layers(lines: &Lines<'_>) -> (Vec<(String, bool)>, bool) {
     if simulcast.is_none() {
         kept.extend(rids.into_iter().map(|rid| (rid.to_owned(), true)));
     }
-    kept.truncate(LAYERS);
+    kept.truncate(MAX_LAYERS);
     let are_simulcast = simulcast.is_some() && !kept.is_empty();
     (kept, are_simulcast)
 }
 
-/// The first stream that is said, and what repairs it.
+/// The first SSRC, and the SSRC of its retransmissions.
 fn ssrc(lines: &Lines<'_>) -> Option<(u32, Option<u32>)> {
     let number = |text: &str| text.parse().ok().filter(|ssrc| *ssrc != 0);
     let pairs: Vec<(u32, u32)> = lines
@@ -355,8 +357,8 @@ fn ssrc(lines: &Lines<'_>) -> Option<(u32, Option<u32>)> {
             number(words.next()?).zip(number(words.next()?))
         })
         .collect();
-    let mut said = lines.all("ssrc").filter_map(|value| number(value.split(' ').next()?));
-    let main = said.find(|ssrc| !pairs.iter().any(|(_, repair)| repair == ssrc))?;
+    let mut ssrcs = lines.all("ssrc").filter_map(|value| number(value.split(' ').next()?));
+    let main = ssrcs.find(|ssrc| !pairs.iter().any(|(_, repair)| repair == ssrc))?;
     let repair = pairs.iter().find(|(ssrc, _)| *ssrc == main).map(|(_, repair)| *repair);
     Some((main, repair))
 }
@@ -430,11 +432,11 @@ mod tests {
     #[test]
     fn what_the_stack_is_told_does_not_grow_with_what_the_client_lists() {
         let description = Description::read(CHROMIUM).expect("sound");
-        let bytes = description.told().len();
+        let bytes = description.to_stack_offer().len();
         assert!(bytes < 1000 * (1 + description.sections.len()), "{bytes}");
         assert_eq!(
-            Description::read(&description.told()).expect("sound").told(),
-            description.told()
+            Description::read(&description.to_stack_offer()).expect("sound").to_stack_offer(),
+            description.to_stack_offer()
         );
     }
 

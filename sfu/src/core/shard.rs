@@ -1,8 +1,8 @@
-//! Rooms spread over several cores: each [`Core`](super::Core) has some of them whole, and what all cores share is here.
+//! Rooms spread over several cores. Each [`Core`](super::Core) has whole rooms; this file holds what the cores share.
 //!
-//! One socket's datagrams may come to any of the cores' threads, so all know whose connection an address or a user name
-//! fragment belongs to ([`Shard::owner`]). What bounds the whole server (rooms, participants, what strangers may send) is
-//! counted for all of them together.
+//! The kernel may give a datagram to any core's thread, so all cores know which of them owns an address or an ICE user name
+//! fragment ([`Shard::other_owner`]). Limits of the whole server (rooms, participants, unauthenticated datagrams) are counted for
+//! all cores together.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,157 +10,156 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
-use super::remote::Remote;
-use super::strangers::Strangers;
+use super::addresses::RemoteAddr;
 use super::ufrag;
+use super::unauthenticated::UnauthenticatedLimit;
 
-/// Which of several cores one is, and what it shares with the others. The default is the only one.
+/// A core's number among several cores, and their shared state. The default is a single core.
 #[derive(Debug, Clone)]
 pub struct Shard {
     number: usize,
-    of: usize,
+    count: usize,
     shared: Arc<Directory>,
 }
 
 #[derive(Debug, Default)]
 struct Directory {
-    known: RwLock<Known>,
-    strangers: Mutex<Strangers>,
+    owners: RwLock<Owners>,
+    unauthenticated: Mutex<UnauthenticatedLimit>,
     rooms: AtomicUsize,
     loopback_rooms: AtomicUsize,
     participants: AtomicUsize,
 }
 
-/// By the number of the core that has them.
+/// The number of the core that owns each address and user name fragment.
 #[derive(Debug, Default)]
-struct Known {
-    addresses: HashMap<Remote, usize>,
+struct Owners {
+    addresses: HashMap<RemoteAddr, usize>,
     ufrags: HashMap<String, usize>,
 }
 
 impl Default for Shard {
     fn default() -> Shard {
-        Shard { number: 0, of: 1, shared: Arc::default() }
+        Shard { number: 0, count: 1, shared: Arc::default() }
     }
 }
 
 impl Shard {
-    /// So many that share everything; at least one.
-    pub fn all(of: usize) -> Vec<Shard> {
-        let of = of.max(1);
+    /// `count` shards with one shared state; at least one.
+    pub fn all(count: usize) -> Vec<Shard> {
+        let count = count.max(1);
         let shared = Arc::<Directory>::default();
-        (0..of).map(|number| Shard { number, of, shared: shared.clone() }).collect()
+        (0..count).map(|number| Shard { number, count, shared: shared.clone() }).collect()
     }
 
-    /// Its number, from 0.
+    /// The core's number, from 0.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Whose datagram it is, where it is another core's: a STUN request says for whom it is, for all others their address does.
-    pub fn elsewhere(&self, source: Remote, datagram: &[u8]) -> Option<usize> {
-        if self.of == 1 {
+    /// The core that owns a datagram, if it is another one. A STUN request names its receiver; others are known by their address.
+    pub fn other_owner(&self, source: RemoteAddr, datagram: &[u8]) -> Option<usize> {
+        if self.count == 1 {
             return None;
         }
-        let known = self.read();
-        let named = ufrag::ufrag(datagram).and_then(|ufrag| known.ufrags.get(ufrag));
-        named.or_else(|| known.addresses.get(&source)).copied().filter(|&n| n != self.number)
+        let owners = self.read();
+        let named = ufrag::ufrag(datagram).and_then(|ufrag| owners.ufrags.get(ufrag));
+        named.or_else(|| owners.addresses.get(&source)).copied().filter(|&n| n != self.number)
     }
 
-    /// The first number of what is numbered by all cores without asking each other.
-    pub(super) fn first_number(&self) -> u64 {
+    /// The core's first id. Each core has every `count`-th id, so that ids are unique without a lock.
+    pub(super) fn first_id(&self) -> u64 {
         self.number as u64 + 1
     }
 
-    /// The next one.
-    pub(super) fn next_number(&self, after: u64) -> u64 {
-        after + self.of as u64
+    /// The core's next id.
+    pub(super) fn next_id(&self, after: u64) -> u64 {
+        after + self.count as u64
     }
 
-    /// Whether it has given out this number, if `next` is what it gives out next.
-    pub(super) fn has_numbered(&self, number: u64, next: u64) -> bool {
-        (1..next).contains(&number) && Shard::of_number(number, self.of) == self.number
+    /// Whether this core has assigned `id`, where `next` is the one that it assigns next.
+    pub(super) fn has_assigned(&self, id: u64, next: u64) -> bool {
+        (1..next).contains(&id) && Shard::of_id(id, self.count) == self.number
     }
 
-    /// Which of so many cores has given out a number.
-    pub fn of_number(number: u64, of: usize) -> usize {
-        (number.wrapping_sub(1) % of as u64) as usize
+    /// Which of `count` cores has assigned an id.
+    pub fn of_id(id: u64, count: usize) -> usize {
+        (id.wrapping_sub(1) % count as u64) as usize
     }
 
-    /// An address belongs to one of its connections from now on.
-    pub(super) fn came(&self, address: Remote) {
-        if self.of > 1 {
+    /// Makes this core the owner of an address.
+    pub(super) fn add_address(&self, address: RemoteAddr) {
+        if self.count > 1 {
             self.write().addresses.insert(address, self.number);
         }
     }
 
-    /// It does not any more; another core's it may be.
-    pub(super) fn went(&self, address: &Remote) {
-        if self.of > 1 {
-            let mut known = self.write();
-            if known.addresses.get(address) == Some(&self.number) {
-                known.addresses.remove(address);
+    /// Ends this core's ownership of an address; another core may own it by now.
+    pub(super) fn remove_address(&self, address: &RemoteAddr) {
+        if self.count > 1 {
+            let mut owners = self.write();
+            if owners.addresses.get(address) == Some(&self.number) {
+                owners.addresses.remove(address);
             }
         }
     }
 
-    /// One of its connections has this user name fragment.
-    pub(super) fn named(&self, ufrag: &str) {
-        if self.of > 1 {
+    /// Makes this core the owner of a user name fragment.
+    pub(super) fn add_ufrag(&self, ufrag: &str) {
+        if self.count > 1 {
             self.write().ufrags.insert(ufrag.to_owned(), self.number);
         }
     }
 
-    /// And has it no more.
-    pub(super) fn forgot(&self, ufrag: &str) {
-        if self.of > 1 {
+    /// Ends this core's ownership of a user name fragment.
+    pub(super) fn remove_ufrag(&self, ufrag: &str) {
+        if self.count > 1 {
             self.write().ufrags.remove(ufrag);
         }
     }
 
-    /// Whether a datagram of a stranger may be looked at; `most` in a second by all cores together.
-    pub(super) fn admit(&self, now: Instant, ip: IpAddr, most: u32) -> bool {
-        let strangers = &self.shared.strangers;
-        strangers.lock().unwrap_or_else(PoisonError::into_inner).admit(now, ip, most)
+    /// Whether a datagram of an unauthenticated address may be processed; `max` a second for all cores together.
+    pub(super) fn admit_unauthenticated(&self, now: Instant, ip: IpAddr, max: u32) -> bool {
+        let limit = &self.shared.unauthenticated;
+        limit.lock().unwrap_or_else(PoisonError::into_inner).admit(now, ip, max)
     }
 
-    /// A place for one more room, or one more of a participant's own; false where all cores together have `most` of them.
-    pub(super) fn take_room(&self, loopback: bool, most: usize) -> bool {
-        take(self.rooms(loopback), most)
+    /// Counts one more room; false if all cores together have `max`. Loopback rooms are counted by themselves.
+    pub(super) fn acquire_room(&self, loopback: bool, max: usize) -> bool {
+        acquire(self.rooms(loopback), max)
     }
 
-    /// Rooms of one participant's own take nobody else's place.
     fn rooms(&self, loopback: bool) -> &AtomicUsize {
         if loopback { &self.shared.loopback_rooms } else { &self.shared.rooms }
     }
 
-    /// A place for one more participant; false where all cores together have `most`.
-    pub(super) fn take_participant(&self, most: usize) -> bool {
-        take(&self.shared.participants, most)
+    /// Counts one more participant; false if all cores together have `max`.
+    pub(super) fn acquire_participant(&self, max: usize) -> bool {
+        acquire(&self.shared.participants, max)
     }
 
-    /// A room has ended.
-    pub(super) fn give_room(&self, loopback: bool) {
+    /// Counts one room less.
+    pub(super) fn release_room(&self, loopback: bool) {
         self.rooms(loopback).fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A participant has gone.
-    pub(super) fn give_participant(&self) {
+    /// Counts one participant less.
+    pub(super) fn release_participant(&self) {
         self.shared.participants.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
-        self.shared.known.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Owners> {
+        self.shared.owners.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.shared.known.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, Owners> {
+        self.shared.owners.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn take(places: &AtomicUsize, most: usize) -> bool {
-    let one_more = |n: usize| (n < most).then_some(n + 1);
-    places.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+fn acquire(count: &AtomicUsize, max: usize) -> bool {
+    let one_more = |n: usize| (n < max).then_some(n + 1);
+    count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
 }
 
 #[cfg(test)]
@@ -169,21 +168,21 @@ mod tests {
 
     use super::*;
 
-    fn remote(port: u16) -> Remote {
+    fn remote(port: u16) -> RemoteAddr {
         SocketAddr::from(([192, 0, 2, 1], port)).into()
     }
 
     #[test]
     fn an_address_is_the_one_cores_that_heard_it_last() {
         let all = Shard::all(3);
-        let owner = |from: usize| all[from].elsewhere(remote(9), &[0x80; 20]);
+        let owner = |from: usize| all[from].other_owner(remote(9), &[0x80; 20]);
         assert_eq!(owner(0), None, "nobody's: whoever has it looks");
-        all[1].came(remote(9));
+        all[1].add_address(remote(9));
         assert_eq!([0, 1, 2].map(owner), [Some(1), None, Some(1)]);
-        all[2].came(remote(9));
-        all[1].went(&remote(9));
+        all[2].add_address(remote(9));
+        all[1].remove_address(&remote(9));
         assert_eq!([0, 1, 2].map(owner), [Some(2), Some(2), None]);
-        all[2].went(&remote(9));
+        all[2].remove_address(&remote(9));
         assert_eq!([0, 1, 2].map(owner), [None; 3]);
     }
 
@@ -194,22 +193,22 @@ mod tests {
         request.extend([7; 12]);
         request.extend([0, 6, 0, 5]);
         request.extend(b"abc:d\0\0\0");
-        all[0].came(remote(9));
-        assert_eq!(all[1].elsewhere(remote(9), &request), Some(0));
-        all[1].named("abc");
-        assert_eq!(all[0].elsewhere(remote(9), &request), Some(1));
-        assert_eq!(all[1].elsewhere(remote(9), &request), None);
-        all[1].forgot("abc");
-        assert_eq!(all[0].elsewhere(remote(9), &request), None);
+        all[0].add_address(remote(9));
+        assert_eq!(all[1].other_owner(remote(9), &request), Some(0));
+        all[1].add_ufrag("abc");
+        assert_eq!(all[0].other_owner(remote(9), &request), Some(1));
+        assert_eq!(all[1].other_owner(remote(9), &request), None);
+        all[1].remove_ufrag("abc");
+        assert_eq!(all[0].other_owner(remote(9), &request), None);
     }
 
     #[test]
     fn the_only_core_remembers_nothing() {
         let only = Shard::default();
-        only.came(remote(9));
-        only.named("abc");
+        only.add_address(remote(9));
+        only.add_ufrag("abc");
         assert!(only.read().addresses.is_empty() && only.read().ufrags.is_empty());
-        assert_eq!(only.elsewhere(remote(9), &[0x80; 20]), None);
+        assert_eq!(only.other_owner(remote(9), &[0x80; 20]), None);
     }
 
     #[test]
@@ -217,38 +216,45 @@ mod tests {
         for of in 1..5 {
             let mut all = Vec::new();
             for shard in Shard::all(of) {
-                let mut next = shard.first_number();
+                let mut next = shard.first_id();
                 for _ in 0..4 {
                     all.push(next);
-                    assert_eq!(Shard::of_number(next, of), shard.number());
-                    assert!(!shard.has_numbered(next, next));
+                    assert_eq!(Shard::of_id(next, of), shard.number());
+                    assert!(!shard.has_assigned(next, next));
                     let given = next;
-                    next = shard.next_number(given);
-                    assert!(shard.has_numbered(given, next));
-                    assert!(of == 1 || !shard.has_numbered(given + 1, next));
+                    next = shard.next_id(given);
+                    assert!(shard.has_assigned(given, next));
+                    assert!(of == 1 || !shard.has_assigned(given + 1, next));
                 }
             }
             all.sort_unstable();
             assert_eq!(all, (1..=4 * of as u64).collect::<Vec<_>>());
         }
-        assert!(!Shard::default().has_numbered(0, 9));
+        assert!(!Shard::default().has_assigned(0, 9));
     }
 
     #[test]
     fn places_are_counted_for_all_together() {
         let all = Shard::all(2);
-        let room = |at: usize| all[at].take_room(false, 2);
+        let room = |at: usize| all[at].acquire_room(false, 2);
         assert!(room(0) && room(1) && !room(0));
-        assert!(all[0].take_room(true, 1) && !all[1].take_room(true, 1), "others of their own");
-        all[1].give_room(true);
+        assert!(
+            all[0].acquire_room(true, 1) && !all[1].acquire_room(true, 1),
+            "others of their own"
+        );
+        all[1].release_room(true);
         assert!(!room(0));
-        all[1].give_room(false);
+        all[1].release_room(false);
         assert!(room(0));
-        assert!(all[0].take_participant(1) && !all[1].take_participant(1));
-        all[0].give_participant();
-        assert!(all[1].take_participant(1));
+        assert!(all[0].acquire_participant(1) && !all[1].acquire_participant(1));
+        all[0].release_participant();
+        assert!(all[1].acquire_participant(1));
         let ip = "192.0.2.7".parse().expect("address");
         let now = Instant::now();
-        assert!(all[0].admit(now, ip, 2) && all[1].admit(now, ip, 2) && !all[0].admit(now, ip, 2));
+        assert!(
+            all[0].admit_unauthenticated(now, ip, 2)
+                && all[1].admit_unauthenticated(now, ip, 2)
+                && !all[0].admit_unauthenticated(now, ip, 2)
+        );
     }
 }

@@ -1,95 +1,97 @@
-//! Who speaks in a room, by the levels that clients write beside their audio (RFC 6464).
+//! Active speaker detection, by the audio levels in RTP headers (RFC 6464).
 //!
-//! Levels are averaged over some tenths of a second, so that a cough is no speech. Whoever speaks stays the speaker through pauses and
-//! until another has been clearly louder for a while.
+//! Levels are averaged over some tenths of a second, so that a cough is no speech. The active speaker stays through pauses, until
+//! another participant has been clearly louder for [`MIN_LOUDER_TIME`].
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::api::ParticipantId;
 
-/// Averages follow the levels as fast as this.
+/// Time constant of the averaged level where it rises.
 const RISE: Duration = Duration::from_millis(150);
-/// And fall more slowly, as words have gaps.
+/// Time constant of the averaged level where it falls: longer, as words have gaps.
 const FALL: Duration = Duration::from_millis(500);
-/// Levels below are silence, in dBov.
+/// Level below which a participant is silent, in dBov.
 const SILENCE: f64 = -50.0;
-/// By how much another must be louder, in dB,
-const LOUDER: f64 = 6.0;
-/// for as long.
-const FOR: Duration = Duration::from_millis(400);
-/// No news of somebody for as long is silence: nothing is sent while a microphone is muted, and little by DTX.
+/// By how much another participant must be louder than the active speaker, in dB.
+const MIN_LOUDER: f64 = 6.0;
+/// For how long another participant must be louder.
+const MIN_LOUDER_TIME: Duration = Duration::from_millis(400);
+/// A participant without packets for this time is silent. Muted microphones send nothing, and DTX sends little.
 const STALE: Duration = Duration::from_millis(600);
-/// The lowest level that RFC 6464 has.
-const LOWEST: f64 = -127.0;
+/// Lowest level of RFC 6464, in dBov.
+const MIN_LEVEL: f64 = -127.0;
 
 #[derive(Debug)]
 struct Voice {
+    /// Averaged level in dBov.
     level: f64,
-    heard: Instant,
+    last_packet: Instant,
 }
 
-/// See the module.
+/// The voices of one room.
 #[derive(Debug, Default)]
 pub struct Speakers {
     voices: HashMap<ParticipantId, Voice>,
     speaker: Option<ParticipantId>,
+    /// The participant that is louder than the active speaker, and since when.
     challenger: Option<(ParticipantId, Instant)>,
 }
 
 impl Speakers {
-    /// A packet of somebody's audio came, with its level in dBov (0 to -127).
-    pub fn hear(&mut self, now: Instant, who: ParticipantId, dbov: i8) {
-        let dbov = f64::from(dbov).clamp(LOWEST, 0.0);
-        let voice = self.voices.entry(who).or_insert(Voice { level: LOWEST, heard: now });
-        let span = now.saturating_duration_since(voice.heard).min(STALE);
-        let pace = if dbov > voice.level { RISE } else { FALL };
-        let share = 1.0 - (-span.as_secs_f64() / pace.as_secs_f64()).exp();
+    /// Takes the level of an audio packet, in dBov (0 to -127).
+    pub fn on_level(&mut self, now: Instant, id: ParticipantId, dbov: i8) {
+        let dbov = f64::from(dbov).clamp(MIN_LEVEL, 0.0);
+        let voice = self.voices.entry(id).or_insert(Voice { level: MIN_LEVEL, last_packet: now });
+        let span = now.saturating_duration_since(voice.last_packet).min(STALE);
+        let constant = if dbov > voice.level { RISE } else { FALL };
+        let share = 1.0 - (-span.as_secs_f64() / constant.as_secs_f64()).exp();
         voice.level += (dbov - voice.level) * share;
-        voice.heard = now;
+        voice.last_packet = now;
     }
 
-    /// Somebody has gone, or their audio.
-    pub fn forget(&mut self, who: ParticipantId) {
-        self.voices.remove(&who);
-        self.speaker.take_if(|speaker| *speaker == who);
-        self.challenger.take_if(|(challenger, _)| *challenger == who);
+    /// Removes a participant that has left or has no audio any more.
+    pub fn remove(&mut self, id: ParticipantId) {
+        self.voices.remove(&id);
+        self.speaker.take_if(|speaker| *speaker == id);
+        self.challenger.take_if(|(challenger, _)| *challenger == id);
     }
 
-    /// Who speaks, or spoke last.
+    /// The active speaker; during a pause, the last one.
     pub fn speaker(&self) -> Option<ParticipantId> {
         self.speaker
     }
 
-    /// Looks at all of them; the new speaker where it has changed.
+    /// Updates the active speaker; returns the new one if it has changed.
     pub fn poll(&mut self, now: Instant) -> Option<ParticipantId> {
-        let level = |who: ParticipantId| {
-            let voice = self.voices.get(&who)?;
-            let fresh = now.saturating_duration_since(voice.heard) < STALE;
+        let level = |id: ParticipantId| {
+            let voice = self.voices.get(&id)?;
+            let fresh = now.saturating_duration_since(voice.last_packet) < STALE;
             (fresh && voice.level > SILENCE).then_some(voice.level)
         };
-        let others = self.voices.keys().copied().filter(|who| Some(*who) != self.speaker);
-        let loudest = others.filter_map(|who| Some((who, level(who)?)));
-        // Equal ones in the order of their ids, or whoever comes out of the map would win.
+        let others = self.voices.keys().copied().filter(|id| Some(*id) != self.speaker);
+        let loudest = others.filter_map(|id| Some((id, level(id)?)));
+        // Equal levels in the order of ids, as the order of a hash map is random.
         let loudest = loudest.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
         let own = self.speaker.and_then(level);
-        let challenger = loudest.filter(|(_, l)| own.is_none_or(|own| *l > own + LOUDER));
-        let Some((who, _)) = challenger else {
+        let challenger = loudest.filter(|(_, l)| own.is_none_or(|own| *l > own + MIN_LOUDER));
+        let Some((id, _)) = challenger else {
             self.challenger = None;
             return None;
         };
         let since = match self.challenger {
-            Some((former, since)) if former == who => since,
+            Some((former, since)) if former == id => since,
             _ => {
-                self.challenger = Some((who, now));
+                self.challenger = Some((id, now));
                 now
             }
         };
-        if now.saturating_duration_since(since) < FOR && self.speaker.is_some() {
+        if now.saturating_duration_since(since) < MIN_LOUDER_TIME && self.speaker.is_some() {
             return None;
         }
         self.challenger = None;
-        self.speaker = Some(who);
+        self.speaker = Some(id);
         self.speaker
     }
 }
@@ -112,7 +114,7 @@ mod tests {
         for at in (0..ms).step_by(20) {
             let now = begin + Duration::from_millis(at);
             for &(who, level) in levels {
-                speakers.hear(now, who, level);
+                speakers.on_level(now, who, level);
             }
             if at % 200 == 0 {
                 changes.extend(speakers.poll(now).map(|who| (who, at)));
@@ -162,7 +164,7 @@ mod tests {
     fn who_has_gone_does_not_speak() {
         let mut speakers = Speakers::default();
         talk(&mut speakers, Instant::now(), &[(A, -30)], 1000);
-        speakers.forget(A);
+        speakers.remove(A);
         assert_eq!(speakers.speaker(), None);
     }
 }

@@ -1,8 +1,7 @@
-//! Where RTCP can be looked at before the stack does what it says: between SRTP and what comes out of it.
+//! Checks decrypted RTCP against its limits before the stack processes it.
 //!
-//! The ciphers of the stack's own cryptography are wrapped ([`provider`]). They are not told what they decrypt, nor for whom; so
-//! whoever hands a datagram to a connection says it meanwhile ([`watched`]). One that may not be taken in fails as though
-//! it could not be decrypted: it is as lost.
+//! The ciphers of the stack's SRTP are wrapped ([`provider`]). They do not know the connection whose datagram they decrypt, so
+//! [`RtcpGuard::guard`] stores it for the thread meanwhile. A refused datagram fails as if it could not be decrypted: it counts as lost.
 
 use std::cell::{Cell, RefCell};
 use std::sync::LazyLock;
@@ -13,88 +12,89 @@ use str0m::crypto::{
     SupportedAeadAes128Gcm, SupportedAeadAes256Gcm, SupportedAes128CmSha1_80, from_feature_flags,
 };
 
-use super::rtcp::{self, Reports};
-use super::toll;
+use super::cpu_limit;
+use super::rtcp::{self, RtcpLimits};
 
-/// Bytes at the front of a datagram of RTCP that are sent in the clear (RFC 3711 §3.4),
+/// Bytes at the start of an SRTCP packet that are not encrypted (RFC 3711 §3.4).
 const CLEAR: usize = 8;
-/// and behind it, with AES-CM: the tag, and before it whether there is a cipher at all, and the index.
+/// Bytes at the end of an SRTCP packet with AES-CM: E flag and index (4), authentication tag (10).
 const TAIL_CM: usize = 14;
 
 thread_local! {
-    static INSIDE: RefCell<Option<Inside>> = const { RefCell::new(None) };
-    /// Whether the connection that was asked for its output just now has got AES-CM.
-    static CM: Cell<bool> = const { Cell::new(false) };
+    static PENDING: RefCell<Option<Pending>> = const { RefCell::new(None) };
+    /// Whether a connection on this thread has created an AES-CM cipher since [`RtcpGuard::on_output`].
+    static CREATED_CM: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is known of the datagram of RTCP that a connection is being handed.
-struct Inside {
+/// The RTCP datagram that a connection is processing on this thread.
+struct Pending {
     now: Instant,
     clear: [u8; CLEAR],
-    reports: Reports,
+    limits: RtcpLimits,
     refused: bool,
 }
 
-/// A connection's end of RTCP.
+/// The RTCP check of one connection.
 #[derive(Debug, Default)]
-pub struct Control {
-    reports: Reports,
+pub struct RtcpGuard {
+    limits: RtcpLimits,
+    /// Whether the connection uses AES-CM.
     cm: bool,
     refused: u64,
 }
 
-impl Control {
-    /// Has a connection take a datagram in, if it may.
-    pub fn watched<T>(
+impl RtcpGuard {
+    /// Runs `process`, by which the connection decrypts and processes a datagram, with the check; `None` if that is refused at once.
+    pub fn guard<T>(
         &mut self,
         now: Instant,
         datagram: &[u8],
-        take: impl FnOnce() -> T,
+        process: impl FnOnce() -> T,
     ) -> Option<T> {
         let Some(&clear) = datagram.first_chunk().filter(|_| rtcp::is_rtcp(datagram)) else {
-            return Some(take());
+            return Some(process());
         };
-        // With AES-CM what is not encrypted meets no cipher; nobody sends such (RFC 8827 §6.5).
+        // With AES-CM an unencrypted packet meets no cipher, and so no check. WebRTC forbids it (RFC 8827 §6.5).
         let bare = datagram.len().checked_sub(TAIL_CM).is_some_and(|at| datagram[at] & 0x80 == 0);
         if self.cm && bare {
             self.refused += 1;
             return None;
         }
-        INSIDE.set(Some(Inside { now, clear, reports: self.reports, refused: false }));
-        let taken = take();
-        if let Some(inside) = INSIDE.take() {
-            self.reports = inside.reports;
-            self.refused += u64::from(inside.refused);
+        PENDING.set(Some(Pending { now, clear, limits: self.limits, refused: false }));
+        let done = process();
+        if let Some(pending) = PENDING.take() {
+            self.limits = pending.limits;
+            self.refused += u64::from(pending.refused);
         }
-        Some(taken)
+        Some(done)
     }
 
-    /// Learns what the connection has agreed on, when it was asked for its output.
-    pub fn settle(&mut self) {
-        self.cm |= CM.take();
+    /// To be called after the connection's output was polled: takes over which cipher it has negotiated.
+    pub fn on_output(&mut self) {
+        self.cm |= CREATED_CM.take();
     }
 
-    /// How many datagrams were refused since this was asked last.
+    /// Takes the number of datagrams that were refused.
     pub fn take_refused(&mut self) -> u64 {
         std::mem::take(&mut self.refused)
     }
 }
 
-/// Whether what was decrypted may be taken in, if anybody is to be asked.
+/// Checks a decrypted packet, if it is RTCP.
 fn admit(plain: &[u8], encrypted: bool) -> Result<(), CryptoError> {
-    toll::prove();
-    INSIDE.with_borrow_mut(|inside| {
-        let Some(inside) = inside else { return Ok(()) };
-        let all = [&inside.clear, plain].concat();
-        if encrypted && inside.reports.admit(inside.now, &all) {
+    cpu_limit::set_authenticated();
+    PENDING.with_borrow_mut(|pending| {
+        let Some(pending) = pending else { return Ok(()) };
+        let all = [&pending.clear, plain].concat();
+        if encrypted && pending.limits.admit(pending.now, &all) {
             return Ok(());
         }
-        inside.refused = true;
-        Err(CryptoError::Other("more than a client may ask for".to_owned()))
+        pending.refused = true;
+        Err(CryptoError::Other("RTCP over its limits".to_owned()))
     })
 }
 
-/// The stack's own SRTP, with its ciphers wrapped.
+/// The stack's SRTP with wrapped ciphers.
 pub fn provider() -> &'static dyn SrtpProvider {
     &Wrapped
 }
@@ -129,7 +129,7 @@ impl SrtpProvider for Wrapped {
 
 impl SupportedAes128CmSha1_80 for Wrapped {
     fn create_cipher(&self, key: [u8; 16], encrypt: bool) -> Box<dyn Aes128CmSha1_80Cipher> {
-        CM.set(true);
+        CREATED_CM.set(true);
         Box::new(Cipher(INNER.aes_128_cm_sha1_80().create_cipher(key, encrypt)))
     }
 }
@@ -159,7 +159,7 @@ impl Aes128CmSha1_80Cipher for Cipher<dyn Aes128CmSha1_80Cipher> {
         self.0.encrypt(iv, input, output)
     }
 
-    /// The stack has checked the tag.
+    /// The stack has checked the authentication tag.
     fn decrypt(
         &mut self,
         iv: &[u8; 16],
@@ -184,7 +184,7 @@ macro_rules! aead {
                 self.0.encrypt(iv, aad, input, output)
             }
 
-            /// What is only signed comes in two pieces, of which nothing is decrypted.
+            /// Of an unencrypted packet the content comes in a second `aad`, and nothing is decrypted.
             fn decrypt(
                 &mut self,
                 iv: &[u8; 12],
@@ -216,9 +216,9 @@ mod tests {
         datagram
     }
 
-    fn admit_plain(control: &mut Control, packets: &[u8], encrypted: bool) -> bool {
+    fn admit_plain(guard: &mut RtcpGuard, packets: &[u8], encrypted: bool) -> bool {
         let take = || admit(&packets[CLEAR..], encrypted);
-        control.watched(Instant::now(), packets, take).is_some_and(|taken| taken.is_ok())
+        guard.guard(Instant::now(), packets, take).is_some_and(|taken| taken.is_ok())
     }
 
     #[test]
@@ -226,11 +226,11 @@ mod tests {
         let plain = congestion(5, 32_764).repeat(41);
         let (short, body) = (congestion(5, 100), &plain[CLEAR..]);
         let now = Instant::now();
-        let mut control = Control::default();
+        let mut guard = RtcpGuard::default();
         let mut cipher = provider().aes_128_cm_sha1_80().create_cipher([1; 16], false);
         let mut output = vec![0; body.len() + 16];
         // A stream cipher: what it makes of what it has made is what there was.
-        let mut twice = |input: &[u8], watched: &[u8]| {
+        let mut twice = |input: &[u8], guarded: &[u8]| {
             let mut sealed = vec![0; input.len() + 16];
             INNER
                 .aes_128_cm_sha1_80()
@@ -238,12 +238,12 @@ mod tests {
                 .encrypt(&[2; 16], input, &mut sealed)
                 .expect("encrypted");
             let take = || cipher.decrypt(&[2; 16], &sealed[..input.len()], &mut output);
-            control.watched(now, watched, take).expect("asked").is_ok()
+            guard.guard(now, guarded, take).expect("asked").is_ok()
         };
         assert!(twice(&short[CLEAR..], &short));
         assert!(!twice(body, &plain));
         assert!(twice(body, &[0x80, 96, 0, 1, 0, 0, 0, 0]), "a packet of RTP is not looked at");
-        assert_eq!(control.take_refused(), 1);
+        assert_eq!(guard.take_refused(), 1);
 
         let mut sealed = vec![0; body.len() + 16];
         let aad = [9; 12];
@@ -251,35 +251,35 @@ mod tests {
         sealer.encrypt(&[2; 12], &aad, body, &mut sealed).expect("encrypted");
         let mut opener = provider().aead_aes_256_gcm().create_cipher([1; 32], false);
         let open = || opener.decrypt(&[2; 12], &[&aad, &[]], &sealed, &mut output);
-        assert!(control.watched(now, &plain, open).expect("asked").is_err());
+        assert!(guard.guard(now, &plain, open).expect("asked").is_err());
         let mut opener = provider().aead_aes_128_gcm().create_cipher([1; 16], false);
         // What is not its client's own is not counted.
         let open = || opener.decrypt(&[2; 12], &[&aad, &[]], &sealed, &mut output);
-        assert!(control.watched(now, &plain, open).expect("asked").is_err());
-        assert_eq!(control.take_refused(), 1);
+        assert!(guard.guard(now, &plain, open).expect("asked").is_err());
+        assert_eq!(guard.take_refused(), 1);
     }
 
     #[test]
     fn what_is_not_encrypted_is_refused() {
-        let mut control = Control::default();
-        assert!(control.watched(Instant::now(), &hostile(false), || ()).is_some(), "not known yet");
+        let mut guard = RtcpGuard::default();
+        assert!(guard.guard(Instant::now(), &hostile(false), || ()).is_some(), "not known yet");
         drop(provider().aes_128_cm_sha1_80().create_cipher([1; 16], false));
-        control.settle();
-        assert_eq!(control.watched(Instant::now(), &hostile(false), || ()), None);
-        assert_eq!(control.watched(Instant::now(), &hostile(true), || ()), Some(()));
-        assert_eq!(control.take_refused(), 1);
+        guard.on_output();
+        assert_eq!(guard.guard(Instant::now(), &hostile(false), || ()), None);
+        assert_eq!(guard.guard(Instant::now(), &hostile(true), || ()), Some(()));
+        assert_eq!(guard.take_refused(), 1);
         // The other ciphers are asked all the same, to check the tag.
-        let mut control = Control::default();
-        assert!(!admit_plain(&mut control, &congestion(5, 1), false));
-        assert!(admit_plain(&mut control, &congestion(5, 1), true));
-        assert_eq!(control.take_refused(), 1);
+        let mut guard = RtcpGuard::default();
+        assert!(!admit_plain(&mut guard, &congestion(5, 1), false));
+        assert!(admit_plain(&mut guard, &congestion(5, 1), true));
+        assert_eq!(guard.take_refused(), 1);
     }
 
     #[test]
     fn nothing_is_looked_at_that_nobody_takes_in() {
         assert!(admit(&hostile(true), true).is_ok());
-        let mut control = Control::default();
-        assert_eq!(control.watched(Instant::now(), &[0x80, 200, 0], || 3), Some(3));
+        let mut guard = RtcpGuard::default();
+        assert_eq!(guard.guard(Instant::now(), &[0x80, 200, 0], || 3), Some(3));
         assert!(admit(&hostile(true), true).is_ok());
     }
 }

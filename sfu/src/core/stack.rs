@@ -1,4 +1,4 @@
-//! A participant's connection in the WebRTC stack, and what is left of one that panicked: nothing.
+//! A participant's connection in the WebRTC stack, with its panics contained.
 
 use std::time::Instant;
 
@@ -6,17 +6,17 @@ use str0m::Rtc;
 use str0m::bwe::Bitrate;
 use str0m::rtp::Extension;
 
-use super::anchors::BUFFERED_MAX;
+use super::addresses::LocalAddrs;
+use super::anchors::MAX_BUFFERED;
 use super::dd;
-use super::downlink::LOOK;
+use super::downlink::FEEDBACK_INTERVAL;
 use super::fault::{Fault, contained};
-use super::peer::RTX_PACKETS;
-use super::remote::Locals;
-use super::streams;
+use super::peer::MAX_RTX_PACKETS;
+use super::sctp_filter;
 use super::wakes::Wake;
 use crate::config::SfuConfig;
 
-/// A participant's connection in the stack; none before the first offer, and none after it panicked.
+/// A participant's connection: none before the first offer, and none after a panic.
 #[derive(Default)]
 pub struct Stack {
     rtc: Option<Rtc>,
@@ -24,17 +24,17 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Whether there is one, or was.
+    /// Whether there is a connection, or was one.
     pub fn has_begun(&self) -> bool {
         self.rtc.is_some() || self.fault.is_some()
     }
 
-    /// To look at.
+    /// The connection, to read from.
     pub fn rtc(&self) -> Option<&Rtc> {
         self.rtc.as_ref()
     }
 
-    /// Makes one, unless there is one, or there was.
+    /// Makes the connection, unless there is one, or was one.
     pub fn begin(&mut self, make: impl FnOnce() -> Rtc) {
         if self.rtc.is_none() && self.fault.is_none() {
             match contained(make) {
@@ -44,13 +44,13 @@ impl Stack {
         }
     }
 
-    /// Does something with it; `None` where there is none, or it panicked: then its participant is looked after soon, to be removed.
+    /// Calls the connection; `None` without one, or after a panic. Then the peer is touched, so that the core removes it.
     pub fn call<T>(&mut self, wake: &mut Wake, work: impl FnOnce(&mut Rtc) -> T) -> Option<T> {
         let rtc = self.rtc.as_mut()?;
         match contained(|| work(rtc)) {
             Ok(done) => Some(done),
             Err(fault) => {
-                self.forget();
+                self.discard();
                 self.fault = Some(fault);
                 wake.touch();
                 None
@@ -58,22 +58,22 @@ impl Stack {
         }
     }
 
-    /// Drops it, in whatever state it is.
-    pub fn forget(&mut self) {
+    /// Drops the connection, whatever its state.
+    pub fn discard(&mut self) {
         let rtc = self.rtc.take();
         let _ = contained(|| drop(rtc));
     }
 
-    /// What it panicked with.
+    /// The panic that ended the connection.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 }
 
-/// A connection in the stack.
-pub fn connection(config: &SfuConfig, locals: &Locals, now: Instant) -> Rtc {
+/// Makes a connection in the stack.
+pub fn connection(config: &SfuConfig, locals: &LocalAddrs, now: Instant) -> Rtc {
     let mut rtc_config = Rtc::builder()
-        .set_crypto_provider(streams::provider())
+        .set_crypto_provider(sctp_filter::provider())
         .clear_codecs()
         .enable_opus(true, true)
         .enable_vp9(true)
@@ -81,12 +81,12 @@ pub fn connection(config: &SfuConfig, locals: &Locals, now: Instant) -> Rtc {
         .set_rtp_mode(true)
         .set_extension(5, Extension::PlayoutDelay)
         .set_extension(12, Extension::with_serializer(dd::URI, dd::Serializer))
-        .set_send_buffer_video(RTX_PACKETS)
-        .set_sctp_max_buffered_amount(4 * BUFFERED_MAX);
+        .set_send_buffer_video(MAX_RTX_PACKETS)
+        .set_sctp_max_buffered_amount(4 * MAX_BUFFERED);
     if config.congestion_control {
         rtc_config = rtc_config
             .enable_bwe(Some(Bitrate::bps(config.initial_estimate_bps)))
-            .set_stats_interval(Some(LOOK));
+            .set_stats_interval(Some(FEEDBACK_INTERVAL));
     }
     let mut rtc = rtc_config.build(now);
     for candidate in locals.candidates() {

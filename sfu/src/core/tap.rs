@@ -1,10 +1,10 @@
-//! The server's own copy of one layer: complete VP9 frames in decoding order, for the enhancer.
+//! A tap: the server's copy of one layer, as complete VP9 frames in decoding order, for the enhancer.
 //!
-//! Packets are put in order within a small window, so that what NACK recovers still fits in. What does not come
-//! within [`PATIENCE`] or [`WINDOW`] packets is a gap: the decoder then waits for a key frame, and so does the tap.
+//! Packets are reordered within a small window, so that retransmissions fit in. A packet that does not come within [`MAX_WAIT`] or
+//! [`MAX_WAITING`] packets is a gap: the decoder then needs a key frame, and so does the tap.
 //!
-//! Each key frame costs everybody's video bits, so a tap that needs one again and again (a decoder that cannot read
-//! the stream, an enhancer that takes nothing) asks ever more rarely.
+//! Each key frame takes bits from all subscribers. So a tap that needs one again and again (a decoder that cannot read the stream, a
+//! full queue of the enhancer) requests them less and less often.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use super::keyframes;
 use super::rewriter::PacketIn;
 use super::vp9::{Descriptor, key_frame_size};
 
-/// How long a missing packet is waited for.
-pub const PATIENCE: Duration = Duration::from_millis(100);
-/// How many packets may wait behind a missing one.
-pub const WINDOW: usize = 64;
-/// How many former epochs keep their layer, for anchors under way.
-const EPOCHS: usize = 8;
-/// Frames without an interruption for this long make former requests for key frames forgotten.
-const STEADY: Duration = Duration::from_secs(2);
-/// Requests for whole anchors that come within this time are one.
-const WHOLE_INTERVAL: Duration = Duration::from_millis(200);
-/// How often the time between two requests doubles at most.
-const DOUBLINGS: u32 = 5;
+/// Time to wait for a missing packet: a retransmission over a usual round trip.
+pub const MAX_WAIT: Duration = Duration::from_millis(100);
+/// Packets that may wait behind a missing one.
+pub const MAX_WAITING: usize = 64;
+/// Epochs whose layer is kept, for anchors that are being made.
+const MAX_EPOCHS: usize = 8;
+/// Time without a gap after which key frames are requested at the first interval again.
+const STEADY_TIME: Duration = Duration::from_secs(2);
+/// Least time between two requests for a whole anchor: closer ones mean the same anchor.
+const MIN_WHOLE_ANCHOR_INTERVAL: Duration = Duration::from_millis(200);
+/// How often the interval between two key frame requests doubles: up to 32 × [`keyframes::MIN_INTERVAL`].
+const MAX_DOUBLINGS: u32 = 5;
 
 struct Waiting {
     packet: PacketIn,
-    /// `None` for padding, which only takes up a number.
+    /// `None` for padding, which has a sequence number and no payload.
     descriptor: Option<Descriptor>,
     payload: Arc<[u8]>,
 }
@@ -42,7 +42,7 @@ impl Waiting {
     }
 }
 
-/// The frame that is being put together.
+/// A frame whose last packets are missing.
 #[derive(Default)]
 struct Partial {
     data: Vec<u8>,
@@ -50,106 +50,106 @@ struct Partial {
     arrival: Option<Instant>,
 }
 
-/// See the module.
+/// The tap of one layer.
 pub struct Tap {
     stream: StreamId,
     layer: Layer,
-    frame_bytes: usize,
+    max_frame_bytes: usize,
     waiting: BTreeMap<u64, Waiting>,
-    /// The packet that must come next; `None` while a key frame is awaited.
+    /// Sequence number of the next packet; `None` while waiting for a key frame.
     next: Option<u64>,
     partial: Option<Partial>,
-    /// Whether the enhancer must hear of a gap before the next frame.
+    /// Whether a gap must be signalled before the next frame.
     gap_due: bool,
-    /// By how much its pictures may be enlarged.
-    pub most_scale: u16,
-    /// How the stream's anchors are chosen.
+    /// Maximum scale of its anchors.
+    pub max_scale: u16,
+    /// Policy by which the stream's anchors are chosen.
     pub policy: AnchorPolicy,
-    /// Of which room and publisher the stream is.
+    /// Room and publisher of the stream, for fair shares of the enhancer.
     pub owner: Owner,
-    /// Most pixels of a picture; nothing comes out of larger ones. Without bound unless it is said.
-    pub most_pixels: u32,
-    /// The last key frame was larger.
+    /// Maximum pixels of a frame; larger frames are not passed on.
+    pub max_pixels: u32,
+    /// Whether the last key frame was larger than `max_pixels`.
     too_large: bool,
     size: Option<(u16, u16)>,
     epochs: VecDeque<(Epoch, Layer)>,
     next_epoch: u16,
     out: VecDeque<TapInput>,
-    /// Key frames asked for since frames last came steadily, and when the next request may be made.
-    asked: u32,
-    ask_at: Option<Instant>,
-    /// When the key frame came that all frames since follow.
+    /// Key frames requested since frames last came without gaps.
+    key_requests: u32,
+    next_key_request: Option<Instant>,
+    /// When the last key frame came, if there was no gap since.
     steady_since: Option<Instant>,
-    /// When a request for a whole anchor was passed on.
-    whole: Option<Instant>,
-    /// Gaps so far.
+    /// When a whole anchor was requested last.
+    last_whole_request: Option<Instant>,
+    /// Gaps that are not counted yet.
     pub gaps: u64,
 }
 
 impl Tap {
-    /// A tap of `layer`; `first_epoch` is greater than those of any former tap of the stream.
-    pub fn new(stream: StreamId, layer: Layer, first_epoch: u16, frame_bytes: usize) -> Tap {
+    /// A tap of `layer`. `first_epoch` must be greater than the epochs of earlier taps of the stream.
+    pub fn new(stream: StreamId, layer: Layer, first_epoch: u16, max_frame_bytes: usize) -> Tap {
         Tap {
             stream,
             layer,
-            frame_bytes,
+            max_frame_bytes,
             waiting: BTreeMap::new(),
             next: None,
             partial: None,
             gap_due: false,
-            most_scale: layer.most_scale(),
+            max_scale: layer.most_scale(),
             policy: AnchorPolicy::default(),
             owner: Owner::alone(stream),
-            most_pixels: u32::MAX,
+            max_pixels: u32::MAX,
             too_large: false,
             size: None,
             epochs: VecDeque::new(),
             next_epoch: first_epoch,
             out: VecDeque::new(),
-            asked: 0,
-            ask_at: None,
+            key_requests: 0,
+            next_key_request: None,
             steady_since: None,
-            whole: None,
+            last_whole_request: None,
             gaps: 0,
         }
     }
 
-    /// Whether a subscriber's request for a whole anchor is to be passed on now: those that follow one closely mean the
-    /// same anchor, and however many they are, they must not crowd out frames.
-    pub fn passes_whole(&mut self, now: Instant) -> bool {
-        let rested =
-            self.whole.is_none_or(|then| now.saturating_duration_since(then) >= WHOLE_INTERVAL);
-        if rested {
-            self.whole = Some(now);
+    /// Whether to pass a request for a whole anchor to the enhancer; at most one in [`MIN_WHOLE_ANCHOR_INTERVAL`].
+    pub fn admit_whole_request(&mut self, now: Instant) -> bool {
+        let admitted = self
+            .last_whole_request
+            .is_none_or(|then| now.saturating_duration_since(then) >= MIN_WHOLE_ANCHOR_INTERVAL);
+        if admitted {
+            self.last_whole_request = Some(now);
         }
-        rested
+        admitted
     }
 
-    /// Whose layer it is.
+    /// The tapped stream.
     pub fn stream(&self) -> StreamId {
         self.stream
     }
 
-    /// Width and height of its pictures, as the last key frame said.
+    /// Width and height of the last key frame.
     pub fn size(&self) -> Option<(u16, u16)> {
         self.size
     }
 
-    /// Whether nothing comes out because pictures are too large.
+    /// Whether frames are not passed on because they are too large.
     pub fn is_too_large(&self) -> bool {
         self.too_large
     }
 
-    /// The layer that is copied.
+    /// The tapped layer.
     pub fn layer(&self) -> Layer {
         self.layer
     }
 
-    /// Copies another layer from its next key frame on.
+    /// Taps another layer from its next key frame on.
     pub fn set_layer(&mut self, layer: Layer) {
         if layer != self.layer {
             self.layer = layer;
-            self.most_scale = layer.most_scale();
+            self.max_scale = layer.most_scale();
             self.size = None;
             self.too_large = false;
             self.await_key();
@@ -157,58 +157,55 @@ impl Tap {
         }
     }
 
-    /// Whether to ask for a key frame now: nothing can come out before one, and it is not too soon to ask.
-    pub fn asks_for_key(&mut self, now: Instant) -> bool {
-        // Another key frame of that size would be of no use.
-        if self.next.is_some() || self.too_large || self.ask_at.is_some_and(|at| now < at) {
+    /// Whether to request a key frame now.
+    pub fn take_key_request(&mut self, now: Instant) -> bool {
+        // Another key frame of a size that is too large would be of no use.
+        if self.next.is_some() || self.too_large || self.next_key_request.is_some_and(|at| now < at)
+        {
             return false;
         }
-        self.ask_at = Some(now + keyframes::PACE * (1 << self.asked.min(DOUBLINGS)));
-        self.asked += 1;
+        self.next_key_request =
+            Some(now + keyframes::MIN_INTERVAL * (1 << self.key_requests.min(MAX_DOUBLINGS)));
+        self.key_requests += 1;
         true
     }
 
-    /// Which layer an epoch was made of; `None` for those long gone.
+    /// The layer of an epoch; `None` for old epochs.
     pub fn layer_of(&self, epoch: Epoch) -> Option<Layer> {
         self.epochs.iter().find(|e| e.0 == epoch).map(|e| e.1)
     }
 
-    /// The first epoch number that has not been used.
+    /// The next epoch number.
     pub fn next_epoch(&self) -> u16 {
         self.next_epoch
     }
 
-    /// What did not fit into the enhancer's queue is lost to it.
-    pub fn refused(&mut self) {
+    /// The enhancer's queue was full, so an input is lost.
+    pub fn on_overflow(&mut self) {
         self.await_key();
         self.gap_due = true;
     }
 
-    /// The decoder cannot go on.
-    pub fn need_key(&mut self) {
-        self.await_key();
-    }
-
-    /// What has been put together.
+    /// The next input for the enhancer.
     pub fn poll(&mut self) -> Option<TapInput> {
         self.out.pop_front()
     }
 
-    /// When [`Tap::advance`] is due, while a packet is missing.
+    /// When [`Tap::advance`] is due; `None` if no packet is missing.
     pub fn timeout(&self) -> Option<Instant> {
         let next = self.next?;
         let (&first, oldest) = self.waiting.first_key_value()?;
-        (first != next).then(|| oldest.packet.arrival + PATIENCE)
+        (first != next).then(|| oldest.packet.arrival + MAX_WAIT)
     }
 
-    /// Gives up on what has been missing for too long.
+    /// Treats packets that are missing for too long as a gap.
     pub fn advance(&mut self, now: Instant) {
         while self.timeout().is_some_and(|t| t <= now) {
             self.gap();
         }
     }
 
-    /// Takes a packet of the layer. Malformed ones are left out; the caller has counted them.
+    /// Takes a packet of the layer. Malformed ones are ignored; the caller counts them.
     pub fn push(&mut self, packet: PacketIn, payload: &Arc<[u8]>) {
         let descriptor = match Descriptor::parse(payload) {
             Ok(descriptor) => Some(descriptor),
@@ -225,14 +222,14 @@ impl Tap {
             self.begin_at(packet.seq);
         }
         if self.next.is_none() {
-            // Later packets of a key frame may come before its first one; older ones are of no use.
-            while self.waiting.len() > WINDOW {
+            // The first packet of a key frame may come after later ones; older packets are useless.
+            while self.waiting.len() > MAX_WAITING {
                 self.waiting.pop_first();
             }
             return;
         }
         self.assemble();
-        while self.waiting.len() > WINDOW {
+        while self.waiting.len() > MAX_WAITING {
             self.gap();
         }
         self.advance(packet.arrival);
@@ -244,13 +241,14 @@ impl Tap {
         self.partial = None;
     }
 
-    fn await_key(&mut self) {
+    /// Drops frames until the next key frame, as the decoder cannot continue.
+    pub fn await_key(&mut self) {
         self.next = None;
         self.partial = None;
         self.steady_since = None;
     }
 
-    /// Frames are missing: goes on at a key frame that is here already, or waits for one.
+    /// Continues after a gap at a key frame that has arrived, or waits for one.
     fn gap(&mut self) {
         self.gaps += 1;
         self.gap_due = true;
@@ -281,7 +279,7 @@ impl Tap {
             let Some(partial) = self.partial.as_mut() else { continue };
             partial.data.extend_from_slice(&payload[descriptor.len..]);
             partial.arrival = partial.arrival.max(Some(packet.arrival));
-            if partial.data.len() > self.frame_bytes {
+            if partial.data.len() > self.max_frame_bytes {
                 self.gap();
                 return;
             }
@@ -295,11 +293,11 @@ impl Tap {
     fn finish(&mut self, partial: Partial, packet: PacketIn) {
         if partial.key {
             let Some(size) = key_frame_size(&partial.data) else {
-                // Another profile, or not VP9: nothing that can be decoded until a better key frame comes.
+                // Another profile, or not VP9: nothing can be decoded before another key frame.
                 self.await_key();
                 return;
             };
-            self.too_large = exceeds(size, self.most_pixels);
+            self.too_large = exceeds(size, self.max_pixels);
             if self.too_large {
                 self.size = Some(size);
                 self.await_key();
@@ -308,7 +306,7 @@ impl Tap {
             }
             if self.size != Some(size) || self.epochs.back().is_none_or(|e| e.1 != self.layer) {
                 self.size = Some(size);
-                if self.epochs.len() == EPOCHS {
+                if self.epochs.len() == MAX_EPOCHS {
                     self.epochs.pop_front();
                 }
                 self.epochs.push_back((Epoch(self.next_epoch), self.layer));
@@ -317,8 +315,8 @@ impl Tap {
         }
         let Some(&(epoch, _)) = self.epochs.back() else { return };
         let since = *self.steady_since.get_or_insert(packet.arrival);
-        if packet.arrival.saturating_duration_since(since) >= STEADY {
-            (self.asked, self.ask_at) = (0, None);
+        if packet.arrival.saturating_duration_since(since) >= STEADY_TIME {
+            (self.key_requests, self.next_key_request) = (0, None);
         }
         if std::mem::take(&mut self.gap_due) {
             self.out.push_back(TapInput::Gap { stream: self.stream });
@@ -330,16 +328,16 @@ impl Tap {
             rtp_timestamp: packet.timestamp,
             arrival: partial.arrival.unwrap_or(packet.arrival),
             key: partial.key,
-            most_scale: self.most_scale,
+            most_scale: self.max_scale,
             policy: self.policy,
             data: partial.data.into(),
         }));
     }
 }
 
-/// Whether a picture has more than so many pixels.
-pub fn exceeds((width, height): (u16, u16), most_pixels: u32) -> bool {
-    u32::from(width) * u32::from(height) > most_pixels
+/// Whether a frame has more than `max_pixels` pixels.
+pub fn exceeds((width, height): (u16, u16), max_pixels: u32) -> bool {
+    u32::from(width) * u32::from(height) > max_pixels
 }
 
 #[cfg(test)]

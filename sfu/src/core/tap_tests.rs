@@ -31,7 +31,7 @@ fn frame(
                 timestamp: number * 3000,
                 arrival,
                 marker: last,
-                late: Duration::ZERO,
+                handover_delay: Duration::ZERO,
                 stale: false,
             };
             (packet, payload.into())
@@ -78,7 +78,7 @@ fn a_packet_that_never_comes_is_a_gap_and_a_key_frame_ends_it() {
     let due = tap.timeout().expect("a packet is missing");
     tap.advance(due);
     assert_eq!(drain(&mut tap), [Err(())]);
-    assert!(tap.asks_for_key(now));
+    assert!(tap.take_key_request(now));
     for (packet, payload) in frame(13, 3, false, 1, now).iter().chain(&frame(14, 4, true, 1, now)) {
         tap.push(*packet, payload);
     }
@@ -91,7 +91,7 @@ fn too_many_packets_behind_a_missing_one_are_a_gap() {
     let mut tap = tap();
     let (first, payload) = &frame(10, 0, true, 1, now)[0];
     tap.push(*first, payload);
-    for i in 0..=WINDOW as u64 {
+    for i in 0..=MAX_WAITING as u64 {
         let (packet, payload) = &frame(12 + i, 1, false, 1, now)[0];
         tap.push(*packet, payload);
     }
@@ -106,7 +106,7 @@ fn another_layer_begins_another_epoch() {
         tap.push(*packet, payload);
     }
     tap.set_layer(Layer::H);
-    assert!(tap.asks_for_key(now));
+    assert!(tap.take_key_request(now));
     for (packet, payload) in frame(700, 1, false, 1, now).iter().chain(&frame(701, 2, true, 1, now))
     {
         tap.push(*packet, payload);
@@ -123,7 +123,7 @@ fn what_the_enhancer_refused_is_made_good_by_a_gap_and_a_key_frame() {
         tap.push(*packet, payload);
     }
     drain(&mut tap);
-    tap.refused();
+    tap.on_overflow();
     for (packet, payload) in frame(11, 1, false, 1, now).iter().chain(&frame(12, 2, true, 1, now)) {
         tap.push(*packet, payload);
     }
@@ -203,13 +203,13 @@ proptest! {
 fn larger_pictures_than_are_enhanced_do_not_come_out_and_no_key_frame_is_asked_for() {
     let now = Instant::now();
     let mut tap = tap();
-    tap.most_pixels = 320 * 180 - 1;
+    tap.max_pixels = 320 * 180 - 1;
     for (packet, payload) in frame(10, 0, true, 2, now).iter().chain(&frame(12, 1, false, 1, now)) {
         tap.push(*packet, payload);
     }
     assert!(drain(&mut tap).is_empty() && tap.is_too_large());
-    assert!(!tap.asks_for_key(now), "it would be as large");
-    tap.most_pixels = 320 * 180;
+    assert!(!tap.take_key_request(now), "it would be as large");
+    tap.max_pixels = 320 * 180;
     for (packet, payload) in &frame(13, 2, true, 1, now) {
         tap.push(*packet, payload);
     }

@@ -1,77 +1,68 @@
-//! Published tracks: what is known of them, what subscribers want of them, and their end.
+//! Published tracks: their state, and what subscribers want of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
-use windlass_types::{Layer, LayerKnobs, PublisherKnobs, Refusal, Rung, StreamId, TapInput};
+use windlass_types::{Layer, Refusal, Rung, StreamId, TapInput};
 
 use super::alignment::Alignment;
-use super::costs::{AnchorCosts, Costs};
+use super::allocation::AnchorLimits;
+use super::anchor_costs::{AnchorCostMeter, AnchorCosts};
 use super::dynacast::Dynacast;
-use super::enhance::unbounded;
-use super::keyframes::KeyFrames;
-use super::ladder::Watched;
+use super::keyframes::KeyFrameRequests;
 use super::layers::Layers;
+use super::publisher_params::PublisherParams;
 use super::recent::Recent;
-use super::relay::{Afar, Wishes};
+use super::relay::{NodeDemand, RemotePublisher};
 use super::tap::{Tap, exceeds};
+use super::tapping::TapHistory;
 use super::view::View;
 use super::{Core, Output};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::relay::NodeId;
 
-/// A published track and who receives it.
+/// A published track.
 pub(super) struct Track {
     pub(super) info: TrackInfo,
     pub(super) mid: Mid,
     pub(super) room: Arc<str>,
-    /// Its publisher's node, where that is another.
-    pub(super) afar: Option<Afar>,
-    /// Other nodes that have it, where it is published here.
-    pub(super) nodes: BTreeMap<NodeId, Wishes>,
+    /// Its publisher's side, if it is published on another node.
+    pub(super) remote: Option<RemotePublisher>,
+    /// What other nodes want of it, if it is published here.
+    pub(super) nodes: BTreeMap<NodeId, NodeDemand>,
     pub(super) subscribers: Vec<ParticipantId>,
     pub(super) layers: Layers,
-    /// Sizes of the layers' pictures, as their key frames say.
+    /// Width and height of each layer, from its last key frame.
     pub(super) sizes: [Option<(u16, u16)>; 3],
     pub(super) dynacast: Dynacast,
-    /// What the publisher was told last of its smallest layer.
-    pub(super) smallest: LayerKnobs,
-    /// What a publisher's only encoding is taken for, once its size is known.
+    /// What the publisher was asked to send.
+    pub(super) params: PublisherParams,
+    /// The layer as which a single encoding counts, by the size of its last key frame.
     pub(super) single: Option<Layer>,
     pub(super) recent: Recent,
-    pub(super) keyframes: KeyFrames,
+    pub(super) keyframes: KeyFrameRequests,
+    /// Tap of the low layer.
     pub(super) tap: Option<Tap>,
-    /// Which layer is tapped, or would be, and since when.
-    pub(super) tapped_since: Option<(Layer, Instant)>,
-    /// How large the tapped layer is watched.
-    pub(super) watched: Watched,
-    /// By how much the enhancer enlarges a tapped layer.
-    pub(super) scaled: Option<(Layer, u16)>,
-    /// Whose frames belong together.
-    pub(super) alignment: Alignment,
-    /// The layer above the tapped one, while both are there.
+    /// Tap of a higher layer, for captured anchors.
     pub(super) capture: Option<Tap>,
-    /// What the controller wants its publisher to send; `None` before it has said anything.
-    pub(super) adapted: Option<PublisherKnobs>,
-    /// Whether the quarter layer has been told to send next to nothing, as nobody holds it.
-    pub(super) standby: bool,
-    /// Whether its publisher gives stills, where somebody has a use for them.
+    pub(super) tap_history: TapHistory,
+    /// Maps timestamps between the layers.
+    pub(super) alignment: Alignment,
+    /// Whether its publisher answers requests for stills.
     pub(super) stills: bool,
-    /// Whether the enhancer was told that it may ask for regions.
+    /// Whether the enhancer was told that it may request stills.
     pub(super) regions: bool,
-    /// The first epoch that no former tap has used.
-    pub(super) next_epoch: u16,
-    pub(super) costs: Costs,
-    /// Why the enhancer makes no anchors of it.
+    pub(super) anchor_costs: AnchorCostMeter,
+    /// Why the enhancer makes no anchors of the track.
     pub(super) refused: Option<Refusal>,
 }
 
 impl Track {
-    /// The largest layer that can be enhanced, as far as sizes are known: none of more than so many pixels.
-    pub(super) fn most_enhanced(&self, most_pixels: u32) -> Option<Layer> {
-        let too_large = self.sizes.map(|size| size.is_some_and(|size| exceeds(size, most_pixels)));
+    /// The largest layer that can be enhanced: at most the half layer, and with at most `max_pixels` where its size is known.
+    pub(super) fn max_enhanced_layer(&self, max_pixels: u32) -> Option<Layer> {
+        let too_large = self.sizes.map(|size| size.is_some_and(|size| exceeds(size, max_pixels)));
         match too_large {
             [false, false, _] => Some(Layer::H),
             [false, true, _] => self.sizes[0].map(|_| Layer::Q),
@@ -79,7 +70,7 @@ impl Track {
         }
     }
 
-    /// Sizes of the layers' pictures; of those that no key frame has said yet, halves and doubles of one that is known, or the usual ones.
+    /// Width and height of each layer. Unknown ones are derived from a known one, or are the usual ones.
     pub(super) fn likely_sizes(&self) -> [(u16, u16); 3] {
         let known = Layer::ALL.into_iter().find_map(|l| Some((l, self.sizes[l as usize]?)));
         let (of, (width, height)) = known.unwrap_or((Layer::Q, (320, 180)));
@@ -90,43 +81,40 @@ impl Track {
         })
     }
 
-    /// What anchors of each layer are expected to take; `None`: none are made of it. `captured`: pictures of a larger layer are made anchors;
-    /// `most_octaves`: anchors are no larger than that.
-    pub(super) fn anchor_costs(
+    /// Expected bitrates of each layer's anchors; `None`: a layer without anchors.
+    pub(super) fn expected_anchor_costs(
         &self,
         now: Instant,
-        most_pixels: u32,
-        captured: bool,
-        most_octaves: u8,
+        limits: AnchorLimits,
     ) -> [Option<AnchorCosts>; 3] {
-        let most = self.most_enhanced(most_pixels);
+        let max = self.max_enhanced_layer(limits.max_pixels);
         let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now).is_some());
         Layer::ALL.map(|layer| {
             let larger = Layer::ALL.into_iter().filter(|&l| l > layer);
-            let given = larger.rev().find(|&l| self.stills || captured && sent[l as usize]);
-            let octaves = given.map_or(0, |l| l as u8 - layer as u8).min(most_octaves);
-            let enhanced = Rung::plus(layer).is_some() && most >= Some(layer);
-            enhanced.then(|| self.costs.expected(octaves))
+            let source = larger.rev().find(|&l| self.stills || limits.captured && sent[l as usize]);
+            let octaves = source.map_or(0, |l| l as u8 - layer as u8).min(limits.max_octaves);
+            let enhanced = Rung::plus(layer).is_some() && max >= Some(layer);
+            enhanced.then(|| self.anchor_costs.expected(octaves))
         })
     }
 
-    /// Whether the publisher's own pixels may become anchors now.
-    pub(super) fn gives_pixels(&self) -> bool {
-        self.capture.is_some() || self.regions || self.afar.is_some()
+    /// Whether the publisher's own pixels can become anchors now.
+    pub(super) fn has_captured_source(&self) -> bool {
+        self.capture.is_some() || self.regions || self.remote.is_some()
     }
 
-    /// From a frame's arrival to its anchor's last use: the operator's, and as much more as its policy holds frames.
-    pub(super) fn budget(&self, operator: Duration) -> Duration {
-        let holds = match &self.afar {
-            Some(afar) => afar.made.holds,
+    /// Latency budget from a frame's arrival to its anchor's use: the configured one, plus the time for which the policy holds frames.
+    pub(super) fn budget(&self, configured: Duration) -> Duration {
+        let holds = match &self.remote {
+            Some(remote) => remote.anchor_state.holds,
             None => self.tap.as_ref().map_or(Duration::ZERO, |tap| tap.policy.holds()),
         };
-        operator + holds
+        configured + holds
     }
 }
 
 impl Core {
-    /// Makes a track known to the others in the room, and in a loopback room to its publisher.
+    /// Adds a track, and notifies the room: the other members, and in a loopback room its publisher.
     pub(super) fn add_track(
         &mut self,
         participant: ParticipantId,
@@ -137,12 +125,12 @@ impl Core {
         let room = self.peers.get(&participant).map_or("", |peer| peer.room.as_str());
         let track = self.insert_track(participant, mid, kind, name, room.into());
         if let Some(info) = self.tracks.get(&track).map(|track| track.info.clone()) {
-            self.tell_audience(participant, &SfuEvent::TrackAdded(info));
+            self.notify_audience(participant, &SfuEvent::TrackAdded(info));
         }
         track
     }
 
-    /// A track that nobody has been told of.
+    /// Adds a track without a notification.
     pub(super) fn insert_track(
         &mut self,
         participant: ParticipantId,
@@ -152,7 +140,7 @@ impl Core {
         room: Arc<str>,
     ) -> TrackId {
         let id = self.next_track;
-        self.next_track = self.shard.next_number(id);
+        self.next_track = self.shard.next_id(id);
         let track = TrackId(id);
         let stream = (kind == Kind::Video).then_some(StreamId(id as u32));
         let info =
@@ -166,38 +154,34 @@ impl Core {
                 info,
                 mid,
                 room,
-                afar: None,
+                remote: None,
                 nodes: BTreeMap::new(),
                 subscribers: Vec::new(),
                 layers: Layers::default(),
                 sizes: [None; 3],
                 dynacast: Dynacast::default(),
-                smallest: unbounded(Layer::Q).1,
+                params: PublisherParams::default(),
                 single: None,
                 recent: Recent::default(),
-                keyframes: KeyFrames::default(),
+                keyframes: KeyFrameRequests::default(),
                 tap: None,
-                tapped_since: None,
-                watched: Watched::default(),
-                scaled: None,
+                tap_history: TapHistory::default(),
                 refused: None,
                 alignment: Alignment::default(),
                 capture: None,
-                adapted: None,
-                standby: false,
                 stills: false,
                 regions: false,
-                next_epoch: 0,
-                costs: Costs::default(),
+                anchor_costs: AnchorCostMeter::default(),
             },
         );
         track
     }
 
+    /// Removes a track, and notifies the room.
     pub(super) fn remove_track(&mut self, track: TrackId) {
         let Some(t) = self.tracks.remove(&track) else { return };
-        if let Some(afar) = &t.afar {
-            self.relays.forget_track(afar.key());
+        if let Some(remote) = &t.remote {
+            self.relays.remove_track(remote.key());
         }
         if let Some(stream) = t.info.stream {
             self.streams.remove(&stream);
@@ -208,49 +192,47 @@ impl Core {
         for subscriber in t.subscribers {
             let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
             for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
-                slot.carry(None);
+                slot.set_track(None);
             }
         }
-        self.tell_audience(t.info.participant, &SfuEvent::TrackRemoved { track });
+        self.notify_audience(t.info.participant, &SfuEvent::TrackRemoved { track });
     }
 
-    /// Sets the best rung that a subscriber wants of a track.
+    /// Sets the maximum rung that a subscriber wants of a track.
     pub fn set_max_rung(&mut self, now: Instant, id: ParticipantId, track: TrackId, max: Rung) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
             slot.max = max;
         }
-        self.next_allocation = now;
-        self.due = now;
+        self.schedule.allocate_now(now);
     }
 
-    /// A subscriber says how it shows a track: how much that matters beside others, and what is enough for it, follows.
+    /// Sets how a subscriber shows a track, which gives the track's weight and sufficient layer.
     pub fn set_view(&mut self, now: Instant, id: ParticipantId, track: TrackId, view: View) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         for slot in peer.slots.iter_mut().filter(|s| s.track == Some(track)) {
             slot.view = Some(view);
         }
-        self.next_allocation = now;
-        self.due = now;
+        self.schedule.allocate_now(now);
     }
 
-    /// Mutes or unmutes a track of the participant's own.
+    /// Mutes or unmutes a participant's own track.
     pub fn set_muted(&mut self, now: Instant, id: ParticipantId, track: TrackId, muted: bool) {
-        if self.tracks.get(&track).is_some_and(|t| t.info.participant == id && t.afar.is_none()) {
+        if self.tracks.get(&track).is_some_and(|t| t.info.participant == id && t.remote.is_none()) {
             self.mute(now, track, muted);
         }
     }
 
-    /// A track is muted from now on, or no longer.
+    /// Mutes or unmutes a track, and notifies the room.
     pub(super) fn mute(&mut self, now: Instant, track: TrackId, muted: bool) {
         let Some(t) = self.tracks.get_mut(&track).filter(|t| t.info.muted != muted) else { return };
         let id = t.info.participant;
         t.info.muted = muted;
         if let Some(tap) = &mut t.tap {
-            tap.need_key();
+            tap.await_key();
         }
         if let Some(capture) = &mut t.capture {
-            capture.need_key();
+            capture.await_key();
         }
         for subscriber in t.subscribers.clone() {
             let Some(peer) = self.peers.get_mut(&subscriber) else { continue };
@@ -258,8 +240,7 @@ impl Core {
                 slot.interrupt();
             }
         }
-        self.tell_audience(id, &SfuEvent::TrackMuted { track, muted });
-        self.next_allocation = now;
-        self.due = now;
+        self.notify_audience(id, &SfuEvent::TrackMuted { track, muted });
+        self.schedule.allocate_now(now);
     }
 }

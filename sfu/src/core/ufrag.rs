@@ -1,20 +1,21 @@
-//! For whom a STUN request is: the server's half of its USERNAME (RFC 8445 §7.2.2, RFC 8489 §14.3).
+//! The receiver of a STUN request: the server's half of its USERNAME (RFC 8445 §7.2.2, RFC 8489 §14.3).
 
-/// USERNAME.
+/// STUN attribute USERNAME.
 const USERNAME: u16 = 0x0006;
-/// What every STUN message has at its fifth byte.
-const COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
+/// Magic cookie, at the fifth byte of every STUN message.
+const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
+/// Bytes of a STUN header.
 const HEADER: usize = 20;
 
-/// The receiver's user name fragment; `None` where the datagram is no STUN message, or has none.
+/// The receiver's user name fragment; `None` without one, or if the datagram is not a STUN message.
 pub fn ufrag(datagram: &[u8]) -> Option<&str> {
     std::str::from_utf8(attribute(datagram, USERNAME)?).ok()?.split(':').next()
 }
 
-/// The first attribute of a kind; `None` where the datagram is no STUN message, or has none.
+/// The first attribute of type `wanted`; `None` without one, or if the datagram is not a STUN message.
 pub fn attribute(datagram: &[u8], wanted: u16) -> Option<&[u8]> {
     let (head, mut rest) = datagram.split_at_checked(HEADER)?;
-    if head[0] >= 4 || head[4..8] != COOKIE {
+    if head[0] >= 4 || head[4..8] != MAGIC_COOKIE {
         return None;
     }
     while let Some((kind, behind)) = rest.split_at_checked(4) {
@@ -36,7 +37,7 @@ mod tests {
 
     fn request(attributes: &[(u16, &[u8])]) -> Vec<u8> {
         let mut out = vec![0, 1, 0, 0];
-        out.extend(COOKIE);
+        out.extend(MAGIC_COOKIE);
         out.extend([9; 12]);
         for (kind, value) in attributes {
             out.extend(kind.to_be_bytes());
@@ -71,7 +72,7 @@ mod tests {
         fn foreign_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), cookie: bool) {
             let mut bytes = bytes;
             if cookie && bytes.len() > 8 {
-                bytes[4..8].copy_from_slice(&COOKIE);
+                bytes[4..8].copy_from_slice(&MAGIC_COOKIE);
                 bytes[0] = 0;
             }
             let _ = ufrag(&bytes);

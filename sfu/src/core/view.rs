@@ -1,75 +1,75 @@
-//! How a viewer shows a track, and what follows from it: how much the track matters beside others, and which layer is enough.
+//! How a subscriber shows a track, its weight in the allocation, and the layer that suffices for it.
 
 use windlass_types::Layer;
 
-/// A tile on a viewer's screen.
+/// The tile on a subscriber's screen that shows a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// Width in pixels of the device; 0: it is not on screen.
+    /// Width in device pixels; 0: the tile is not visible.
     pub width: u16,
-    /// Height in pixels of the device; 0: it is not on screen.
+    /// Height in device pixels; 0: the tile is not visible.
     pub height: u16,
-    /// Whether its user wants it above all others.
+    /// Whether the user has pinned the tile.
     pub pinned: bool,
 }
 
-/// By how much anchors' pictures may be larger than those of the layer.
+/// Scales of anchors: width of an anchor's frame over that of the layer.
 const SCALES: std::ops::RangeInclusive<u16> = 2..=4;
-/// A tile of this many pixels has weight one.
-const USUAL: f64 = 640.0 * 360.0;
-/// Neither do small ones vanish, nor large ones take everything.
-const BY_SIZE: (f64, f64) = (0.4, 2.5);
-/// A pinned one over others of its size: more than what is held counts over what is not.
+/// Pixels of a tile with weight 1.
+const UNIT_WEIGHT_PIXELS: f64 = 640.0 * 360.0;
+/// Smallest weight by size, so that small tiles are not starved.
+const MIN_SIZE_WEIGHT: f64 = 0.4;
+/// Largest weight by size, so that large tiles leave bandwidth for others.
+const MAX_SIZE_WEIGHT: f64 = 2.5;
+/// Factor of a pinned tile's weight. Above the allocator's factor for rungs that are held.
 const PINNED: f64 = 16.0;
-/// One whose participant speaks.
-const SPEAKS: f64 = 6.0;
-/// A picture may be enlarged by so much before the next layer is worth its bits.
-const ENLARGED: f64 = 1.25;
+/// Factor of the active speaker's weight.
+const ACTIVE_SPEAKER: f64 = 6.0;
+/// By how much the browser may enlarge a frame before the next layer or scale is worth its bits.
+const MAX_BROWSER_SCALE: f64 = 1.25;
+/// The tile of a client that sends no view: a window of this size is common, and a larger one changes little.
+const DEFAULT_TILE: (u16, u16) = (1280, 720);
 
-/// The tile of a client that does not say how it shows a track: a window of that size is common, and larger ones change little.
-const USUAL_TILE: (u16, u16) = (1280, 720);
-
-/// The tile that a track is shown in, in pixels of the device.
-pub fn shown(view: Option<View>) -> (u16, u16) {
-    view.map_or(USUAL_TILE, |view| (view.width, view.height))
+/// Size of the tile that shows a track, in device pixels.
+pub fn tile_size(view: Option<View>) -> (u16, u16) {
+    view.map_or(DEFAULT_TILE, |view| (view.width, view.height))
 }
 
 impl View {
-    /// Whether nobody sees it.
+    /// Whether the tile is not visible.
     pub fn hidden(self) -> bool {
         self.width == 0 || self.height == 0
     }
 
-    /// The smallest layer that fills the tile, given the layers' sizes as far as they are known; `None`: all of them are worth having.
-    pub fn enough(self, sizes: [Option<(u16, u16)>; 3]) -> Option<Layer> {
+    /// The smallest layer that fills the tile, given the layers' sizes where known; `None`: no layer does.
+    pub fn sufficient_layer(self, sizes: [Option<(u16, u16)>; 3]) -> Option<Layer> {
         Layer::ALL.into_iter().find(|&layer| {
-            sizes[layer as usize].is_some_and(|size| self.enlarges(size) <= ENLARGED)
+            sizes[layer as usize].is_some_and(|size| self.enlargement(size) <= MAX_BROWSER_SCALE)
         })
     }
 
-    /// By how much the picture of a layer of this size is to be enlarged at least, so that no more is left to the browser than it may
-    /// do; where that is more than anything enlarges, the most.
+    /// The smallest anchor scale that fills the tile with a layer of this size, or else the largest scale.
     pub fn scale(self, size: (u16, u16)) -> u16 {
-        let by = self.enlarges(size);
-        let enough = SCALES.into_iter().find(|&scale| by <= f64::from(scale) * ENLARGED);
+        let by = self.enlargement(size);
+        let enough = SCALES.into_iter().find(|&scale| by <= f64::from(scale) * MAX_BROWSER_SCALE);
         enough.unwrap_or(*SCALES.end())
     }
 
-    /// Size of the picture on the screen over its own. It is shown whole: the closer side bounds it.
-    fn enlarges(self, (width, height): (u16, u16)) -> f64 {
+    /// Size of a frame on the screen over its own. It is shown whole, so the side with less room bounds it.
+    fn enlargement(self, (width, height): (u16, u16)) -> f64 {
         let by_width = f64::from(self.width) / f64::from(width.max(1));
         by_width.min(f64::from(self.height) / f64::from(height.max(1)))
     }
 }
 
-/// How much a track matters; `view` is `None` where the client does not say.
+/// Weight of a track in the allocation; `view` is `None` where the client sends none.
 pub fn weight(view: Option<View>, speaks: bool) -> f64 {
     let by_size = view.map_or(1.0, |view| {
         let pixels = f64::from(view.width) * f64::from(view.height);
-        (pixels / USUAL).sqrt().clamp(BY_SIZE.0, BY_SIZE.1)
+        (pixels / UNIT_WEIGHT_PIXELS).sqrt().clamp(MIN_SIZE_WEIGHT, MAX_SIZE_WEIGHT)
     });
     let pinned = view.is_some_and(|view| view.pinned);
-    by_size * if pinned { PINNED } else { 1.0 } * if speaks { SPEAKS } else { 1.0 }
+    by_size * if pinned { PINNED } else { 1.0 } * if speaks { ACTIVE_SPEAKER } else { 1.0 }
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
             (view(1280, 720), Some(Layer::F)),
             (view(3840, 2160), None),
         ] {
-            assert_eq!(tile.enough(SIZES), layer, "{tile:?}");
+            assert_eq!(tile.sufficient_layer(SIZES), layer, "{tile:?}");
         }
     }
 
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_enough() {
-        assert_eq!(view(160, 90).enough([None; 3]), None);
-        assert_eq!(view(160, 90).enough([None, SIZES[1], None]), Some(Layer::H));
+        assert_eq!(view(160, 90).sufficient_layer([None; 3]), None);
+        assert_eq!(view(160, 90).sufficient_layer([None, SIZES[1], None]), Some(Layer::H));
     }
 
     #[test]

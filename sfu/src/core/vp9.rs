@@ -1,7 +1,6 @@
 //! The VP9 RTP payload descriptor (RFC 9628).
 //!
-//! Reads what forwarding needs, and rewrites picture id and TL0PICIDX in place. Foreign bytes: whatever is cut
-//! short or impossible is an error, never a panic.
+//! Parses the fields that forwarding needs, and rewrites picture id and TL0PICIDX in place. Malformed input is an error, never a panic.
 
 pub use windlass_types::key_frame::key_frame_size;
 
@@ -10,7 +9,7 @@ pub use windlass_types::key_frame::key_frame_size;
 #[error("malformed VP9 payload descriptor")]
 pub struct Malformed;
 
-/// Where a picture id stands and how wide it is.
+/// A picture id, with its place and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PictureId {
     /// Its value.
@@ -21,20 +20,20 @@ pub struct PictureId {
 }
 
 impl PictureId {
-    /// The bits that count.
+    /// Mask of the id's bits.
     pub fn mask(&self) -> u16 {
         if self.wide { 0x7fff } else { 0x7f }
     }
 }
 
-/// What a descriptor says.
+/// A parsed descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptor {
-    /// The picture id, if there is one.
+    /// Picture id, if present.
     pub picture_id: Option<PictureId>,
-    /// The index of the base temporal layer's pictures, and where it stands; only in non-flexible mode.
+    /// TL0PICIDX and its offset; only in non-flexible mode.
     pub tl0: Option<(u8, usize)>,
-    /// Whether the picture is predicted from others.
+    /// Whether the frame is predicted from others.
     pub inter: bool,
     /// First packet of a frame.
     pub begin: bool,

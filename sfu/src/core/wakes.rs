@@ -1,5 +1,6 @@
-//! Which connections want to be looked at, so that nobody has to ask all of them: those that were touched, and when each of
-//! the others is due. A list and a heap, shared by the core and its peers; never held over a call.
+//! Which connections have work to do, so that the core does not poll all of them: connections that were *touched*, as they may
+//! have something to send, and a timer for each of the others. The core and its peers share a list and a heap; the lock is never
+//! held over a call.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +15,7 @@ struct Lists {
     due: BinaryHeap<Reverse<(Instant, ParticipantId)>>,
 }
 
-/// Of all peers of a core.
+/// The work of all peers of a core.
 #[derive(Debug, Clone, Default)]
 pub struct Wakes(Arc<Mutex<Lists>>);
 
@@ -23,7 +24,7 @@ impl Wakes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When somebody wants to be looked at: `now` for those that were touched.
+    /// When the next peer has work: `now` if one was touched.
     pub fn next(&self, now: Instant) -> Option<Instant> {
         let lists = self.lock();
         if !lists.touched.is_empty() {
@@ -32,13 +33,13 @@ impl Wakes {
         lists.due.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Those that were touched since the last time; some may be there twice.
-    pub fn touched(&self) -> Vec<ParticipantId> {
+    /// Takes the peers that were touched; one may be listed twice.
+    pub fn take_touched(&self) -> Vec<ParticipantId> {
         std::mem::take(&mut self.lock().touched)
     }
 
-    /// Those that were due by `now`, each with the time that it gave. It may have given another since.
-    pub fn due(&self, now: Instant) -> Vec<(Instant, ParticipantId)> {
+    /// Takes the timers that are due, each with its peer. The peer may have set another time since: see [`Wake::is_due`].
+    pub fn take_due(&self, now: Instant) -> Vec<(Instant, ParticipantId)> {
         let (mut lists, mut due) = (self.lock(), Vec::new());
         while lists.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
             due.extend(lists.due.pop().map(|Reverse(entry)| entry));
@@ -47,24 +48,24 @@ impl Wakes {
     }
 }
 
-/// One peer's place in these lists.
+/// One peer's entry in these lists.
 #[derive(Debug)]
 pub struct Wake {
     id: ParticipantId,
     wakes: Wakes,
     touched: bool,
     due: Instant,
-    /// The earliest entry of the heap that is still to come.
+    /// The earliest of the peer's entries in the heap.
     listed: Option<Instant>,
 }
 
 impl Wake {
-    /// Of a peer that nothing has touched.
+    /// The entry of a peer without work.
     pub fn new(id: ParticipantId, wakes: Wakes, now: Instant) -> Wake {
         Wake { id, wakes, touched: false, due: now, listed: None }
     }
 
-    /// There may be something to send.
+    /// Marks that the peer may have something to send.
     pub fn touch(&mut self) {
         if !self.touched {
             self.touched = true;
@@ -72,22 +73,22 @@ impl Wake {
         }
     }
 
-    /// Whether it was touched since [`Wake::settle`].
+    /// Whether the peer was touched since [`Wake::clear_touched`].
     pub fn is_touched(&self) -> bool {
         self.touched
     }
 
-    /// Everything was sent.
-    pub fn settle(&mut self) {
+    /// Marks that the peer has nothing to send any more.
+    pub fn clear_touched(&mut self) {
         self.touched = false;
     }
 
-    /// When it wants to be looked at, whatever touched it.
-    pub fn when(&self) -> Instant {
+    /// When the peer's timer is due.
+    pub fn due(&self) -> Instant {
         self.due
     }
 
-    /// Wants to be looked at then, and not at another time given before.
+    /// Sets the peer's timer, in place of the last one.
     pub fn set_due(&mut self, due: Instant) {
         self.due = due;
         if self.listed.is_none_or(|listed| due < listed) {
@@ -96,7 +97,7 @@ impl Wake {
         }
     }
 
-    /// An entry of the heap has come up; whether the peer is due, or must be listed anew.
+    /// Whether the peer is due when `entry` comes up in the heap. If its timer was set to a later time, it is listed again.
     pub fn is_due(&mut self, entry: Instant, now: Instant) -> bool {
         if self.listed != Some(entry) {
             return false;
@@ -127,12 +128,12 @@ mod tests {
         wake.touch();
         wake.touch();
         assert_eq!(wakes.next(now), Some(now));
-        assert_eq!(wakes.touched(), [ParticipantId(7)]);
+        assert_eq!(wakes.take_touched(), [ParticipantId(7)]);
         wake.touch();
-        assert!(wakes.touched().is_empty() && wake.is_touched());
-        wake.settle();
+        assert!(wakes.take_touched().is_empty() && wake.is_touched());
+        wake.clear_touched();
         wake.touch();
-        assert_eq!(wakes.touched().len(), 1);
+        assert_eq!(wakes.take_touched().len(), 1);
     }
 
     #[test]
@@ -141,10 +142,10 @@ mod tests {
         let mut wake = Wake::new(ParticipantId(7), wakes.clone(), now);
         wake.set_due(now + MS);
         wake.set_due(now + 5 * MS);
-        let (entry, _) = wakes.due(now + MS)[0];
+        let (entry, _) = wakes.take_due(now + MS)[0];
         assert!(!wake.is_due(entry, now + MS));
         assert_eq!(wakes.next(now), Some(now + 5 * MS));
-        let (entry, _) = wakes.due(now + 5 * MS)[0];
+        let (entry, _) = wakes.take_due(now + 5 * MS)[0];
         assert!(wake.is_due(entry, now + 5 * MS));
         assert_eq!(wakes.next(now), None);
     }
@@ -160,7 +161,7 @@ mod tests {
             for (ahead, pass) in steps {
                 now += pass * MS;
                 let mut found = false;
-                for (entry, _) in wakes.due(now) {
+                for (entry, _) in wakes.take_due(now) {
                     found |= wake.is_due(entry, now);
                 }
                 prop_assert_eq!(found, given <= now);

@@ -269,7 +269,7 @@ impl World {
             match client.rtc.poll_output().expect("client") {
                 RtcOutput::Timeout(due) => return client.due = due,
                 RtcOutput::Transmit(t) => {
-                    let from = Remote { via: client.via, address: client.address };
+                    let from = RemoteAddr { via: client.via, address: client.address };
                     self.core.datagram(self.now, from, &t.contents);
                 }
                 RtcOutput::Event(Event::RtpPacket(packet)) => client.received.push(packet),

@@ -1,4 +1,4 @@
-//! The handle through which everybody else talks to the SFU's threads.
+//! The handle through which callers use the SFU's threads.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,12 +7,12 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use windlass_types::{AnchorPolicy, EnhancerOutput, Rung};
 
-use super::places::Places;
-use super::vitals::{Ill, Vitals};
+use super::placement::Placement;
+use super::watchdog::{ThreadFault, Watchdog};
 use super::{Command, Shared};
 use crate::api::{
-    AnchorReport, Answer, JoinError, JoinOptions, Joined, May, Offer, OfferError, ParticipantId,
-    ReportError, SfuClosed, TakenReport, TrackId, UplinkReport,
+    AnchorReport, Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId,
+    Permissions, ReportError, SfuClosed, TakenReport, TrackId, UplinkReport,
 };
 use crate::config::Tuning;
 use crate::core::{ReadOffer, Shard, View, contained};
@@ -20,66 +20,66 @@ use crate::latency::Latencies;
 use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
 
-/// Talks to the SFU from anywhere.
+/// A handle to a running SFU.
 #[derive(Debug, Clone)]
 pub struct SfuHandle {
-    threads: Arc<[Way]>,
-    places: Arc<Places>,
+    threads: Arc<[ThreadSenders]>,
+    placement: Arc<Placement>,
     shared: Arc<Shared>,
-    vitals: Arc<Vitals>,
+    watchdog: Arc<Watchdog>,
 }
 
-/// What leads to one of the threads.
+/// The queues of one media thread.
 #[derive(Debug)]
-pub(super) struct Way {
-    /// Callers wait for room.
+pub(super) struct ThreadSenders {
+    /// Senders wait for room.
     pub(super) commands: mpsc::Sender<Command>,
     /// Dropped and counted when full.
     pub(super) anchors: mpsc::Sender<EnhancerOutput>,
-    /// Media is dropped and counted when full; for the rest callers wait.
+    /// Media is dropped and counted when full; other messages wait for room.
     pub(super) relayed: mpsc::Sender<FromNode>,
 }
 
 impl SfuHandle {
     pub(super) fn new(
-        threads: Vec<Way>,
-        places: Arc<Places>,
+        threads: Vec<ThreadSenders>,
+        placement: Arc<Placement>,
         shared: Arc<Shared>,
-        vitals: Arc<Vitals>,
+        watchdog: Arc<Watchdog>,
     ) -> SfuHandle {
-        SfuHandle { threads: threads.into(), places, shared, vitals }
+        SfuHandle { threads: threads.into(), placement, shared, watchdog }
     }
 
-    /// What is wrong with the SFU's threads: one that has ended, or says nothing any more. Never waits.
-    pub fn ill(&self) -> Option<Ill> {
-        self.vitals.ill()
+    /// A fault of a media thread: it has ended, or does not respond. Never waits.
+    pub fn thread_fault(&self) -> Option<ThreadFault> {
+        self.watchdog.fault()
     }
 
-    /// Watches the threads, on a thread of the caller's: gives what is wrong as soon as one has ended or does not come back, and nothing
-    /// when the SFU has stopped as it was told. Without it nobody notices that one says nothing any more, of which `told` hears.
-    pub fn watch(&self, told: impl Fn(Ill)) -> Option<Ill> {
-        self.vitals.watch(told)
+    /// Watches the media threads, on the caller's thread. Returns a fault when a thread has ended or hangs for good, and `None` when the SFU
+    /// has stopped. Calls `on_hang` for a thread that does not respond; without a watch that is not noticed.
+    pub fn watch(&self, on_hang: impl Fn(ThreadFault)) -> Option<ThreadFault> {
+        self.watchdog.watch(on_hang)
     }
 
-    /// All threads have ended as they were told.
-    pub(super) fn ended(&self) {
-        self.vitals.stop();
+    /// To be called when all threads have stopped.
+    pub(super) fn on_stopped(&self) {
+        self.watchdog.stop();
     }
 
-    /// The thread at which a participant is.
-    fn at(&self, id: ParticipantId) -> &mpsc::Sender<Command> {
-        &self.threads[self.places.of(id)].commands
+    /// The command queue of a participant's thread.
+    fn commands(&self, id: ParticipantId) -> &mpsc::Sender<Command> {
+        &self.threads[self.placement.thread_of(id)].commands
     }
 
-    /// Says something to all threads.
-    async fn to_all(&self, command: impl Fn() -> Command) -> Result<(), SfuClosed> {
+    /// Sends a command to all threads.
+    async fn send_to_all(&self, command: impl Fn() -> Command) -> Result<(), SfuClosed> {
         for thread in self.threads.iter() {
             thread.commands.send(command()).await.map_err(|_| SfuClosed)?;
         }
         Ok(())
     }
 
-    /// Asks all threads something.
+    /// Sends a command to all threads, and collects their answers.
     async fn ask_all<T>(
         &self,
         command: impl Fn(oneshot::Sender<T>) -> Command,
@@ -97,7 +97,7 @@ impl SfuHandle {
         Ok(all)
     }
 
-    /// Ends the threads. A full queue is being emptied by its thread: it is tried again rather than waited for without a runtime.
+    /// Stops the threads. A full queue is tried again, as there may be no runtime to wait in.
     pub(super) fn stop(&self) {
         for thread in self.threads.iter() {
             while let Err(mpsc::error::TrySendError::Full(_)) =
@@ -108,7 +108,7 @@ impl SfuHandle {
         }
     }
 
-    /// Lets a participant into a room, which begins with its first participant.
+    /// Adds a participant to a room. A room begins with its first participant.
     pub async fn join(
         &self,
         room: &str,
@@ -117,28 +117,28 @@ impl SfuHandle {
     ) -> Result<Joined, JoinError> {
         let (answer, answered) = oneshot::channel();
         let command = Command::Join(room.to_owned(), id, options, answer);
-        let joining = self.places.join(room, id);
-        let thread = &self.threads[joining.thread()];
+        let reservation = self.placement.join(room, id);
+        let thread = &self.threads[reservation.thread()];
         thread.commands.send(command).await.map_err(|_| JoinError::Closed)?;
-        joining.begun();
+        reservation.confirm();
         answered.await.unwrap_or(Err(JoinError::Closed))
     }
 
     /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
     pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
-        // Milliseconds where the description is long, so neither on a thread that forwards nor on one that has sockets.
+        // Parsing may take milliseconds, so it runs neither on a media thread nor on a runtime's worker.
         let sdp_bytes = self.shared.sdp_bytes;
         let read = move || contained(|| ReadOffer::new(offer, sdp_bytes));
         let read = tokio::task::spawn_blocking(read).await;
         let offer = match read.map_err(|_| OfferError::Closed)? {
             Ok(offer) => offer,
             Err(fault) => {
-                let _ = self.at(id).send(Command::Faulted(id, fault)).await;
+                let _ = self.commands(id).send(Command::Fault(id, fault)).await;
                 return Err(OfferError::Fault);
             }
         };
         let (answer, answered) = oneshot::channel();
-        self.at(id)
+        self.commands(id)
             .send(Command::Offer(id, Box::new(offer), answer))
             .await
             .map_err(|_| OfferError::Closed)?;
@@ -146,84 +146,90 @@ impl SfuHandle {
         match contained(|| answered.write()) {
             Ok(answer) => Ok(answer),
             Err(fault) => {
-                let _ = self.at(id).send(Command::Faulted(id, fault)).await;
+                let _ = self.commands(id).send(Command::Fault(id, fault)).await;
                 Err(OfferError::Fault)
             }
         }
     }
 
-    /// Sets the best rung that the participant wants of a track. The default is [`Rung::F`].
+    /// Sets the maximum rung that the participant wants of a track. The default is [`Rung::F`].
     pub async fn set_max_rung(
         &self,
         id: ParticipantId,
         track: TrackId,
         max: Rung,
     ) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::SetMaxRung(id, track, max)).await.map_err(|_| SfuClosed)
+        self.commands(id).send(Command::SetMaxRung(id, track, max)).await.map_err(|_| SfuClosed)
     }
 
-    /// Says how the participant shows a track: what is enough for it, and how much it matters beside others.
+    /// Sets how the participant shows a track, which gives the track's weight and sufficient layer.
     pub async fn set_view(
         &self,
         id: ParticipantId,
         track: TrackId,
         view: View,
     ) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::SetView(id, track, view)).await.map_err(|_| SfuClosed)
+        self.commands(id).send(Command::SetView(id, track, view)).await.map_err(|_| SfuClosed)
     }
 
-    /// The participant has none of the anchors of a source that those of a track are added to: asks for one that rests on no other.
-    /// One for all who ask, and not too often.
-    pub async fn want_whole_anchor(
+    /// Requests a whole anchor of a track, for a participant without earlier anchors. One anchor serves all subscribers, at a limited rate.
+    pub async fn request_whole_anchor(
         &self,
         id: ParticipantId,
         track: TrackId,
     ) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::WholeAnchor(id, track)).await.map_err(|_| SfuClosed)
+        self.commands(id).send(Command::WholeAnchor(id, track)).await.map_err(|_| SfuClosed)
     }
 
-    /// Takes what a publisher's browser says of its uplink, once a second at most.
+    /// Takes a publisher's report on its uplink, at most once a second.
     pub async fn uplink(
         &self,
         id: ParticipantId,
         track: TrackId,
         report: UplinkReport,
     ) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
+        self.commands(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
     }
 
-    /// Takes what somebody who watches a track says of its anchors, and by how much its picture got worse with each of so many
-    /// frames after one, in mean square grey levels of luma; once a second at most. Answers with what of it can be true.
+    /// Takes a subscriber's report on a track's anchors, at most once a second. `decay`: loss of quality with each frame since an anchor, in
+    /// squared grey levels of luma, and the number of frames. Returns the report bounded by what was sent.
     pub async fn report(
         &self,
         id: ParticipantId,
         track: TrackId,
-        said: AnchorReport,
+        report: AnchorReport,
         decay: Option<(f64, f64)>,
     ) -> Result<TakenReport, ReportError> {
         let (answer, answered) = oneshot::channel();
-        let command = Command::Report(id, track, said, decay, answer);
-        self.at(id).send(command).await.map_err(|_| ReportError::Closed)?;
+        let command = Command::Report(id, track, report, decay, answer);
+        self.commands(id).send(command).await.map_err(|_| ReportError::Closed)?;
         answered.await.unwrap_or(Err(ReportError::Closed))
     }
 
-    /// Tells the room that the participant muted or unmuted its own track; nothing of a muted track is forwarded.
+    /// Mutes or unmutes a participant's own track. A muted track is not forwarded.
     pub async fn set_muted(
         &self,
         id: ParticipantId,
         track: TrackId,
         muted: bool,
     ) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
+        self.commands(id).send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
     }
 
-    /// What the participant may do from now on; what it does and may not any more ends at once.
-    pub async fn restrict(&self, id: ParticipantId, may: May) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::Restrict(id, may)).await.map_err(|_| SfuClosed)
+    /// Sets a participant's permissions. Tracks, subscriptions and anchors that are not permitted any more end at once.
+    pub async fn set_permissions(
+        &self,
+        id: ParticipantId,
+        permissions: Permissions,
+    ) -> Result<(), SfuClosed> {
+        self.commands(id)
+            .send(Command::SetPermissions(id, permissions))
+            .await
+            .map_err(|_| SfuClosed)
     }
 
-    /// Chooses anchors by another policy from now on, in a room, or in all rooms without one of their own; `None` takes a room's own
-    /// policy back. False where too many rooms have one.
+    /// Sets the anchor policy of a room, or of all rooms without their own. `None` removes a room's own policy, or restores the configured
+    /// one. False if too many rooms have their own policy.
     pub async fn set_policy(
         &self,
         room: Option<String>,
@@ -233,32 +239,32 @@ impl SfuHandle {
         Ok(set.into_iter().all(|set| set))
     }
 
-    /// Works by other bounds from now on.
+    /// Changes limits and policy.
     pub async fn tune(&self, tuning: Tuning) -> Result<(), SfuClosed> {
-        self.to_all(|| Command::Tune(tuning)).await
+        self.send_to_all(|| Command::Tune(tuning)).await
     }
 
-    /// Takes no new rooms from now on.
+    /// Refuses new rooms from now on.
     pub async fn drain(&self) -> Result<(), SfuClosed> {
-        self.to_all(|| Command::Drain).await
+        self.send_to_all(|| Command::Drain).await
     }
 
     /// Removes the participant and its tracks.
     pub async fn leave(&self, id: ParticipantId) -> Result<(), SfuClosed> {
-        self.at(id).send(Command::Leave(id)).await.map_err(|_| SfuClosed)
+        self.commands(id).send(Command::Leave(id)).await.map_err(|_| SfuClosed)
     }
 
-    /// A room is on these other SFUs too, or on none.
+    /// Sets the other SFUs that a room is on.
     pub async fn share(&self, room: &str, nodes: &[NodeId]) -> Result<(), SfuClosed> {
-        self.to_all(|| Command::Share(room.to_owned(), nodes.to_vec())).await
+        self.send_to_all(|| Command::Share(room.to_owned(), nodes.to_vec())).await
     }
 
-    /// There is a way to another SFU now, or none any more: then its participants are gone.
+    /// Sets whether there is a link to another SFU. Without one its participants are removed.
     pub async fn linked(&self, node: NodeId, up: bool) -> Result<(), SfuClosed> {
-        self.to_all_of_node(FromNode::Linked(node, up)).await
+        self.send_from_node(FromNode::Link(node, up)).await
     }
 
-    /// Takes what another SFU says of a room. Media for which there is no room is dropped and counted; the rest is waited for.
+    /// Takes a message of another SFU about a room. Media is dropped and counted if the queue is full; other messages wait for room.
     pub async fn relayed(
         &self,
         node: NodeId,
@@ -266,9 +272,9 @@ impl SfuHandle {
         message: Relayed,
     ) -> Result<(), SfuClosed> {
         if message.is_media() {
-            let Some(thread) = self.places.of_room(room) else { return Ok(()) };
-            let said = FromNode::Said(node, room.clone(), message);
-            return match self.threads[thread].relayed.try_send(said) {
+            let Some(thread) = self.placement.thread_of_room(room) else { return Ok(()) };
+            let message = FromNode::Message(node, room.clone(), message);
+            return match self.threads[thread].relayed.try_send(message) {
                 Ok(()) => Ok(()),
                 Err(mpsc::error::TrySendError::Full(_)) => {
                     self.shared.relay_overflows.fetch_add(1, Ordering::Relaxed);
@@ -277,23 +283,22 @@ impl SfuHandle {
                 Err(mpsc::error::TrySendError::Closed(_)) => Err(SfuClosed),
             };
         }
-        // Whether there is such a room may change while it is under way: its thread knows.
-        self.to_all_of_node(FromNode::Said(node, room.clone(), message)).await
+        // To all threads, as the room's thread may change while the message is on its way.
+        self.send_from_node(FromNode::Message(node, room.clone(), message)).await
     }
 
-    /// By the queue that keeps their order.
-    async fn to_all_of_node(&self, said: FromNode) -> Result<(), SfuClosed> {
+    /// Sends to all threads by the queue that keeps the order of a node's messages.
+    async fn send_from_node(&self, message: FromNode) -> Result<(), SfuClosed> {
         for thread in self.threads.iter() {
-            thread.relayed.send(said.clone()).await.map_err(|_| SfuClosed)?;
+            thread.relayed.send(message.clone()).await.map_err(|_| SfuClosed)?;
         }
         Ok(())
     }
 
-    /// Takes what the enhancer made. Never waits; `false` when the queue is full (dropped and counted) or the SFU
-    /// has stopped.
+    /// Takes an output of the enhancer. Never waits; `false` if the queue is full (dropped and counted) or the SFU has stopped.
     pub fn push(&self, output: EnhancerOutput) -> bool {
         let stream = u64::from(output.stream().0);
-        let thread = &self.threads[Shard::of_number(stream, self.threads.len())];
+        let thread = &self.threads[Shard::of_id(stream, self.threads.len())];
         match thread.anchors.try_send(output) {
             Ok(()) => true,
             Err(mpsc::error::TrySendError::Full(_)) => {
@@ -304,13 +309,13 @@ impl SfuHandle {
         }
     }
 
-    /// Says whether there is an enhancer that works, which is taken for granted at the start. While there is none,
-    /// nobody is given an enhanced rung and no layer is tapped. Takes effect within a fraction of a second.
-    pub fn set_enhancement(&self, works: bool) {
-        self.shared.enhancement.store(works, Ordering::Relaxed);
+    /// Sets whether an enhancer is available; at the start it is. Without one no enhanced rung is allocated, and no layer is tapped. Takes
+    /// effect within a second.
+    pub fn set_enhancement(&self, available: bool) {
+        self.shared.enhancement.store(available, Ordering::Relaxed);
     }
 
-    /// A snapshot of what there is and what has been counted.
+    /// A snapshot of counts and counters.
     pub async fn stats(&self) -> Result<SfuStats, SfuClosed> {
         let mut forwarding = Latencies::new(Instant::now());
         let mut all = SfuStats::default();

@@ -1,62 +1,63 @@
-//! Datagrams that the kernel gave to one of the SFU's threads and that are another's.
+//! Hands over datagrams that the kernel gave to one media thread and that belong to another.
 //!
-//! The kernel chooses a thread's socket by the sender's address, and rooms are chosen by how much each thread has to do, so
-//! with several threads some come to the wrong one. They go on by the batch, through a bounded queue between each two
-//! threads; what it has no room for is dropped, as a full socket would, and counted.
+//! The kernel chooses a thread's socket by the sender's address; rooms are placed by the threads' load. So with several threads some
+//! datagrams arrive at the wrong one. They are handed over in batches through bounded queues. A full queue drops and counts them, as a
+//! full socket would drop them.
 
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use crate::core::Remote;
+use crate::core::RemoteAddr;
 
-/// Batches that wait for a thread.
-const BATCHES: usize = 256;
+/// Batches that may wait for a thread.
+const MAX_BATCHES: usize = 256;
 
-/// A datagram on its way to its thread.
+/// A datagram for another thread.
 #[derive(Debug, Clone)]
-pub(super) struct Handed {
-    /// When the kernel had it.
+pub(super) struct HandedOver {
+    /// Arrival at the kernel.
     pub(super) arrival: Instant,
-    /// Who sent it.
-    pub(super) from: Remote,
-    /// What it says.
+    /// Source address.
+    pub(super) from: RemoteAddr,
+    /// Content.
     pub(super) data: Vec<u8>,
 }
 
-/// What comes from the other threads, a batch at a time.
-pub(super) type Receiver = mpsc::Receiver<Vec<Handed>>;
+/// Batches from the other threads.
+pub(super) type Receiver = mpsc::Receiver<Vec<HandedOver>>;
 
-/// The ways to all threads, the own one among them, which nothing goes by.
+/// The queues of all threads. The own one is not used.
 #[derive(Clone)]
 pub(super) struct Handover {
-    ways: Vec<mpsc::Sender<Vec<Handed>>>,
-    batches: Vec<Vec<Handed>>,
+    senders: Vec<mpsc::Sender<Vec<HandedOver>>>,
+    batches: Vec<Vec<HandedOver>>,
 }
 
-/// For each of so many threads: where others' datagrams come, and the ways to all.
-pub(super) fn between(threads: usize) -> (Vec<Receiver>, Handover) {
-    let (ways, receivers): (Vec<_>, _) = (0..threads).map(|_| mpsc::channel(BATCHES)).unzip();
+/// The receivers of `threads` threads, and the queues to all of them.
+pub(super) fn channels(threads: usize) -> (Vec<Receiver>, Handover) {
+    let (senders, receivers): (Vec<_>, _) =
+        (0..threads).map(|_| mpsc::channel(MAX_BATCHES)).unzip();
     let batches = (0..threads).map(|_| Vec::new()).collect();
-    (receivers, Handover { ways, batches })
+    (receivers, Handover { senders, batches })
 }
 
 impl Handover {
-    /// Keeps a datagram for another thread until [`Handover::send`].
-    pub(super) fn keep(&mut self, thread: usize, handed: Handed) {
+    /// Queues a datagram for another thread until [`Handover::send`].
+    pub(super) fn push(&mut self, thread: usize, handed: HandedOver) {
         self.batches[thread].push(handed);
     }
 
-    /// Hands over what was kept; how many were, and how many there was no room for.
+    /// Sends the queued datagrams; returns how many were sent, and how many were dropped.
     pub(super) fn send(&mut self) -> (u64, u64) {
         let (mut sent, mut lost) = (0, 0);
-        for (way, batch) in self.ways.iter().zip(&mut self.batches) {
+        for (sender, batch) in self.senders.iter().zip(&mut self.batches) {
             if batch.is_empty() {
                 continue;
             }
             let count = batch.len() as u64;
-            // A thread that has ended is the same as a full one: the server stops.
-            if way.try_send(std::mem::take(batch)).is_ok() {
+            // The queue of an ended thread counts as full: the server stops.
+            if sender.try_send(std::mem::take(batch)).is_ok() {
                 sent += count;
             } else {
                 lost += count;
@@ -70,16 +71,16 @@ impl Handover {
 mod tests {
     use super::*;
 
-    fn handed(n: u8) -> Handed {
+    fn handed(n: u8) -> HandedOver {
         let from = std::net::SocketAddr::from(([192, 0, 2, 1], 9)).into();
-        Handed { arrival: Instant::now(), from, data: vec![n] }
+        HandedOver { arrival: Instant::now(), from, data: vec![n] }
     }
 
     #[test]
     fn what_is_kept_goes_to_its_thread_at_once_and_in_order() {
-        let (mut receivers, mut handover) = between(3);
+        let (mut receivers, mut handover) = channels(3);
         for n in 0..5 {
-            handover.keep(if n == 3 { 2 } else { 1 }, handed(n));
+            handover.push(if n == 3 { 2 } else { 1 }, handed(n));
         }
         assert!(receivers[1].try_recv().is_err());
         assert_eq!(handover.send(), (5, 0));
@@ -94,10 +95,10 @@ mod tests {
 
     #[test]
     fn a_thread_that_does_not_keep_up_loses_what_comes_last() {
-        let (mut receivers, mut handover) = between(2);
+        let (mut receivers, mut handover) = channels(2);
         let mut lost = 0;
-        for n in 0..=BATCHES {
-            handover.keep(1, handed(n as u8));
+        for n in 0..=MAX_BATCHES {
+            handover.push(1, handed(n as u8));
             lost += handover.send().1;
         }
         assert_eq!(lost, 1);

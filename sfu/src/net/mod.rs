@@ -1,16 +1,16 @@
-//! The thin shell: threads that forward, each with some of the rooms and a socket at the one UDP port, another thread for
-//! TCP, and the handle that everybody else talks through.
+//! The I/O around [`Core`](crate::core::Core): media threads, each with some of the rooms and a socket on the common UDP port, a
+//! thread for TCP, and the handle for callers.
 //!
-//! Into each thread lead bounded queues: commands (callers wait for room), anchors (dropped and counted when full), and
-//! datagrams that the kernel gave to another thread (dropped and counted too).
+//! Each media thread has bounded queues: commands and relay messages (senders wait for room), anchors and relayed media (dropped and
+//! counted when full), and datagrams that the kernel gave to another thread (dropped and counted).
 
 mod handle;
 mod handover;
-mod places;
+mod placement;
 mod run;
 mod socket;
 mod tcp;
-mod vitals;
+mod watchdog;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use tokio::sync::{mpsc, oneshot};
 use windlass_types::{AnchorPolicy, Rung};
 
 pub use self::handle::SfuHandle;
-use self::handle::Way;
-use self::places::Places;
-pub use self::vitals::Ill;
-use self::vitals::{Life, Vitals};
+use self::handle::ThreadSenders;
+use self::placement::Placement;
+pub use self::watchdog::ThreadFault;
+use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
-    AnchorReport, JoinError, JoinOptions, Joined, May, OfferError, ParticipantId, ReportError,
-    StartError, TakenReport, TapSink, TrackId, UplinkReport,
+    AnchorReport, JoinError, JoinOptions, Joined, OfferError, ParticipantId, Permissions,
+    ReportError, StartError, TakenReport, TapSink, TrackId, UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
 use crate::core::{Answered, Fault, ReadOffer, Shard, View};
@@ -35,16 +35,16 @@ use crate::latency::Latencies;
 use crate::relay::{NodeId, RelaySink};
 use crate::stats::SfuStats;
 
-/// Commands that wait for a thread.
-const COMMANDS: usize = 256;
-/// Ports that are tried where the system chooses one.
-const CHOICES: u32 = 32;
-/// Messages of other SFUs that wait for a thread: a few hundred milliseconds of ten cameras.
-const RELAYED: usize = 1024;
-/// Anchors that wait for a thread.
-const ANCHORS: usize = 64;
+/// Commands that may wait for a thread.
+const MAX_COMMANDS: usize = 256;
+/// Attempts to find a port that is free for UDP and TCP, where the system chooses it.
+const MAX_PORT_ATTEMPTS: u32 = 32;
+/// Messages of other SFUs that may wait for a thread: some hundred milliseconds of ten cameras.
+const MAX_RELAYED: usize = 1024;
+/// Anchors that may wait for a thread.
+const MAX_ANCHORS: usize = 64;
 
-/// A request to one of the SFU's threads.
+/// A command for a media thread.
 enum Command {
     Join(String, ParticipantId, JoinOptions, oneshot::Sender<Result<Joined, JoinError>>),
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answered, OfferError>>),
@@ -60,21 +60,21 @@ enum Command {
         oneshot::Sender<Result<TakenReport, ReportError>>,
     ),
     SetMuted(ParticipantId, TrackId, bool),
-    Restrict(ParticipantId, May),
+    SetPermissions(ParticipantId, Permissions),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Tune(Tuning),
     Drain,
     Share(String, Vec<NodeId>),
     Leave(ParticipantId),
-    /// Something panicked while an offer of its was read.
-    Faulted(ParticipantId, Fault),
+    /// A panic while the participant's offer was parsed or its answer was written.
+    Fault(ParticipantId, Fault),
     Stats(oneshot::Sender<(SfuStats, Box<Latencies>)>),
     Stop,
 }
 
 impl Command {
-    /// Which participant wants it.
-    fn whose(&self) -> Option<ParticipantId> {
+    /// The participant that is removed if the command panics.
+    fn participant(&self) -> Option<ParticipantId> {
         match self {
             Command::Offer(id, ..)
             | Command::SetMaxRung(id, ..)
@@ -88,20 +88,20 @@ impl Command {
     }
 }
 
-/// What needs no queue.
+/// State that callers and media threads share.
 #[derive(Debug)]
 struct Shared {
-    /// Anchors that the queues did not take.
+    /// Anchors dropped at full queues.
     overflows: AtomicU64,
-    /// Media of other SFUs that the queues did not take.
+    /// Relayed media dropped at full queues.
     relay_overflows: AtomicU64,
-    /// Whether there is an enhancer that works.
+    /// Whether an enhancer is available.
     enhancement: AtomicBool,
-    /// The longest session description.
+    /// Maximum bytes of a session description.
     sdp_bytes: usize,
 }
 
-/// The running SFU. Dropping it stops it.
+/// A running SFU. Dropping it stops it.
 #[derive(Debug)]
 pub struct Sfu {
     handle: SfuHandle,
@@ -117,7 +117,7 @@ impl Sfu {
         Sfu::start_shared(config, tap, None)
     }
 
-    /// The same of one that shares rooms with others: `relay` takes what is for them, on these threads too.
+    /// [`Sfu::start`] for an SFU that shares rooms with others: `relay` takes messages for them, on the media threads.
     pub fn start_shared(
         config: &SfuConfig,
         tap: &TapSink,
@@ -133,23 +133,23 @@ impl Sfu {
             enhancement: AtomicBool::new(true),
             sdp_bytes: config.limits.sdp_bytes,
         });
-        let vitals = Arc::new(Vitals::new(count));
-        let places = Arc::new(Places::new(count, vitals.clone()));
-        let (handed, handover) = handover::between(count);
-        let outlet = tcp.as_ref().map(|tcp| tcp.outlet().clone());
+        let watchdog = Arc::new(Watchdog::new(count));
+        let placement = Arc::new(Placement::new(count, watchdog.clone()));
+        let (handed, handover) = handover::channels(count);
+        let tcp_sender = tcp.as_ref().map(|tcp| tcp.sender().clone());
         let tcp_candidates = tcp_local.map(|tcp| config.tcp_candidates(local, tcp));
-        let (mut ways, mut parts) = (Vec::new(), Vec::new());
+        let (mut senders, mut parts) = (Vec::new(), Vec::new());
         for ((socket, shard), handed) in sockets.into_iter().zip(Shard::all(count)).zip(handed) {
-            let (commands, command_queue) = mpsc::channel(COMMANDS);
-            let (anchors, anchor_queue) = mpsc::channel(ANCHORS);
-            let (relayed, relayed_queue) = mpsc::channel(RELAYED);
-            ways.push(Way { commands, anchors, relayed });
+            let (commands, command_queue) = mpsc::channel(MAX_COMMANDS);
+            let (anchors, anchor_queue) = mpsc::channel(MAX_ANCHORS);
+            let (relayed, relayed_queue) = mpsc::channel(MAX_RELAYED);
+            senders.push(ThreadSenders { commands, anchors, relayed });
             parts.push(run::Parts {
                 shard,
                 socket,
-                // One of them takes what comes by TCP, and hands over what is others'.
+                // The first thread receives from TCP, and hands over datagrams of other threads' rooms.
                 tcp: tcp.take(),
-                outlet: outlet.clone(),
+                tcp_sender: tcp_sender.clone(),
                 tcp_candidates: tcp_candidates.clone().unwrap_or_default(),
                 handed,
                 handover: handover.clone(),
@@ -158,14 +158,14 @@ impl Sfu {
                 relayed: relayed_queue,
                 commands: command_queue,
                 anchors: anchor_queue,
-                places: places.clone(),
+                placement: placement.clone(),
                 shared: shared.clone(),
-                vitals: vitals.clone(),
+                watchdog: watchdog.clone(),
             });
         }
-        // Those that have begun end with it, if another cannot.
+        // If a thread cannot start, dropping this stops those that have started.
         let mut sfu = Sfu {
-            handle: SfuHandle::new(ways, places, shared, vitals.clone()),
+            handle: SfuHandle::new(senders, placement, shared, watchdog.clone()),
             local,
             tcp: tcp_local,
             threads: Vec::new(),
@@ -175,9 +175,9 @@ impl Sfu {
             let thread = std::thread::Builder::new()
                 .name(format!("sfu-{}", parts.shard.number()))
                 .spawn(move || {
-                    let mut life = Life::of(parts.vitals.clone(), parts.shard.number());
+                    let mut guard = ThreadGuard::new(parts.watchdog.clone(), parts.shard.number());
                     if run::run(&config, parts) {
-                        life.was_told();
+                        guard.set_stopped();
                     }
                 })
                 .map_err(StartError::Thread)?;
@@ -186,27 +186,27 @@ impl Sfu {
         Ok(sfu)
     }
 
-    /// A handle for other parts; it may outlive the SFU and then answers "closed".
+    /// A handle for callers. It may outlive the SFU, and then returns errors.
     pub fn handle(&self) -> SfuHandle {
         self.handle.clone()
     }
 
-    /// The address that the socket got.
+    /// Address of the bound UDP socket.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The address at which TCP is listened for, if it is.
+    /// Address of the TCP listener, if there is one.
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
         self.tcp
     }
 }
 
-/// A UDP socket for each thread, and TCP's. A port that the system chooses is one that is free for both.
+/// Binds a UDP socket for each thread, and the TCP listener. If the system chooses the port, one that is free for both.
 fn open(config: &SfuConfig) -> Result<(Vec<socket::Socket>, Option<tcp::TcpPort>), StartError> {
     let addr = config.udp;
     let chosen = addr.port() == 0 && config.tcp.as_ref().is_some_and(|tcp| tcp.listen.port() == 0);
-    let mut left = if chosen { CHOICES } else { 1 };
+    let mut left = if chosen { MAX_PORT_ATTEMPTS } else { 1 };
     loop {
         left -= 1;
         let socket =
@@ -225,23 +225,23 @@ fn open(config: &SfuConfig) -> Result<(Vec<socket::Socket>, Option<tcp::TcpPort>
     }
 }
 
-/// Listens for TCP, at the number of the UDP port where none is given.
+/// Starts the TCP listener, on the UDP port by default.
 fn listen(config: &TcpConfig, udp: SocketAddr) -> Result<tcp::TcpPort, StartError> {
     let mut config = config.clone();
     if config.listen.port() == 0 {
         config.listen.set_port(udp.port());
     }
-    // Signalling needs files too, and would be the first to go without.
+    // The other half is for signalling.
     let files = socket::raise_descriptors().unwrap_or(1024);
-    let most = usize::try_from(files / 2).unwrap_or(usize::MAX);
-    if config.connections > most {
+    let max = usize::try_from(files / 2).unwrap_or(usize::MAX);
+    if config.connections > max {
         tracing::warn!(
             files,
-            most,
-            "fewer TCP connections than configured: files that may be open"
+            max,
+            "fewer TCP connections than configured: half of the open files limit; raise it (ulimit -n)"
         );
     }
-    config.connections = if config.connections == 0 { most } else { config.connections.min(most) };
+    config.connections = if config.connections == 0 { max } else { config.connections.min(max) };
     config.per_address = config.per_address.min(share_of_one(config.connections));
     tcp::TcpPort::start(&config).map_err(|source| StartError::Tcp { addr: config.listen, source })
 }
@@ -252,7 +252,7 @@ impl Drop for Sfu {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        self.handle.ended();
+        self.handle.on_stopped();
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::api::{Ended, Offer, SfuClosed, SfuEvent};
+    use crate::api::{DisconnectReason, Offer, SfuClosed, SfuEvent};
 
     fn accepting() -> TapSink {
         Arc::new(|_| true)
@@ -328,7 +328,7 @@ mod tests {
         tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
         for joined in &mut joined {
             while let Some(event) = joined.events.recv().await {
-                if event == SfuEvent::Disconnected(Ended::Left) {
+                if event == SfuEvent::Disconnected(DisconnectReason::Left) {
                     break;
                 }
             }
@@ -360,7 +360,10 @@ mod tests {
         let mut joined =
             handle.join("room", ParticipantId(1), JoinOptions::default()).await.expect("joined");
         tokio::task::spawn_blocking(move || drop(sfu)).await.expect("stopped");
-        assert_eq!(joined.events.recv().await, Some(SfuEvent::Disconnected(Ended::Left)));
+        assert_eq!(
+            joined.events.recv().await,
+            Some(SfuEvent::Disconnected(DisconnectReason::Left))
+        );
         assert_eq!(handle.stats().await, Err(SfuClosed));
         assert!(matches!(
             handle.join("room", ParticipantId(2), JoinOptions::default()).await,

@@ -1,4 +1,4 @@
-//! The loop of one of the SFU's threads: the socket first, then what others hand over, commands, anchors, and what is due.
+//! The loop of a media thread: the socket first, then datagrams of other threads, commands, anchors, and due work.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -9,39 +9,39 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use windlass_types::{EnhancerOutput, StreamId, TapInput};
 
-use super::handover::{self, Handed, Handover};
-use super::places::Places;
+use super::handover::{self, HandedOver, Handover};
+use super::placement::Placement;
 use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
-use super::tcp::{Arrived, Outlet, TcpPort};
-use super::vitals::Vitals;
+use super::tcp::{TcpDatagram, TcpPort, TcpSender};
+use super::watchdog::Watchdog;
 use super::{Command, Shared};
 use crate::api::{JoinError, Joined, ParticipantId, SfuEvent, TapSink};
 use crate::config::SfuConfig;
-use crate::core::{Core, Output, Remote, Shard, Via, contained};
+use crate::core::{Core, Output, RemoteAddr, Shard, Via, contained};
 use crate::relay::{FromNode, RelaySink};
 
-/// Batches of datagrams taken before anything else gets its turn.
-const BURST: usize = 16;
-/// Datagrams of TCP connections, and messages of other SFUs, taken before anything else gets its turn.
-const FRAMES: usize = 128;
-/// Batches of other threads taken before anything else gets its turn.
-const HANDED: usize = 32;
-/// Connections whose datagrams are made before they are sent.
-const PEERS: usize = 32;
-/// How often it is looked for participants whose events nobody takes any more.
-const GONE: Duration = Duration::from_millis(100);
-/// Commands and anchors taken between two looks at the socket.
-const TURN: usize = 8;
+/// Batches of datagrams that are received before other work has its turn.
+const MAX_BATCHES: usize = 16;
+/// TCP datagrams, and messages of other SFUs, that are received before other work has its turn.
+const MAX_MESSAGES: usize = 128;
+/// Batches of other threads that are processed before other work has its turn.
+const MAX_HANDED_OVER: usize = 32;
+/// Connections that are serviced before their datagrams are sent.
+const MAX_PEERS: usize = 32;
+/// Interval at which participants with a closed event receiver are removed.
+const CLOSED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Commands, and outputs of the enhancer, that are processed between two reads of the socket.
+const MAX_COMMANDS: usize = 8;
 
-/// What a thread begins with.
+/// What a media thread owns and shares.
 pub(super) struct Parts {
     pub(super) shard: Shard,
     pub(super) socket: Socket,
-    /// Where datagrams come by TCP, at one of the threads;
+    /// Receiver of TCP datagrams; on the first thread only.
     pub(super) tcp: Option<TcpPort>,
-    /// and how they leave, at all.
-    pub(super) outlet: Option<Outlet>,
-    /// Where clients are told that they can come by TCP.
+    /// Sender of TCP datagrams, on every thread.
+    pub(super) tcp_sender: Option<TcpSender>,
+    /// TCP candidates for clients.
     pub(super) tcp_candidates: Vec<SocketAddr>,
     pub(super) handed: handover::Receiver,
     pub(super) handover: Handover,
@@ -50,99 +50,100 @@ pub(super) struct Parts {
     pub(super) relayed: mpsc::Receiver<FromNode>,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) anchors: mpsc::Receiver<EnhancerOutput>,
-    pub(super) places: Arc<Places>,
+    pub(super) placement: Arc<Placement>,
     pub(super) shared: Arc<Shared>,
-    pub(super) vitals: Arc<Vitals>,
+    pub(super) watchdog: Arc<Watchdog>,
 }
 
-/// For how long this thread has been at work.
-fn at_work() -> Duration {
+/// CPU time of this thread.
+fn thread_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Whether it ended because it was told to.
+/// Runs a media thread; returns whether it ended by a stop command.
 pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            tracing::error!(%error, "no runtime for the SFU's thread");
+            tracing::error!(%error, "media thread cannot start: no async runtime; check the limits of open files and threads");
             return false;
         }
     };
     runtime.block_on(async {
-        let Parts { shard, socket, tcp, outlet, handed, handover, tap, relay, places, .. } = parts;
+        let Parts { shard, socket, tcp, tcp_sender, handed, handover, tap, relay, placement, .. } = parts;
         let local = socket.local_addr();
-        let segments = config.segmentation && socket.knows_segments();
+        let segments = config.segmentation && socket.supports_segments();
         match socket.into_async() {
             Ok(socket) => {
                 let now = Instant::now();
                 let number = shard.number();
                 let mut core = Core::of_shard(config.clone(), local, now, shard);
-                core.listen_tcp(parts.tcp_candidates);
-                core.measure(at_work);
+                core.set_tcp_candidates(parts.tcp_candidates);
+                core.limit_cpu_time(thread_cpu_time);
                 let shell = Shell {
                     core,
                     socket,
                     tcp,
-                    outlet,
+                    tcp_sender,
                     handed,
                     handover,
                     outbox: Outbox::new(segments, now),
-                    next_gone: now,
-                    taps: Taps { sink: tap, stops: HashSet::new() },
+                    next_closed_check: now,
+                    taps: TapOutput { sink: tap, unsent_stops: HashSet::new() },
                     relay,
                     relayed: parts.relayed,
                     events: HashMap::new(),
                     events_bound: config.limits.events,
-                    places,
-                    vitals: parts.vitals,
+                    placement,
+                    watchdog: parts.watchdog,
                     number,
                 };
                 shell.run(local, parts.commands, parts.anchors, &parts.shared).await;
                 true
             }
             Err(error) => {
-                tracing::error!(%error, "the socket cannot be used");
+                tracing::error!(%error, "media thread cannot start: the runtime does not accept the UDP socket");
                 false
             }
         }
     })
 }
 
-/// The way to the enhancer. A frame that it does not take is made good by the tap; a stop must not be lost, or the
-/// stream would keep its decoder for ever, so it is repeated. (Streams that end are few: each was a published track.)
-struct Taps {
+/// The output to the enhancer. The tap recovers from a lost frame by a key frame. A lost stop would leave a decoder behind, so stops are
+/// repeated. (Their number is bounded by the published tracks.)
+struct TapOutput {
     sink: TapSink,
-    stops: HashSet<StreamId>,
+    /// Stops that the enhancer's queue did not take.
+    unsent_stops: HashSet<StreamId>,
 }
 
-impl Taps {
-    /// Hands over what a tap made, or says which stream lost something, and whether of its pictures at HR size.
-    fn hand(&mut self, input: TapInput) -> Result<(), (StreamId, bool)> {
+impl TapOutput {
+    /// Sends an input to the enhancer. The error names the stream that lost an input, and whether it was a high-resolution frame.
+    fn send(&mut self, input: TapInput) -> Result<(), (StreamId, bool)> {
         let stream = input.stream();
-        let stops = matches!(input, TapInput::Stop { .. });
+        let is_stop = matches!(input, TapInput::Stop { .. });
         let captured = matches!(input, TapInput::Captured(_) | TapInput::CapturedGap { .. });
         let is_hint = matches!(input, TapInput::Request { .. } | TapInput::CaptureStop { .. });
         if is_hint {
-            // No frame is lost with it: whoever needs a whole anchor asks again, and a decoder without frames rests.
+            // A lost hint loses no frame: a subscriber repeats its request for a whole anchor, and an idle decoder costs nothing.
             (self.sink)(input);
             return Ok(());
         }
         if (self.sink)(input) {
-            // A stream that goes on has nothing to stop any more: what follows begins with a key frame.
-            self.stops.remove(&stream);
+            // A stream that continues must not be stopped: it begins with a key frame.
+            self.unsent_stops.remove(&stream);
             return Ok(());
         }
-        if stops {
-            self.stops.insert(stream);
+        if is_stop {
+            self.unsent_stops.insert(stream);
         }
         Err((stream, captured))
     }
 
     fn repeat_stops(&mut self) {
         let sink = &self.sink;
-        self.stops.retain(|&stream| !sink(TapInput::Stop { stream }));
+        self.unsent_stops.retain(|&stream| !sink(TapInput::Stop { stream }));
     }
 }
 
@@ -150,19 +151,19 @@ struct Shell {
     core: Core,
     socket: AsyncSocket,
     tcp: Option<TcpPort>,
-    outlet: Option<Outlet>,
+    tcp_sender: Option<TcpSender>,
     handed: handover::Receiver,
     handover: Handover,
     outbox: Outbox,
-    /// When it is looked for participants whose events nobody takes any more.
-    next_gone: Instant,
-    taps: Taps,
+    /// When participants with a closed event receiver are removed next.
+    next_closed_check: Instant,
+    taps: TapOutput,
     relay: Option<RelaySink>,
     relayed: mpsc::Receiver<FromNode>,
     events: HashMap<ParticipantId, mpsc::Sender<SfuEvent>>,
     events_bound: usize,
-    places: Arc<Places>,
-    vitals: Arc<Vitals>,
+    placement: Arc<Placement>,
+    watchdog: Arc<Watchdog>,
     number: usize,
 }
 
@@ -177,26 +178,26 @@ impl Shell {
         tracing::info!(%local, "media socket open");
         let mut inbox = Inbox::new();
         loop {
-            self.vitals.beat(self.number);
+            self.watchdog.beat(self.number);
             let (now, mut more) = self.drain_socket(&mut inbox);
             more |= self.drain_tcp(now) | self.drain_handed() | self.drain_relayed(now);
-            for _ in 0..TURN {
+            for _ in 0..MAX_COMMANDS {
                 let Ok(command) = commands.try_recv() else { break };
                 if matches!(command, Command::Stop) {
                     return self.stop(now);
                 }
                 self.command(now, command);
             }
-            for _ in 0..TURN {
+            for _ in 0..MAX_COMMANDS {
                 let Ok(output) = anchors.try_recv() else { break };
-                self.core.enhancer(now, output);
+                self.core.on_enhancer_output(now, output);
             }
             self.core.set_enhancement(now, shared.enhancement.load(Ordering::Relaxed));
-            self.core.begin(now);
-            while self.core.go_on(now, PEERS) {
-                self.outputs(now);
+            self.core.begin_step(now);
+            while self.core.continue_step(now, MAX_PEERS) {
+                self.send_outputs(now);
             }
-            self.outputs(now);
+            self.send_outputs(now);
             if more || !commands.is_empty() || !anchors.is_empty() {
                 tokio::task::yield_now().await;
                 continue;
@@ -205,23 +206,23 @@ impl Shell {
             tokio::select! {
                 biased;
                 _ = self.socket.readable() => {}
-                Some(arrived) = next(&mut self.tcp) => self.frame(Instant::now(), &arrived),
-                Some(batch) = self.handed.recv() => self.take(batch),
-                Some(said) = self.relayed.recv() => self.of_node(Instant::now(), said),
+                Some(arrived) = next(&mut self.tcp) => self.on_tcp_datagram(Instant::now(), &arrived),
+                Some(batch) = self.handed.recv() => self.process_batch(batch),
+                Some(message) = self.relayed.recv() => self.on_node_message(Instant::now(), message),
                 command = commands.recv() => match command {
                     Some(Command::Stop) | None => return self.stop(Instant::now()),
                     Some(command) => self.command(Instant::now(), command),
                 },
-                Some(output) = anchors.recv() => self.core.enhancer(Instant::now(), output),
+                Some(output) = anchors.recv() => self.core.on_enhancer_output(Instant::now(), output),
                 () = tokio::time::sleep_until(due) => {}
             }
         }
     }
 
-    /// Takes what has arrived. Returns a time that no datagram still unread can precede, and whether there is more.
+    /// Receives from the UDP socket. Returns a time before the arrival of all unread datagrams, and whether there are more.
     fn drain_socket(&mut self, inbox: &mut Inbox) -> (Instant, bool) {
-        for _ in 0..BURST {
-            // What comes after this is in the next batch, or came later.
+        for _ in 0..MAX_BATCHES {
+            // Datagrams that arrive after this time are in this batch or a later one.
             let now = Instant::now();
             match self.socket.try_receive(inbox) {
                 Ok(()) => {
@@ -238,87 +239,89 @@ impl Shell {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     return (now, false);
                 }
-                // An ICMP answer to something sent earlier; the connection's own timers deal with it.
-                Err(error) => tracing::trace!(%error, "receive"),
+                // An ICMP error for an earlier datagram; the connection's timers handle it.
+                Err(error) => tracing::trace!(%error, "UDP receive failed: ignored"),
             }
         }
         (Instant::now(), true)
     }
 
-    /// A datagram is its connection's, or another thread's, for which it is kept until [`Shell::hand_over`].
-    fn datagram(&mut self, arrival: Instant, from: Remote, data: &[u8]) {
-        match self.core.elsewhere(from, data) {
+    /// Processes a datagram, or queues it for the thread that owns it until [`Shell::hand_over`].
+    fn datagram(&mut self, arrival: Instant, from: RemoteAddr, data: &[u8]) {
+        match self.core.other_owner(from, data) {
             None => self.core.datagram(arrival, from, data),
             Some(thread) => {
-                self.handover.keep(thread, Handed { arrival, from, data: data.to_vec() });
+                self.handover.push(thread, HandedOver { arrival, from, data: data.to_vec() });
             }
         }
     }
 
-    /// Sends other threads what is theirs.
+    /// Sends queued datagrams to other threads.
     fn hand_over(&mut self) {
         let (sent, lost) = self.handover.send();
         self.core.counters.datagrams_handed_over += sent;
         self.core.counters.datagrams_handed_over_full += lost;
     }
 
-    /// Takes what other threads have handed over; whether there is more.
+    /// Processes datagrams of other threads; returns whether there are more.
     fn drain_handed(&mut self) -> bool {
-        for _ in 0..HANDED {
+        for _ in 0..MAX_HANDED_OVER {
             let Ok(batch) = self.handed.try_recv() else { return false };
-            self.take(batch);
+            self.process_batch(batch);
         }
         !self.handed.is_empty()
     }
 
-    /// Takes what other SFUs have sent; whether there is more.
+    /// Processes messages of other SFUs; returns whether there are more.
     fn drain_relayed(&mut self, now: Instant) -> bool {
-        for _ in 0..FRAMES {
-            let Ok(said) = self.relayed.try_recv() else { return false };
-            self.of_node(now, said);
+        for _ in 0..MAX_MESSAGES {
+            let Ok(message) = self.relayed.try_recv() else { return false };
+            self.on_node_message(now, message);
         }
         !self.relayed.is_empty()
     }
 
-    fn of_node(&mut self, now: Instant, said: FromNode) {
-        match said {
-            FromNode::Linked(node, up) => self.core.linked(now, node, up),
-            FromNode::Said(node, room, message) => self.core.relayed(now, node, &room, message),
+    fn on_node_message(&mut self, now: Instant, message: FromNode) {
+        match message {
+            FromNode::Link(node, up) => self.core.set_link(now, node, up),
+            FromNode::Message(node, room, message) => {
+                self.core.on_relayed(now, node, &room, message);
+            }
         }
     }
 
-    /// What has been its owner's when it was handed over is nobody's by now, at worst.
-    fn take(&mut self, batch: Vec<Handed>) {
+    /// Processes datagrams of another thread. Their connection may have ended meanwhile.
+    fn process_batch(&mut self, batch: Vec<HandedOver>) {
         for handed in batch {
             self.core.datagram(handed.arrival, handed.from, &handed.data);
         }
     }
 
-    /// Takes what has come by TCP; whether there is more.
+    /// Processes TCP datagrams; returns whether there are more.
     fn drain_tcp(&mut self, now: Instant) -> bool {
-        for _ in 0..FRAMES {
+        for _ in 0..MAX_MESSAGES {
             let arrived = self.tcp.as_mut().and_then(TcpPort::try_next);
             let Some(arrived) = arrived else { return false };
-            self.frame(now, &arrived);
+            self.on_tcp_datagram(now, &arrived);
         }
         self.tcp.as_ref().is_some_and(TcpPort::has_more)
     }
 
-    /// Its time is when it is taken: no later than what the UDP socket still holds.
-    fn frame(&mut self, now: Instant, arrived: &Arrived) {
-        self.datagram(now, Remote::tcp(arrived.from), &arrived.data);
+    /// Processes a TCP datagram. Its arrival is now, which is before all unread UDP datagrams.
+    fn on_tcp_datagram(&mut self, now: Instant, arrived: &TcpDatagram) {
+        self.datagram(now, RemoteAddr::tcp(arrived.from), &arrived.data);
         self.hand_over();
     }
 
-    /// What panics at a participant's command ends that participant's connection.
+    /// Executes a command. A panic removes the participant of the command.
     fn command(&mut self, now: Instant, command: Command) {
-        let Some(id) = command.whose() else { return self.obey(now, command) };
-        if let Err(fault) = contained(|| self.obey(now, command)) {
-            self.core.faulted(now, id, &fault);
+        let Some(id) = command.participant() else { return self.execute(now, command) };
+        if let Err(fault) = contained(|| self.execute(now, command)) {
+            self.core.on_fault(now, id, &fault);
         }
     }
 
-    fn obey(&mut self, now: Instant, command: Command) {
+    fn execute(&mut self, now: Instant, command: Command) {
         match command {
             Command::Join(room, id, options, answer) => {
                 let joined =
@@ -328,9 +331,9 @@ impl Shell {
                         Joined { participants, tracks, events }
                     });
                 if !matches!(joined, Ok(_) | Err(JoinError::AlreadyJoined)) {
-                    self.places.leave(id);
+                    self.placement.leave(id);
                 }
-                // A caller that has gone dropped the receiver too: the next look at it makes the participant leave.
+                // If the caller has gone, its receiver is closed, and the participant is removed by the next check.
                 let _ = answer.send(joined);
             }
             Command::Offer(id, offer, answer) => {
@@ -338,13 +341,15 @@ impl Shell {
             }
             Command::SetMaxRung(id, track, max) => self.core.set_max_rung(now, id, track, max),
             Command::SetView(id, track, view) => self.core.set_view(now, id, track, view),
-            Command::WholeAnchor(id, track) => self.core.whole_anchor_wanted(now, id, track),
+            Command::WholeAnchor(id, track) => self.core.request_whole_anchor(now, id, track),
             Command::Uplink(id, track, report) => self.core.uplink(now, id, track, report),
-            Command::Report(id, track, said, decay, answer) => {
-                let _ = answer.send(self.core.report(now, id, track, said, decay));
+            Command::Report(id, track, report, decay, answer) => {
+                let _ = answer.send(self.core.report(now, id, track, report, decay));
             }
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
-            Command::Restrict(id, may) => self.core.restrict(now, id, may),
+            Command::SetPermissions(id, permissions) => {
+                self.core.set_permissions(now, id, permissions);
+            }
             Command::SetPolicy(room, policy, answer) => {
                 let _ = answer.send(self.core.set_policy(now, room.as_deref(), policy));
             }
@@ -352,13 +357,13 @@ impl Shell {
             Command::Drain => self.core.drain(),
             Command::Share(room, nodes) => self.core.share(now, &room, &nodes),
             Command::Leave(id) => self.core.leave(now, id),
-            Command::Faulted(id, fault) => self.core.faulted(now, id, &fault),
+            Command::Fault(id, fault) => self.core.on_fault(now, id, &fault),
             Command::Stats(answer) => {
                 let mut stats = self.core.stats();
-                // All threads have the same connections by TCP: one tells of them.
-                if let Some(outlet) = self.tcp.as_ref().map(TcpPort::outlet) {
-                    stats.tcp_open = outlet.open();
-                    stats.counters = stats.counters.plus(outlet.counters());
+                // All threads share the TCP connections: the first one reports them.
+                if let Some(tcp_sender) = self.tcp.as_ref().map(TcpPort::sender) {
+                    stats.tcp_open = tcp_sender.open();
+                    stats.counters = stats.counters.plus(tcp_sender.counters());
                 }
                 let _ = answer.send((stats, Box::new(self.outbox.forwarding.clone())));
             }
@@ -366,13 +371,13 @@ impl Shell {
         }
     }
 
-    /// Hands out everything that the core has made, and tells it who did not take it.
-    fn outputs(&mut self, now: Instant) {
-        if now >= self.next_gone {
-            self.next_gone = now + GONE;
-            let gone: Vec<_> =
+    /// Sends the outputs of the core.
+    fn send_outputs(&mut self, now: Instant) {
+        if now >= self.next_closed_check {
+            self.next_closed_check = now + CLOSED_CHECK_INTERVAL;
+            let closed: Vec<_> =
                 self.events.iter().filter(|(_, s)| s.is_closed()).map(|(&id, _)| id).collect();
-            for id in gone {
+            for id in closed {
                 self.events.remove(&id);
                 self.core.leave(now, id);
             }
@@ -380,34 +385,34 @@ impl Shell {
         self.taps.repeat_stops();
         while let Some(output) = self.core.poll() {
             match output {
-                Output::Transmit { to: Remote { via: Via::Udp, address }, data, arrival } => {
-                    if !self.outbox.push(self.socket.towards(address), data, arrival) {
-                        self.send();
+                Output::Transmit { to: RemoteAddr { via: Via::Udp, address }, data, arrival } => {
+                    if !self.outbox.push(self.socket.mapped(address), data, arrival) {
+                        self.flush();
                     }
                 }
-                Output::Transmit { to: Remote { via: Via::Tcp, address }, data, .. } => {
-                    if let Some(outlet) = &self.outlet {
-                        outlet.send(now, address, &data);
+                Output::Transmit { to: RemoteAddr { via: Via::Tcp, address }, data, .. } => {
+                    if let Some(tcp_sender) = &self.tcp_sender {
+                        tcp_sender.send(now, address, &data);
                     }
                 }
-                Output::Event(id, event) => self.event(now, id, event),
+                Output::Event(id, event) => self.send_event(now, id, event),
                 Output::Relay(node, room, message) => {
                     if let Some(relay) = &self.relay {
                         relay(node, &room, message);
                     }
                 }
                 Output::Tap(input) => {
-                    if let Err((stream, captured)) = self.taps.hand(input) {
-                        self.core.tap_refused(now, stream, captured);
+                    if let Err((stream, captured)) = self.taps.send(input) {
+                        self.core.on_tap_overflow(now, stream, captured);
                     }
                 }
             }
         }
-        self.send();
+        self.flush();
     }
 
-    /// Sends what waits in the outbox.
-    fn send(&mut self) {
+    /// Sends the datagrams of the outbox.
+    fn flush(&mut self) {
         let sent = self.socket.send(&mut self.outbox);
         let counters = &mut self.core.counters;
         counters.datagrams_out += sent.taken;
@@ -416,10 +421,10 @@ impl Shell {
         counters.send_calls += sent.calls;
     }
 
-    fn event(&mut self, now: Instant, id: ParticipantId, event: SfuEvent) {
+    fn send_event(&mut self, now: Instant, id: ParticipantId, event: SfuEvent) {
         let last = matches!(event, SfuEvent::Disconnected(_));
         if last {
-            self.places.leave(id);
+            self.placement.leave(id);
         }
         let Some(sender) = self.events.get(&id) else { return };
         let slow = sender.try_send(event).is_err();
@@ -436,13 +441,13 @@ impl Shell {
         for id in self.events.keys().copied().collect::<Vec<_>>() {
             self.core.leave(now, id);
         }
-        self.outputs(now);
+        self.send_outputs(now);
         tracing::info!("media socket closed");
     }
 }
 
-/// Waits for what comes by TCP; nothing where it is not listened for.
-async fn next(tcp: &mut Option<TcpPort>) -> Option<Arrived> {
+/// Waits for a TCP datagram; `None` without a listener.
+async fn next(tcp: &mut Option<TcpPort>) -> Option<TcpDatagram> {
     match tcp {
         Some(tcp) => Some(tcp.next().await),
         None => None,
@@ -467,16 +472,16 @@ mod tests {
             }
             fits
         };
-        let mut taps = Taps { sink: Arc::new(sink), stops: HashSet::new() };
+        let mut taps = TapOutput { sink: Arc::new(sink), unsent_stops: HashSet::new() };
         let (one, other) = (StreamId(1), StreamId(2));
-        assert_eq!(taps.hand(TapInput::Gap { stream: one }), Ok(()));
-        assert_eq!(taps.hand(TapInput::Stop { stream: other }), Err((other, false)));
+        assert_eq!(taps.send(TapInput::Gap { stream: one }), Ok(()));
+        assert_eq!(taps.send(TapInput::Stop { stream: other }), Err((other, false)));
         taps.repeat_stops();
         queue.lock().expect("queue").clear();
         taps.repeat_stops();
         taps.repeat_stops();
         let taken = queue.lock().expect("queue");
         assert!(matches!(taken[..], [TapInput::Stop { stream }] if stream == other));
-        assert!(taps.stops.is_empty());
+        assert!(taps.unsent_stops.is_empty());
     }
 }

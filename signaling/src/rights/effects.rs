@@ -37,7 +37,7 @@ async fn apply(shared: &Arc<Shared>, effect: Effect) {
         }
         Effect::Restrict(id, may) => {
             tracing::info!(participant = %id, ?may, "grants changed by a rule");
-            let _ = shared.services.sfu.restrict(id, may).await;
+            let _ = shared.services.sfu.set_permissions(id, may).await;
         }
     }
 }

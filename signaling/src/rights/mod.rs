@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use windlass_protocol::{ErrorCode, Grant, Knock, ProtocolError};
-use windlass_sfu::{May, ParticipantId};
+use windlass_sfu::{ParticipantId, Permissions};
 
 pub(crate) use self::book::Door;
 use self::book::{Book, Update};
@@ -120,7 +120,7 @@ pub(crate) enum EntryMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     End(ParticipantId),
-    Restrict(ParticipantId, May),
+    Restrict(ParticipantId, Permissions),
 }
 
 /// All rules, and the participants that they affect. See the module.
@@ -464,7 +464,7 @@ impl Inner {
         id: ParticipantId,
         person: &LocalParticipant,
         waiting: &Arc<Vec<Knock>>,
-    ) -> (Ruling, May) {
+    ) -> (Ruling, Permissions) {
         let LocalParticipant { room, identity, bearer, grants, .. } = person;
         let revoked = bearer.token.as_deref().is_some_and(|token| self.book.is_revoked(token));
         let banned = identity.as_deref().is_some_and(|who| self.book.ban(room, who).is_some());
@@ -580,8 +580,8 @@ impl Inner {
 }
 
 /// What the SFU lets a participant do.
-pub(crate) fn may(grants: &Grants) -> May {
-    May {
+pub(crate) fn may(grants: &Grants) -> Permissions {
+    Permissions {
         publish: grants.has(Grant::Publish),
         subscribe: grants.has(Grant::Subscribe),
         enhance: grants.has(Grant::Enhance),

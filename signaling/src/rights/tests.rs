@@ -270,7 +270,7 @@ fn grants_change_at_once_and_for_whoever_comes_back_with_the_identity() {
         server.say(Moderate::Grants { participant: "p1".into(), grants: grants.to_vec() })
     };
     set(&[Grant::Subscribe]).unwrap();
-    let less = May { publish: false, subscribe: true, enhance: false };
+    let less = Permissions { publish: false, subscribe: true, enhance: false };
     assert_eq!(server.evaluate(), [Effect::Restrict(ANA, less)]);
     assert_eq!(member.ruling.borrow().grants.list(), [Grant::Subscribe]);
     drop(member);
@@ -280,7 +280,7 @@ fn grants_change_at_once_and_for_whoever_comes_back_with_the_identity() {
     assert_eq!(set(&[Grant::Moderate]), Err(ModerationError::OtherGrant));
     assert_eq!(set(&[Grant::Admin]), Err(ModerationError::OtherGrant));
     server.moderation().grants("p1", None).unwrap();
-    assert_eq!(server.evaluate(), [Effect::Restrict(ANA, May::default())]);
+    assert_eq!(server.evaluate(), [Effect::Restrict(ANA, Permissions::default())]);
     assert_eq!(member.ruling.borrow().grants.list(), Grant::PARTICIPANT);
 }
 

@@ -1,7 +1,7 @@
 //! Behaviour of a session, one each.
 
 use windlass_protocol::{IceServers, Moderate};
-use windlass_sfu::{Ended, JoinError, JoinOptions, Kind, TrackInfo, TrackStats};
+use windlass_sfu::{DisconnectReason, JoinError, JoinOptions, Kind, TrackInfo, TrackStats};
 use windlass_types::Rung;
 
 use super::*;
@@ -203,7 +203,7 @@ fn an_offer_reaches_the_sfu_and_its_failure_the_client() {
         (OfferError::UnknownTrack { track: TrackId(9) }, ErrorCode::UnknownTrack),
         (OfferError::TooLarge, ErrorCode::TooLarge),
         (OfferError::PayloadType { pt: 96 }, ErrorCode::BadSdp),
-        (OfferError::TooManyLines { name: "rtpmap".into(), most: 128 }, ErrorCode::TooLarge),
+        (OfferError::TooManyLines { name: "rtpmap".into(), max: 128 }, ErrorCode::TooLarge),
         (OfferError::SubscribedTwice { track: TrackId(9) }, ErrorCode::Malformed),
     ] {
         session.answered(7, Err(error));
@@ -289,10 +289,10 @@ fn events_of_the_room_become_messages() {
 #[test]
 fn whoever_the_sfu_removes_hears_why() {
     for (why, code, closed) in [
-        (Ended::Fault, ErrorCode::Internal, close::MEDIA_LOST),
-        (Ended::NeverConnected, ErrorCode::NoMedia, close::MEDIA_LOST),
-        (Ended::TooManyChannels, ErrorCode::TooLarge, close::REFUSED),
-        (Ended::Flood, ErrorCode::RateLimited, close::REFUSED),
+        (DisconnectReason::Fault, ErrorCode::Internal, close::MEDIA_LOST),
+        (DisconnectReason::NeverConnected, ErrorCode::NoMedia, close::MEDIA_LOST),
+        (DisconnectReason::TooManyChannels, ErrorCode::TooLarge, close::REFUSED),
+        (DisconnectReason::Flood, ErrorCode::RateLimited, close::REFUSED),
     ] {
         let (mut session, _) = inside();
         session.event(SfuEvent::Disconnected(why), someone);
@@ -306,8 +306,8 @@ fn whoever_the_sfu_removes_hears_why() {
 #[test]
 fn a_lost_media_connection_closes_the_socket_once() {
     let (mut session, _) = inside();
-    session.event(SfuEvent::Disconnected(Ended::Lost), someone);
-    session.media_ended(Ended::Lost);
+    session.event(SfuEvent::Disconnected(DisconnectReason::Lost), someone);
+    session.media_ended(DisconnectReason::Lost);
     let actions = drain(&mut session);
     assert_eq!(errors(&actions), [(ErrorCode::Internal, None)]);
     let close = Action::Close { code: close::MEDIA_LOST, reason: "see the error message" };
@@ -456,7 +456,7 @@ fn who_is_replaced_or_removed_is_told_so_and_not_that_media_was_lost() {
     ] {
         let (mut session, now) = inside();
         session.commands(now, &Commands { end: Some(end), ..Commands::default() });
-        session.event(SfuEvent::Disconnected(Ended::Lost), someone);
+        session.event(SfuEvent::Disconnected(DisconnectReason::Lost), someone);
         let actions = drain(&mut session);
         assert_eq!(errors(&actions), [(code, None)]);
         let close = Action::Close { code: closed, reason: "see the error message" };

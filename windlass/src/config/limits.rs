@@ -67,10 +67,10 @@ pub(super) fn limits(said: &Settings) -> Result<Limits> {
         participants,
         participants_per_room,
         tracks_per_room: usual.tracks_per_room.max(tracks),
-        strangers_per_second: said
+        unauthenticated_per_second: said
             .max_per_ip
             .and_then(|max| max.0.stun)
-            .unwrap_or(usual.strangers_per_second),
+            .unwrap_or(usual.unauthenticated_per_second),
         ..usual
     })
 }

@@ -252,7 +252,7 @@ fn no_address_may_have_more_than_a_quarter_of_anything() {
     assert_eq!((door.sockets, door.sockets_per_address, door.participants), (200, 50, 100));
     assert_eq!(resolved("max-per-ip: sockets=0").unwrap().signaling.door.sockets_per_address, 0);
     let chosen = resolved("max-per-ip: stun=7,joins=8").unwrap();
-    assert_eq!(chosen.sfu.limits.strangers_per_second, 7);
+    assert_eq!(chosen.sfu.limits.unauthenticated_per_second, 7);
     let door = chosen.signaling.door;
     assert_eq!((door.joins_per_address, door.sockets_per_address), (8, 500));
     // Two hundred of one office, in a room that is large enough, need nothing else.

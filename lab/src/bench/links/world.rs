@@ -446,7 +446,7 @@ impl World {
     fn enhance(&mut self) {
         while self.enhancing.front().is_some_and(|(at, _)| *at <= self.now) {
             let Some((_, anchor)) = self.enhancing.pop_front() else { return };
-            self.core.enhancer(self.now, EnhancerOutput::Anchor(anchor));
+            self.core.on_enhancer_output(self.now, EnhancerOutput::Anchor(anchor));
         }
     }
 }

@@ -1,9 +1,8 @@
-//! How many files the process may have open, which is how many connections there can be.
+//! The process's limit of open files, which bounds the number of connections.
 
 use std::io;
 
-/// What the process may have open from now on: as much as it may ask for. It begins with much less on most systems, for
-/// programs that cannot count further than 1024.
+/// Raises the limit to the maximum that the system permits, and returns it. Most systems begin with 1024, for programs that use `select`.
 pub(in crate::net) fn raise() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes a limit to the live local that it is given.

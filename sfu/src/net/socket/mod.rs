@@ -1,8 +1,7 @@
-//! The UDP socket: datagrams in and out by the batch, with the kernel's arrival times.
+//! The UDP socket: receives and sends datagrams in batches, with the kernel's arrival times.
 //!
-//! Arrival times taken after a busy loop look like queueing on the path, and publishers' bandwidth estimates
-//! collapse; the kernel stamps each datagram when it comes in (`SO_TIMESTAMPNS`), whenever it is read.
-//! [`receive`] reads many at a call, [`send`] writes many at a call. All `unsafe` of the crate is in this module.
+//! An arrival time taken after a busy loop looks like queueing on the path, and publishers' bandwidth estimates would collapse. So the
+//! kernel stamps each datagram when it arrives (`SO_TIMESTAMPNS`). All `unsafe` code of the crate is in this module.
 
 mod descriptors;
 mod receive;
@@ -19,33 +18,33 @@ pub(super) use self::descriptors::raise as raise_descriptors;
 pub(super) use self::receive::Inbox;
 pub(super) use self::send::{Outbox, Sent};
 
-/// What the receive buffer should hold while the thread is busy.
+/// Requested size of the receive buffer in bytes, for the time while the thread is busy.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// What the send buffer should hold when the link is busy.
+/// Requested size of the send buffer in bytes, for the time while the link is busy.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// A bound socket, not yet in a runtime.
+/// A bound socket outside a runtime.
 pub(super) struct Socket {
     socket: UdpSocket,
     local: SocketAddr,
 }
 
 impl Socket {
-    /// The first one at an address, which no other may have.
+    /// Binds the first socket of an address.
     pub(super) fn bind(addr: SocketAddr) -> io::Result<Socket> {
         Socket::open(addr, false)
     }
 
-    /// Another one at its address: the kernel divides what comes among all of them, by senders.
+    /// Binds another socket to the same address. The kernel distributes datagrams by their source address.
     pub(super) fn another(&self) -> io::Result<Socket> {
-        // Only now, so that a server that starts where another runs is refused instead of given a share of its datagrams.
+        // Only now, so that a second server on the same address is refused, and does not get a share of the datagrams.
         SockRef::from(&self.socket).set_reuse_port(true)?;
         Socket::open(self.local, true)
     }
 
     fn open(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
         let socket = Socket2::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
-        // The system may grant less; then bursts are lost earlier, which NACK repairs.
+        // The system may grant less; then bursts are dropped earlier, and NACK repairs them.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         let _ = socket.set_send_buffer_size(SEND_BUFFER);
         socket.set_nonblocking(true)?;
@@ -61,9 +60,9 @@ impl Socket {
         Ok(Socket { socket, local })
     }
 
-    /// Whether the kernel cuts messages up into datagrams.
-    pub(super) fn knows_segments(&self) -> bool {
-        send::knows_segments(&self.socket)
+    /// Whether the kernel supports UDP GSO.
+    pub(super) fn supports_segments(&self) -> bool {
+        send::supports_segments(&self.socket)
     }
 
     pub(super) fn local_addr(&self) -> SocketAddr {
@@ -77,15 +76,15 @@ impl Socket {
     }
 }
 
-/// The socket inside the runtime.
+/// The socket inside a runtime.
 pub(super) struct AsyncSocket {
     socket: tokio::net::UdpSocket,
     is_ipv6: bool,
 }
 
 impl AsyncSocket {
-    /// An address as the socket wants it: one of IPv6 has IPv4 addresses inside its own (RFC 4291 §2.5.5.2).
-    pub(super) fn towards(&self, address: SocketAddr) -> SocketAddr {
+    /// An address for the socket: an IPv6 socket takes IPv4 addresses mapped into IPv6 (RFC 4291 §2.5.5.2).
+    pub(super) fn mapped(&self, address: SocketAddr) -> SocketAddr {
         match address {
             SocketAddr::V4(v4) if self.is_ipv6 => (v4.ip().to_ipv6_mapped(), v4.port()).into(),
             other => other,
@@ -97,12 +96,12 @@ impl AsyncSocket {
         self.socket.readable().await
     }
 
-    /// Takes the datagrams that there are, as many as `inbox` has room for.
+    /// Receives waiting datagrams, as many as `inbox` can hold.
     pub(super) fn try_receive(&self, inbox: &mut Inbox) -> io::Result<()> {
         self.socket.try_io(Interest::READABLE, || inbox.fill(&self.socket))
     }
 
-    /// Sends what the outbox holds, as far as the socket takes it; the outbox is empty afterwards.
+    /// Sends the datagrams of the outbox, and empties it.
     pub(super) fn send(&self, outbox: &mut Outbox) -> Sent {
         outbox.flush(&self.socket)
     }
@@ -167,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn a_socket_of_both_families_speaks_to_each_by_its_own_addresses() {
         let socket = Socket::bind("[::]:0".parse().expect("address")).expect("bind");
-        let (port, segments) = (socket.local_addr().port(), socket.knows_segments());
+        let (port, segments) = (socket.local_addr().port(), socket.supports_segments());
         let socket = socket.into_async().expect("runtime");
         for host in ["127.0.0.1", "::1"] {
             let ip: std::net::IpAddr = host.parse().expect("address");
@@ -182,7 +181,7 @@ mod tests {
             assert_eq!(source, client.local_addr().expect("address"), "as it is outside");
             let mut outbox = Outbox::new(segments, Instant::now());
             for size in [900, 900, 900, 10] {
-                outbox.push(socket.towards(source), vec![1; size], None);
+                outbox.push(socket.mapped(source), vec![1; size], None);
             }
             let sent = socket.send(&mut outbox);
             assert_eq!((sent.taken, sent.refused), (4, 0));

@@ -1,4 +1,4 @@
-//! Many datagrams at a call: `recvmmsg`, with the kernel's stamps.
+//! Receives many datagrams with one call: `recvmmsg`, with the kernel's arrival times.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,47 +7,47 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use socket2::{SockAddr, SockAddrStorage};
 
-/// Datagrams at a call, at most.
-const BATCH: usize = 32;
-/// Room for each. A longer one is none of ours.
-const DATAGRAM_BYTES: usize = 2048;
-/// Room for the control messages of one: a time stamp, and some to spare.
+/// Maximum of datagrams in one call.
+const MAX_BATCH: usize = 32;
+/// Longest datagram, in bytes. WebRTC sends no longer ones.
+const MAX_DATAGRAM_BYTES: usize = 2048;
+/// Buffer for a datagram's control messages, in bytes: a time stamp, and some to spare.
 const CONTROL_BYTES: usize = 64;
-/// An arrival older than this is a clock that was set, not a datagram that waited.
-const OLDEST: Duration = Duration::from_secs(2);
+/// Age above which an arrival time is invalid: the wall clock was set meanwhile.
+const MAX_AGE: Duration = Duration::from_secs(2);
 
-/// A datagram that was received.
+/// A received datagram.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::net) struct Received<'a> {
-    /// What it says; nothing where it was too long.
+    /// Content; empty if it was too long.
     pub(in crate::net) data: &'a [u8],
-    /// Who sent it.
+    /// Source address.
     pub(in crate::net) source: SocketAddr,
-    /// When the kernel had it; `None` when it did not say.
+    /// Arrival at the kernel; `None` without a time stamp.
     pub(in crate::net) arrival: Option<Instant>,
 }
 
-/// Room for control messages, aligned as the kernel wants it.
+/// Buffer for control messages, aligned for the kernel.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// Room for datagrams, and those of the last call.
+/// Buffers, and the datagrams of the last call.
 pub(in crate::net) struct Inbox {
-    room: Box<[[u8; DATAGRAM_BYTES]]>,
+    room: Box<[[u8; MAX_DATAGRAM_BYTES]]>,
     got: Vec<(usize, SocketAddr, Option<Instant>)>,
 }
 
 impl Inbox {
-    /// An empty one.
+    /// An empty inbox.
     pub(in crate::net) fn new() -> Inbox {
         Inbox {
-            room: vec![[0; DATAGRAM_BYTES]; BATCH].into_boxed_slice(),
-            got: Vec::with_capacity(BATCH),
+            room: vec![[0; MAX_DATAGRAM_BYTES]; MAX_BATCH].into_boxed_slice(),
+            got: Vec::with_capacity(MAX_BATCH),
         }
     }
 
-    /// What the last call brought.
+    /// The datagrams of the last call.
     pub(in crate::net) fn datagrams(&self) -> impl Iterator<Item = Received<'_>> {
         let taken = self.got.iter().zip(self.room.iter());
         taken.map(|(&(len, source, arrival), room)| Received {
@@ -57,17 +57,17 @@ impl Inbox {
         })
     }
 
-    /// Takes what waits, without waiting.
+    /// Receives the datagrams that wait, without blocking.
     pub(super) fn fill(&mut self, socket: &impl AsRawFd) -> io::Result<()> {
         self.got.clear();
-        let mut control = [Control([0; CONTROL_BYTES]); BATCH];
-        let mut addresses: [SockAddrStorage; BATCH] =
+        let mut control = [Control([0; CONTROL_BYTES]); MAX_BATCH];
+        let mut addresses: [SockAddrStorage; MAX_BATCH] =
             std::array::from_fn(|_| SockAddrStorage::zeroed());
-        let mut slices: [libc::iovec; BATCH] = std::array::from_fn(|i| libc::iovec {
+        let mut slices: [libc::iovec; MAX_BATCH] = std::array::from_fn(|i| libc::iovec {
             iov_base: self.room[i].as_mut_ptr().cast(),
-            iov_len: DATAGRAM_BYTES,
+            iov_len: MAX_DATAGRAM_BYTES,
         });
-        let mut messages: [libc::mmsghdr; BATCH] = std::array::from_fn(|i| {
+        let mut messages: [libc::mmsghdr; MAX_BATCH] = std::array::from_fn(|i| {
             // SAFETY: a message header is plain data, for which all zeros are an empty one.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
             message.msg_hdr.msg_name = (&raw mut addresses[i]).cast();
@@ -84,7 +84,7 @@ impl Inbox {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 messages.as_mut_ptr(),
-                BATCH as libc::c_uint,
+                MAX_BATCH as libc::c_uint,
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
@@ -97,12 +97,12 @@ impl Inbox {
             let header = &message.msg_hdr;
             // SAFETY: the kernel wrote an address of this length to the storage.
             let address = unsafe { SockAddr::new(address, header.msg_namelen) };
-            // One without an address, which UDP does not have, counts as empty and from nowhere.
+            // UDP always has an address; without one, an invalid address.
             let source = address.as_socket().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-            // A socket of both families has IPv4 addresses inside its own.
+            // A dual-stack socket maps IPv4 addresses into IPv6.
             let source = SocketAddr::new(source.ip().to_canonical(), source.port());
             let whole = header.msg_flags & libc::MSG_TRUNC == 0;
-            let len = if whole { (message.msg_len as usize).min(DATAGRAM_BYTES) } else { 0 };
+            let len = if whole { (message.msg_len as usize).min(MAX_DATAGRAM_BYTES) } else { 0 };
             let stamp = stamp_of(header);
             self.got.push((len, source, stamp.and_then(|stamp| clocks.instant_of(stamp))));
         }
@@ -144,7 +144,7 @@ impl Clocks {
             stamp.tv_nsec.try_into().ok()?,
         ))?;
         let age = self.wall.duration_since(wall).unwrap_or_default();
-        if age > OLDEST {
+        if age > MAX_AGE {
             return None;
         }
         self.monotonic.checked_sub(age)
@@ -191,19 +191,20 @@ mod tests {
         let to = socket.local_addr();
         let socket = socket.into_async().expect("runtime");
         let sender = UdpSocket::bind("127.0.0.1:0").expect("bind");
-        for n in 0..BATCH as u8 + 3 {
-            let len = if n == 7 { DATAGRAM_BYTES + 1 } else { usize::from(n) + 1 };
+        for n in 0..MAX_BATCH as u8 + 3 {
+            let len = if n == 7 { MAX_DATAGRAM_BYTES + 1 } else { usize::from(n) + 1 };
             sender.send_to(&vec![n; len], to).expect("send");
         }
         let (mut inbox, mut lens, mut calls) = (Inbox::new(), Vec::new(), 0);
-        while lens.len() < BATCH + 3 {
+        while lens.len() < MAX_BATCH + 3 {
             socket.readable().await.expect("readable");
             if socket.try_receive(&mut inbox).is_ok() {
                 calls += 1;
                 lens.extend(inbox.datagrams().map(|d| d.data.len()));
             }
         }
-        let expected: Vec<usize> = (1..=BATCH + 3).map(|n| if n == 8 { 0 } else { n }).collect();
+        let expected: Vec<usize> =
+            (1..=MAX_BATCH + 3).map(|n| if n == 8 { 0 } else { n }).collect();
         assert_eq!(lens, expected);
         assert!(calls < 10, "{calls} calls");
         let error = socket.try_receive(&mut inbox).expect_err("empty");

@@ -1,5 +1,5 @@
-//! Many datagrams at a call: `sendmmsg`, and several of one size to one address as one message that the kernel cuts up again
-//! (`UDP_SEGMENT`, Linux 4.18 and later; without it each datagram is a message).
+//! Sends many datagrams with one call: `sendmmsg`, with several datagrams of one size to one address as one message (UDP GSO,
+//! `UDP_SEGMENT`, Linux 4.18 and later; without it each datagram is a message).
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,55 +10,55 @@ use socket2::SockAddr;
 
 use crate::latency::Latencies;
 
-/// Messages at a call, at most.
-const MESSAGES: usize = 64;
-/// Datagrams at a call, at most; what the outbox holds before it is full.
-const DATAGRAMS: usize = 256;
-/// Datagrams in a message, at most; the kernel's own limit is 64.
-const SEGMENTS: usize = 32;
-/// Bytes of a message, at most: those of the longest datagram that there can be, less headers.
-const MESSAGE_BYTES: usize = 60_000;
-/// Room for the control message that names the size of segments.
+/// Maximum of messages in one call.
+const MAX_MESSAGES: usize = 64;
+/// Datagrams that an outbox holds, which are sent with one flush.
+const MAX_DATAGRAMS: usize = 256;
+/// Maximum of datagrams in one message. The kernel's limit is 64.
+const MAX_SEGMENTS: usize = 32;
+/// Maximum bytes of one message: the longest UDP datagram, less headers.
+const MAX_MESSAGE_BYTES: usize = 60_000;
+/// Buffer of the control message with the segment size, in bytes.
 const CONTROL_BYTES: usize = 32;
 
 /// A datagram to send.
 struct Datagram {
     to: SocketAddr,
     data: Vec<u8>,
-    /// When the packet that it forwards had come.
+    /// Arrival of the packet that it forwards.
     arrival: Option<Instant>,
 }
 
-/// What became of what an outbox held.
+/// Result of a flush.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::net) struct Sent {
-    /// Datagrams that the socket took.
+    /// Datagrams that the socket accepted.
     pub(in crate::net) taken: u64,
-    /// Datagrams that it did not take.
+    /// Datagrams that the socket did not accept.
     pub(in crate::net) refused: u64,
-    /// Of those taken, the ones that shared a message with others.
+    /// Accepted datagrams that shared a message.
     pub(in crate::net) segmented: u64,
     /// System calls.
     pub(in crate::net) calls: u64,
 }
 
-/// Datagrams on their way out, in order.
+/// Datagrams to send, in order.
 pub(in crate::net) struct Outbox {
     waiting: Vec<Datagram>,
-    /// Whether the kernel cuts up messages.
+    /// Whether the kernel supports UDP GSO.
     segments: bool,
-    /// From the arrival of forwarded packets to the calls that sent them on.
+    /// Time from the arrival of packets to the calls that forwarded them.
     pub(in crate::net) forwarding: Latencies,
 }
 
 impl Outbox {
-    /// An empty one. `segments`: whether the kernel cuts up messages.
+    /// An empty outbox. `segments`: the kernel supports UDP GSO.
     pub(in crate::net) fn new(segments: bool, now: Instant) -> Outbox {
-        let waiting = Vec::with_capacity(DATAGRAMS);
+        let waiting = Vec::with_capacity(MAX_DATAGRAMS);
         Outbox { waiting, segments, forwarding: Latencies::new(now) }
     }
 
-    /// Adds a datagram; `false` when the outbox is full now and wants to be sent.
+    /// Adds a datagram; `false` if the outbox is full and must be flushed.
     pub(in crate::net) fn push(
         &mut self,
         to: SocketAddr,
@@ -66,10 +66,10 @@ impl Outbox {
         arrival: Option<Instant>,
     ) -> bool {
         self.waiting.push(Datagram { to, data, arrival });
-        self.waiting.len() < DATAGRAMS
+        self.waiting.len() < MAX_DATAGRAMS
     }
 
-    /// Sends everything, as far as the socket takes it. What it has no room for is lost, as it would be on a full link.
+    /// Sends all datagrams. Those that the socket does not accept are dropped, as on a full link.
     pub(super) fn flush(&mut self, socket: &impl AsRawFd) -> Sent {
         let mut sent = Sent::default();
         if self.waiting.is_empty() {
@@ -96,14 +96,14 @@ impl Outbox {
                     sent.refused += rest.len() as u64;
                     break;
                 }
-                // A device that cannot, or a kernel: never again, and these each by itself.
+                // The device or the kernel cannot: send each datagram by itself from now on.
                 Err(error) if runs[0] > 1 && cannot_segment(&error) => {
-                    tracing::info!(%error, "messages are not cut up here; each datagram is sent by itself");
+                    tracing::info!(%error, "UDP segmentation offload failed: sending each datagram by itself, which takes more CPU time");
                     self.segments = false;
                 }
-                // An ICMP answer to something sent earlier, or an address that there is no way to: the first one's loss alone.
+                // An ICMP error for an earlier datagram, or no route: drops the first message only.
                 Err(error) => {
-                    tracing::trace!(%error, "send");
+                    tracing::trace!(%error, "UDP send failed: datagram dropped");
                     sent.refused += runs[0] as u64;
                     rest = &rest[runs[0]..];
                 }
@@ -121,18 +121,17 @@ fn cannot_segment(error: &io::Error) -> bool {
     )
 }
 
-/// How many datagrams each message takes, from the first on, for one call. In a message all but the last are of one size, and
-/// the last is no longer.
+/// The number of datagrams in each message of one call. In a message all datagrams but the last have one size, and the last is not longer.
 fn runs(datagrams: &[Datagram], segments: bool) -> Vec<usize> {
-    let mut runs = Vec::with_capacity(MESSAGES.min(datagrams.len()));
+    let mut runs = Vec::with_capacity(MAX_MESSAGES.min(datagrams.len()));
     let mut rest = datagrams;
-    while let Some(first) = rest.first().filter(|_| runs.len() < MESSAGES) {
+    while let Some(first) = rest.first().filter(|_| runs.len() < MAX_MESSAGES) {
         let size = first.data.len();
         let (mut run, mut bytes, mut open) = (1, size, segments && size > 0);
         while let Some(next) = rest.get(run).filter(|next| {
-            let fits =
-                (1..=size).contains(&next.data.len()) && bytes + next.data.len() <= MESSAGE_BYTES;
-            open && run < SEGMENTS && next.to == first.to && fits
+            let fits = (1..=size).contains(&next.data.len())
+                && bytes + next.data.len() <= MAX_MESSAGE_BYTES;
+            open && run < MAX_SEGMENTS && next.to == first.to && fits
         }) {
             bytes += next.data.len();
             open = next.data.len() == size;
@@ -144,12 +143,12 @@ fn runs(datagrams: &[Datagram], segments: bool) -> Vec<usize> {
     runs
 }
 
-/// Room for a control message, aligned as the kernel wants it.
+/// Buffer of a control message, aligned for the kernel.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// One call; how many messages were taken, at least one. `runs` divide (the beginning of) `datagrams` into messages.
+/// Makes one call; returns how many messages were accepted, at least one. `runs` divides the first `datagrams` into messages.
 fn send(socket: &impl AsRawFd, datagrams: &[Datagram], runs: &[usize]) -> io::Result<usize> {
     let total: usize = runs.iter().sum();
     let mut slices: Vec<libc::iovec> = datagrams[..total]
@@ -203,8 +202,8 @@ fn send(socket: &impl AsRawFd, datagrams: &[Datagram], runs: &[usize]) -> io::Re
     if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
 }
 
-/// Whether the kernel knows of messages that it cuts up.
-pub(super) fn knows_segments(socket: &impl AsRawFd) -> bool {
+/// Whether the kernel supports UDP GSO.
+pub(super) fn supports_segments(socket: &impl AsRawFd) -> bool {
     let mut size: libc::c_int = 0;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the descriptor is open; the option's value and its length are live locals of the types that it has.
@@ -249,7 +248,7 @@ mod tests {
 
     fn sent(segments: bool, sizes: &[usize]) -> (Sent, Vec<Vec<u8>>) {
         let (from, to, address) = pair();
-        let mut outbox = Outbox::new(segments && knows_segments(&from), Instant::now());
+        let mut outbox = Outbox::new(segments && supports_segments(&from), Instant::now());
         for datagram in datagrams(sizes, address) {
             assert!(outbox.push(datagram.to, datagram.data, None));
         }
@@ -285,7 +284,7 @@ mod tests {
         let to = "192.0.2.1:1".parse().expect("address");
         assert_eq!(runs(&datagrams(&[10; 70], to), true), [32, 32, 6]);
         assert_eq!(runs(&datagrams(&[20_000; 7], to), true), [3, 3, 1]);
-        assert_eq!(runs(&datagrams(&[10; 70], to), false).len(), MESSAGES);
+        assert_eq!(runs(&datagrams(&[10; 70], to), false).len(), MAX_MESSAGES);
     }
 
     #[test]
@@ -309,13 +308,13 @@ mod tests {
         let (from, to, address) = pair();
         let now = Instant::now();
         let mut outbox = Outbox::new(true, now);
-        let full = (0..DATAGRAMS)
+        let full = (0..MAX_DATAGRAMS)
             .map(|_| outbox.push(address, vec![5; 4], Some(now)))
             .position(|room| !room);
-        assert_eq!(full, Some(DATAGRAMS - 1));
-        assert_eq!(outbox.flush(&from).taken, DATAGRAMS as u64);
+        assert_eq!(full, Some(MAX_DATAGRAMS - 1));
+        assert_eq!(outbox.flush(&from).taken, MAX_DATAGRAMS as u64);
         assert_eq!(received(&to, 50).len(), 50);
-        assert_eq!(outbox.forwarding.count(), DATAGRAMS as u64);
+        assert_eq!(outbox.forwarding.count(), MAX_DATAGRAMS as u64);
         assert_eq!(outbox.flush(&from), Sent::default());
     }
 }

@@ -1,58 +1,58 @@
-//! How many connections there may be, in all and of one address.
+//! Limits of TCP connections, in total and for one address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use crate::core::counted_address;
+use crate::core::rate_limit_address;
 
 /// Why a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// There are as many as there may be.
+    /// The total limit is reached.
     Full,
-    /// Its address has as many as it may have.
+    /// The limit of the address is reached.
     Address,
 }
 
-/// The connections that there are.
+/// The open connections.
 #[derive(Debug)]
 pub(super) struct Admission {
-    most: usize,
-    most_of_one: usize,
+    max: usize,
+    max_per_address: usize,
     open: usize,
-    of: HashMap<IpAddr, usize>,
+    by_address: HashMap<IpAddr, usize>,
 }
 
 impl Admission {
-    /// None yet. `most_of_one`: of one address; 0 for no bound.
-    pub(super) fn new(most: usize, most_of_one: usize) -> Admission {
-        Admission { most, most_of_one, open: 0, of: HashMap::new() }
+    /// No connections yet. `max_per_address`: 0 for no limit.
+    pub(super) fn new(max: usize, max_per_address: usize) -> Admission {
+        Admission { max, max_per_address, open: 0, by_address: HashMap::new() }
     }
 
-    /// Lets one in, or does not.
+    /// Admits or refuses a connection.
     pub(super) fn admit(&mut self, ip: IpAddr) -> Result<(), Refused> {
-        if self.open >= self.most {
+        if self.open >= self.max {
             return Err(Refused::Full);
         }
-        if let Some(ip) = counted_address(ip).filter(|_| self.most_of_one > 0) {
-            let of = self.of.entry(ip).or_default();
-            if *of >= self.most_of_one {
+        if let Some(ip) = rate_limit_address(ip).filter(|_| self.max_per_address > 0) {
+            let count = self.by_address.entry(ip).or_default();
+            if *count >= self.max_per_address {
                 return Err(Refused::Address);
             }
-            *of += 1;
+            *count += 1;
         }
         self.open += 1;
         Ok(())
     }
 
-    /// One that was let in has ended.
+    /// To be called when an admitted connection has ended.
     pub(super) fn end(&mut self, ip: IpAddr) {
         self.open = self.open.saturating_sub(1);
-        let Some(ip) = counted_address(ip) else { return };
-        if let Some(of) = self.of.get_mut(&ip) {
-            *of -= 1;
-            if *of == 0 {
-                self.of.remove(&ip);
+        let Some(ip) = rate_limit_address(ip) else { return };
+        if let Some(count) = self.by_address.get_mut(&ip) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_address.remove(&ip);
             }
         }
     }
@@ -81,7 +81,7 @@ mod tests {
         for ip in [one, other, other] {
             admission.end(ip);
         }
-        assert!(admission.of.is_empty() && admission.open == 0);
+        assert!(admission.by_address.is_empty() && admission.open == 0);
     }
 
     #[test]

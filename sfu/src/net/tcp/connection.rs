@@ -1,7 +1,7 @@
-//! One client's connection: read, written and watched until it ends.
+//! One TCP connection of a client: reads, writes, and closes it after timeouts.
 //!
-//! Nobody is asked whether a client is one of ours: the SFU answers the STUN requests of those that are, every few
-//! seconds (RFC 7675), and nothing else is ever sent to a stranger. So a connection that is not sent anything ends.
+//! The SFU answers the STUN requests of its participants every few seconds (RFC 7675), and sends nothing to anybody else. So a
+//! connection on which the SFU sends nothing is not a participant's, and is closed.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,66 +10,66 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 
-use super::Counts;
+use super::TcpCounters;
 use super::frame::Deframer;
 use super::queue::{Pushed, Queue};
-use super::{Arrived, add};
+use super::{TcpDatagram, add};
 
-/// Within this time something must have been sent to a new connection,
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
-/// and must be sent again and again.
-const ANSWER: Duration = Duration::from_secs(30);
-/// So much may come before anything has been sent.
-const UNANSWERED: u32 = 100;
-/// How long what waits to be written may go without progress.
-const STALLED: Duration = Duration::from_secs(10);
-/// How often it is looked whether one of these times has passed.
-const LOOK: Duration = Duration::from_secs(1);
+/// Time within which the SFU must send something on a new connection.
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time between two datagrams of the SFU on a connection.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Datagrams that a client may send before the first answer.
+const MAX_UNANSWERED: u32 = 100;
+/// Time without progress after which a connection with waiting data is closed.
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval at which the timeouts are checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why a connection has ended.
+/// Why a connection was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    /// The client has closed it, or the network has.
+pub(super) enum CloseReason {
+    /// By the client or the network.
     Closed,
-    /// Nothing was sent to it for too long: it is nobody's.
+    /// The SFU sent nothing for too long: not a participant's connection.
     Unanswered,
-    /// Something came that is no frame of ours.
+    /// A malformed frame.
     Malformed,
     /// The client does not read.
     Stalled,
-    /// The server stops.
+    /// The SFU stops.
     Stopped,
 }
 
-/// What the SFU's thread and the connection's task share.
-pub(super) struct Line {
+/// State that the media threads and the connection's task share.
+pub(super) struct Connection {
     state: Mutex<State>,
-    /// Something waits to be written.
-    written: Notify,
+    /// Signals that data waits to be written.
+    write_ready: Notify,
 }
 
 struct State {
     queue: Queue,
     opened: Instant,
-    /// When something was handed in to be written last.
+    /// When the SFU sent its last datagram.
     answered: Option<Instant>,
-    /// When something was written last, or nothing had to be.
+    /// When data was written last, or none waited.
     progress: Instant,
 }
 
-impl Line {
-    /// Of a new connection.
-    pub(super) fn new(now: Instant) -> Line {
+impl Connection {
+    /// State of a new connection.
+    pub(super) fn new(now: Instant) -> Connection {
         let state = State { queue: Queue::default(), opened: now, answered: None, progress: now };
-        Line { state: Mutex::new(state), written: Notify::new() }
+        Connection { state: Mutex::new(state), write_ready: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a datagram written.
-    pub(super) fn send(&self, now: Instant, datagram: &[u8], counts: &Counts) {
+    /// Queues a datagram.
+    pub(super) fn send(&self, now: Instant, datagram: &[u8], counts: &TcpCounters) {
         let mut state = self.lock();
         if state.queue.is_empty() {
             state.progress = now;
@@ -80,30 +80,30 @@ impl Line {
         drop(state);
         add(&counts.dropped_late, late);
         match pushed {
-            Pushed::Taken => self.written.notify_one(),
+            Pushed::Taken => self.write_ready.notify_one(),
             Pushed::Full => add(&counts.dropped_full, 1),
         }
     }
 
-    /// Whether one of the times has passed.
-    fn overdue(&self, now: Instant) -> Option<End> {
+    /// The timeout that has passed, if any.
+    fn timed_out(&self, now: Instant) -> Option<CloseReason> {
         let state = self.lock();
         let silent = match state.answered {
-            Some(at) => now.saturating_duration_since(at) > ANSWER,
-            None => now.saturating_duration_since(state.opened) > FIRST_ANSWER,
+            Some(at) => now.saturating_duration_since(at) > ANSWER_TIMEOUT,
+            None => now.saturating_duration_since(state.opened) > FIRST_ANSWER_TIMEOUT,
         };
-        let stalled =
-            !state.queue.is_empty() && now.saturating_duration_since(state.progress) > STALLED;
-        if silent { Some(End::Unanswered) } else { stalled.then_some(End::Stalled) }
+        let stalled = !state.queue.is_empty()
+            && now.saturating_duration_since(state.progress) > STALL_TIMEOUT;
+        if silent { Some(CloseReason::Unanswered) } else { stalled.then_some(CloseReason::Stalled) }
     }
 
-    /// Whether the connection may go on talking without an answer.
-    fn may_talk(&self, unanswered: u32) -> bool {
-        unanswered <= UNANSWERED || self.lock().answered.is_some()
+    /// Whether the client may have sent this many datagrams so far.
+    fn may_send(&self, unanswered: u32) -> bool {
+        unanswered <= MAX_UNANSWERED || self.lock().answered.is_some()
     }
 
-    /// Writes what waits, as far as `stream` takes it.
-    fn write(&self, stream: &TcpStream, counts: &Counts) -> std::io::Result<()> {
+    /// Writes waiting data until `stream` blocks.
+    fn write(&self, stream: &TcpStream, counts: &TcpCounters) -> std::io::Result<()> {
         loop {
             let now = Instant::now();
             let mut state = self.lock();
@@ -123,78 +123,78 @@ impl Line {
 pub(super) async fn serve(
     stream: &TcpStream,
     from: SocketAddr,
-    line: &Line,
-    arrived: &mpsc::Sender<Arrived>,
-    counts: &Counts,
-) -> End {
+    connection: &Connection,
+    arrived: &mpsc::Sender<TcpDatagram>,
+    counts: &TcpCounters,
+) -> CloseReason {
     tokio::select! {
-        end = read(stream, from, line, arrived, counts) => end,
-        end = write(stream, line, counts) => end,
-        end = watch(line) => end,
+        end = read(stream, from, connection, arrived, counts) => end,
+        end = write(stream, connection, counts) => end,
+        end = watch(connection) => end,
     }
 }
 
 async fn read(
     stream: &TcpStream,
     from: SocketAddr,
-    line: &Line,
-    arrived: &mpsc::Sender<Arrived>,
-    counts: &Counts,
-) -> End {
+    connection: &Connection,
+    arrived: &mpsc::Sender<TcpDatagram>,
+    counts: &TcpCounters,
+) -> CloseReason {
     let (mut deframer, mut frames) = (Deframer::new(), 0_u32);
     loop {
         if stream.readable().await.is_err() {
-            return End::Closed;
+            return CloseReason::Closed;
         }
         match stream.try_read(deframer.room()) {
-            Ok(0) => return End::Closed,
+            Ok(0) => return CloseReason::Closed,
             Ok(n) => deframer.filled(n),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
-            Err(_) => return End::Closed,
+            Err(_) => return CloseReason::Closed,
         }
         loop {
             let data = match deframer.next() {
                 Ok(Some(frame)) => frame.to_vec(),
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "TCP connection refused");
-                    return End::Malformed;
+                    tracing::debug!(%error, "malformed frame on a TCP connection: closing it");
+                    return CloseReason::Malformed;
                 }
             };
             add(&counts.frames_in, 1);
             frames = frames.saturating_add(1);
-            if !line.may_talk(frames) {
-                return End::Unanswered;
+            if !connection.may_send(frames) {
+                return CloseReason::Unanswered;
             }
-            // Where the SFU's thread is behind, so are those who send; all of them in turn.
-            if arrived.send(Arrived { from, data }).await.is_err() {
-                return End::Stopped;
+            // While the media thread is behind, its queue blocks all connections in turn.
+            if arrived.send(TcpDatagram { from, data }).await.is_err() {
+                return CloseReason::Stopped;
             }
         }
     }
 }
 
-async fn write(stream: &TcpStream, line: &Line, counts: &Counts) -> End {
+async fn write(stream: &TcpStream, connection: &Connection, counts: &TcpCounters) -> CloseReason {
     loop {
-        line.written.notified().await;
+        connection.write_ready.notified().await;
         loop {
-            match line.write(stream, counts) {
+            match connection.write(stream, counts) {
                 Ok(()) => break,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     if stream.writable().await.is_err() {
-                        return End::Closed;
+                        return CloseReason::Closed;
                     }
                 }
-                Err(_) => return End::Closed,
+                Err(_) => return CloseReason::Closed,
             }
         }
     }
 }
 
-async fn watch(line: &Line) -> End {
+async fn watch(connection: &Connection) -> CloseReason {
     loop {
-        tokio::time::sleep(LOOK).await;
-        if let Some(end) = line.overdue(Instant::now()) {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        if let Some(end) = connection.timed_out(Instant::now()) {
             return end;
         }
     }
@@ -206,36 +206,45 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_sent_nothing_ends_soon_at_first_and_later_too() {
-        let (now, counts) = (Instant::now(), Counts::default());
-        let line = Line::new(now);
-        assert_eq!(line.overdue(now + FIRST_ANSWER), None);
-        assert_eq!(line.overdue(now + FIRST_ANSWER + LOOK), Some(End::Unanswered));
-        line.send(now + LOOK, b"answer", &counts);
-        line.lock().queue.advance(8);
-        assert_eq!(line.overdue(now + LOOK + ANSWER), None);
-        assert_eq!(line.overdue(now + 2 * LOOK + ANSWER), Some(End::Unanswered));
+        let (now, counts) = (Instant::now(), TcpCounters::default());
+        let connection = Connection::new(now);
+        assert_eq!(connection.timed_out(now + FIRST_ANSWER_TIMEOUT), None);
+        assert_eq!(
+            connection.timed_out(now + FIRST_ANSWER_TIMEOUT + CHECK_INTERVAL),
+            Some(CloseReason::Unanswered)
+        );
+        connection.send(now + CHECK_INTERVAL, b"answer", &counts);
+        connection.lock().queue.advance(8);
+        assert_eq!(connection.timed_out(now + CHECK_INTERVAL + ANSWER_TIMEOUT), None);
+        assert_eq!(
+            connection.timed_out(now + 2 * CHECK_INTERVAL + ANSWER_TIMEOUT),
+            Some(CloseReason::Unanswered)
+        );
     }
 
     #[test]
     fn one_that_does_not_read_ends_while_it_is_still_sent_media() {
-        let (now, counts) = (Instant::now(), Counts::default());
-        let line = Line::new(now);
+        let (now, counts) = (Instant::now(), TcpCounters::default());
+        let connection = Connection::new(now);
         for tenth in 0..105 {
-            line.send(now + LOOK * tenth / 10, &[0x80; 1200], &counts);
-            line.lock().queue.advance(1);
+            connection.send(now + CHECK_INTERVAL * tenth / 10, &[0x80; 1200], &counts);
+            connection.lock().queue.advance(1);
             // Nothing more is written: only what had begun is left of the first.
         }
-        line.lock().progress = now;
-        assert_eq!(line.overdue(now + STALLED), None);
-        assert_eq!(line.overdue(now + STALLED + LOOK), Some(End::Stalled));
-        assert!(counts.of().tcp_dropped_late > 50);
+        connection.lock().progress = now;
+        assert_eq!(connection.timed_out(now + STALL_TIMEOUT), None);
+        assert_eq!(
+            connection.timed_out(now + STALL_TIMEOUT + CHECK_INTERVAL),
+            Some(CloseReason::Stalled)
+        );
+        assert!(counts.to_counters().tcp_dropped_late > 50);
     }
 
     #[test]
     fn strangers_may_say_so_much_and_clients_all_that_they_want() {
-        let line = Line::new(Instant::now());
-        assert!(line.may_talk(UNANSWERED) && !line.may_talk(UNANSWERED + 1));
-        line.send(Instant::now(), b"answer", &Counts::default());
-        assert!(line.may_talk(u32::MAX));
+        let connection = Connection::new(Instant::now());
+        assert!(connection.may_send(MAX_UNANSWERED) && !connection.may_send(MAX_UNANSWERED + 1));
+        connection.send(Instant::now(), b"answer", &TcpCounters::default());
+        assert!(connection.may_send(u32::MAX));
     }
 }

@@ -1,17 +1,18 @@
-//! Datagrams in a stream of bytes: each behind its length in two bytes (RFC 4571 §2).
+//! Framing of datagrams on TCP: each follows its length in two bytes (RFC 4571 §2).
 
 use thiserror::Error;
 
-/// The longest datagram that a client may send. WebRTC's are no longer than a packet on a network.
-pub(super) const FRAME_BYTES: usize = 2048;
+/// Longest datagram of a client, in bytes. WebRTC's datagrams fit an Ethernet packet.
+pub(super) const MAX_FRAME: usize = 2048;
+/// Bytes of a frame's length field.
 const LENGTH: usize = 2;
 
-/// A frame is longer than [`FRAME_BYTES`]: what comes is not from a client of ours.
+/// A frame is longer than [`MAX_FRAME`], so the peer is not a WebRTC client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a frame of {0} bytes")]
+#[error("a frame has {0} bytes")]
 pub(super) struct Oversize(usize);
 
-/// The datagram with its length before it; `None` where that does not fit.
+/// A datagram as a frame; `None` if it is too long.
 pub(super) fn framed(datagram: &[u8]) -> Option<Vec<u8>> {
     let length = u16::try_from(datagram.len()).ok()?;
     let mut frame = Vec::with_capacity(LENGTH + datagram.len());
@@ -20,21 +21,21 @@ pub(super) fn framed(datagram: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Takes datagrams out of a stream as it comes. Its room is all that it holds.
+/// Splits a stream into datagrams, with a fixed buffer.
 pub(super) struct Deframer {
     room: Box<[u8]>,
-    /// What is there: from the first byte that is not given out yet.
+    /// Range of the unread bytes.
     begin: usize,
     end: usize,
 }
 
 impl Deframer {
-    /// Nothing has come yet.
+    /// An empty buffer.
     pub(super) fn new() -> Deframer {
-        Deframer { room: vec![0; 2 * (LENGTH + FRAME_BYTES)].into_boxed_slice(), begin: 0, end: 0 }
+        Deframer { room: vec![0; 2 * (LENGTH + MAX_FRAME)].into_boxed_slice(), begin: 0, end: 0 }
     }
 
-    /// Where the next bytes of the stream go; never empty once [`Deframer::next`] has given all that it has.
+    /// Buffer for the next bytes of the stream. Not empty after [`Deframer::next`] has returned `None`.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.begin > 0 {
             self.room.copy_within(self.begin..self.end, 0);
@@ -43,19 +44,19 @@ impl Deframer {
         &mut self.room[self.end..]
     }
 
-    /// So many bytes came into the room.
+    /// Marks bytes of [`Deframer::room`] as received.
     pub(super) fn filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.room.len());
     }
 
-    /// The next whole datagram.
+    /// The next complete datagram.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Oversize> {
         let Some((head, rest)) = self.room[self.begin..self.end].split_first_chunk::<LENGTH>()
         else {
             return Ok(None);
         };
         let length = usize::from(u16::from_be_bytes(*head));
-        if length > FRAME_BYTES {
+        if length > MAX_FRAME {
             return Err(Oversize(length));
         }
         if rest.len() < length {
@@ -109,12 +110,9 @@ mod tests {
 
     #[test]
     fn the_longest_frame_passes_byte_by_byte_and_a_longer_one_is_refused_by_its_length_alone() {
-        let longest = framed(&[7; FRAME_BYTES]).expect("frame");
-        assert_eq!(
-            read(&[&longest[..], &longest].concat(), &[1]),
-            Ok(vec![vec![7; FRAME_BYTES]; 2])
-        );
-        assert_eq!(read(&[0x08, 0x01], &[1]), Err(Oversize(FRAME_BYTES + 1)));
+        let longest = framed(&[7; MAX_FRAME]).expect("frame");
+        assert_eq!(read(&[&longest[..], &longest].concat(), &[1]), Ok(vec![vec![7; MAX_FRAME]; 2]));
+        assert_eq!(read(&[0x08, 0x01], &[1]), Err(Oversize(MAX_FRAME + 1)));
         assert_eq!(read(b"GET / HTTP/1.1\r\n", &[16]), Err(Oversize(0x4745)));
         assert_eq!(framed(&vec![0; 65_536]), None);
     }

@@ -1,9 +1,7 @@
-//! Clients whose network lets no UDP through: datagrams framed on TCP connections that they open (ICE-TCP, RFC 6544),
-//! all on one port.
+//! ICE-TCP (RFC 6544), for clients whose network blocks UDP: framed datagrams on TCP connections that clients open to one port.
 //!
-//! Connections have a thread of their own, so that no number of them, and nothing that comes by them, keeps the SFU's
-//! from its UDP socket: that one only takes whole datagrams out of a bounded queue ([`TcpPort::try_next`]) and puts
-//! datagrams into bounded ones ([`Outlet::send`]).
+//! All connections are served by one thread of their own, so that they cannot delay the media threads. A media thread takes whole
+//! datagrams from a bounded queue ([`TcpPort::try_next`]), and puts datagrams into bounded queues ([`TcpSender::send`]).
 
 mod admission;
 mod connection;
@@ -23,33 +21,33 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
 use self::admission::{Admission, Refused};
-use self::connection::{End, Line};
+use self::connection::{CloseReason, Connection};
 use crate::config::TcpConfig;
 use crate::stats::Counters;
 
-/// Datagrams that wait for the SFU's thread.
-const ARRIVED: usize = 1024;
-/// Connections that wait to be taken.
+/// Datagrams that may wait for the media thread.
+const MAX_ARRIVED: usize = 1024;
+/// Connections that may wait to be accepted (listen backlog).
 const BACKLOG: i32 = 1024;
-/// What the kernel may hold of a connection's bytes that it has not sent yet. More would wait there, however old it gets.
-const UNSENT: u32 = 16 * 1024;
-/// What it may hold in all, those on their way included.
+/// Unsent bytes that the kernel may hold for a connection (`TCP_NOTSENT_LOWAT`). Bytes there cannot be dropped when they are late.
+const MAX_UNSENT: u32 = 16 * 1024;
+/// Bytes that the kernel may hold for a connection, those in flight included.
 const SEND_BUFFER: usize = 256 * 1024;
-/// How long nobody is taken in after the system had nothing to take them in with.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause after a failed accept: the process has too many open files, say.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Debug)]
-pub(super) struct Arrived {
-    /// From the client's end of this connection.
+pub(super) struct TcpDatagram {
+    /// The client's address.
     pub(super) from: SocketAddr,
-    /// What it says.
+    /// Content.
     pub(super) data: Vec<u8>,
 }
 
-/// Totals since the start.
+/// Counters since the start.
 #[derive(Debug, Default)]
-struct Counts {
+struct TcpCounters {
     connections: AtomicU64,
     refused_full: AtomicU64,
     refused_address: AtomicU64,
@@ -63,13 +61,14 @@ struct Counts {
     gone: AtomicU64,
 }
 
+/// Adds to a counter.
 fn add(count: &AtomicU64, n: u64) {
     count.fetch_add(n, Ordering::Relaxed);
 }
 
-impl Counts {
+impl TcpCounters {
     /// As the SFU's counters.
-    fn of(&self) -> Counters {
+    fn to_counters(&self) -> Counters {
         let total = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counters {
             tcp_connections: total(&self.connections),
@@ -88,99 +87,99 @@ impl Counts {
     }
 }
 
-/// Sends to clients by the connections that they have opened. Cheap to clone, from any thread.
+/// Sends datagrams on clients' connections. Cheap to clone; for any thread.
 #[derive(Clone, Default)]
-pub(super) struct Outlet {
-    lines: Arc<Mutex<HashMap<SocketAddr, Arc<Line>>>>,
-    counts: Arc<Counts>,
+pub(super) struct TcpSender {
+    connections: Arc<Mutex<HashMap<SocketAddr, Arc<Connection>>>>,
+    counts: Arc<TcpCounters>,
 }
 
-impl Outlet {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Arc<Line>>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+impl TcpSender {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Arc<Connection>>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a datagram; never waits. One for a connection that has ended is dropped and counted.
+    /// Sends a datagram. Never waits; a datagram for an ended connection is dropped and counted.
     pub(super) fn send(&self, now: Instant, to: SocketAddr, datagram: &[u8]) {
-        let line = self.lock().get(&to).cloned();
-        match line {
-            Some(line) => line.send(now, datagram, &self.counts),
+        let connection = self.lock().get(&to).cloned();
+        match connection {
+            Some(connection) => connection.send(now, datagram, &self.counts),
             None => add(&self.counts.gone, 1),
         }
     }
 
-    /// How many connections there are now.
+    /// Number of open connections.
     pub(super) fn open(&self) -> usize {
         self.lock().len()
     }
 
-    /// What has been counted.
+    /// Counters of all connections.
     pub(super) fn counters(&self) -> Counters {
-        self.counts.of()
+        self.counts.to_counters()
     }
 }
 
-/// The port, while it is listened at. Dropping it ends all connections.
+/// The listener and its thread. Dropping it ends all connections.
 pub(super) struct TcpPort {
     local: SocketAddr,
-    arrived: mpsc::Receiver<Arrived>,
-    outlet: Outlet,
+    arrived: mpsc::Receiver<TcpDatagram>,
+    sender: TcpSender,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl TcpPort {
-    /// Listens, on a thread of its own.
+    /// Starts the listener and its thread.
     pub(super) fn start(config: &TcpConfig) -> io::Result<TcpPort> {
         let listener = bind(config.listen)?;
         let local = listener.local_addr()?;
-        let (sender, arrived) = mpsc::channel(ARRIVED);
+        let (arrived_sender, arrived) = mpsc::channel(MAX_ARRIVED);
         let (stop, stopped) = oneshot::channel();
-        let outlet = Outlet::default();
-        let shared = outlet.clone();
+        let sender = TcpSender::default();
+        let shared = sender.clone();
         let admission = Admission::new(config.connections, config.per_address);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("sfu-tcp".into()).spawn(move || {
             runtime.block_on(async {
                 match tokio::net::TcpListener::from_std(listener) {
                     Ok(listener) => {
-                        let accept = Accept { admission, outlet: shared, arrived: sender };
+                        let accept = Accept { admission, sender: shared, arrived: arrived_sender };
                         tokio::select! {
                             () = accept.run(listener) => {}
                             _ = stopped => {}
                         }
                     }
-                    Err(error) => tracing::error!(%error, "TCP cannot be listened for"),
+                    Err(error) => tracing::error!(%error, "TCP thread cannot start: the runtime does not accept the listener"),
                 }
             });
         })?;
-        Ok(TcpPort { local, arrived, outlet, stop: Some(stop), thread: Some(thread) })
+        Ok(TcpPort { local, arrived, sender, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// The address that it got.
+    /// Address of the bound listener.
     pub(super) fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The way back to clients.
-    pub(super) fn outlet(&self) -> &Outlet {
-        &self.outlet
+    /// The sender to clients.
+    pub(super) fn sender(&self) -> &TcpSender {
+        &self.sender
     }
 
-    /// Waits for a datagram; for ever when there will be no more.
-    pub(super) async fn next(&mut self) -> Arrived {
+    /// Waits for a datagram; forever after the thread has ended.
+    pub(super) async fn next(&mut self) -> TcpDatagram {
         match self.arrived.recv().await {
             Some(arrived) => arrived,
             None => std::future::pending().await,
         }
     }
 
-    /// A datagram that has come.
-    pub(super) fn try_next(&mut self) -> Option<Arrived> {
+    /// The next received datagram, if there is one.
+    pub(super) fn try_next(&mut self) -> Option<TcpDatagram> {
         self.arrived.try_recv().ok()
     }
 
-    /// Whether some have come.
+    /// Whether received datagrams wait.
     pub(super) fn has_more(&self) -> bool {
         !self.arrived.is_empty()
     }
@@ -200,7 +199,7 @@ fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
     if addr.is_ipv6() && addr.ip().is_unspecified() {
         socket.set_only_v6(false)?;
     }
-    // A server that starts again must not wait for its former clients' connections to be forgotten.
+    // A restarted server must not wait for connections in TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
@@ -208,11 +207,11 @@ fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// What takes connections in.
+/// Accepts connections.
 struct Accept {
     admission: Admission,
-    outlet: Outlet,
-    arrived: mpsc::Sender<Arrived>,
+    sender: TcpSender,
+    arrived: mpsc::Sender<TcpDatagram>,
 }
 
 impl Accept {
@@ -223,23 +222,23 @@ impl Accept {
                 taken = listener.accept() => match taken {
                     Ok((stream, from)) => {
                         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
-                        if let Some(line) = self.admit(from) {
-                            let (outlet, arrived) = (self.outlet.clone(), self.arrived.clone());
+                        if let Some(connection) = self.admit(from) {
+                            let (sender, arrived) = (self.sender.clone(), self.arrived.clone());
                             tasks.spawn(async move {
-                                carry(&stream, from, &line, &arrived, &outlet).await;
+                                run(&stream, from, &connection, &arrived, &sender).await;
                                 from
                             });
                         }
                     }
-                    // Most likely the process has as many open files as it may have; or the client has gone already.
+                    // The process has too many open files, or the client has gone already.
                     Err(error) => {
-                        tracing::debug!(%error, "a TCP connection could not be taken");
-                        tokio::time::sleep(PAUSE).await;
+                        tracing::debug!(%error, "TCP accept failed: trying again; if it goes on, raise the limit of open files (ulimit -n)");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
                 Some(ended) = tasks.join_next() => {
                     if let Ok(from) = ended {
-                        self.outlet.lock().remove(&from);
+                        self.sender.lock().remove(&from);
                         self.admission.end(from.ip());
                     }
                 }
@@ -247,20 +246,20 @@ impl Accept {
         }
     }
 
-    /// A place for a new connection; `None` where there is none.
-    fn admit(&mut self, from: SocketAddr) -> Option<Arc<Line>> {
-        let counts = self.outlet.counts.clone();
-        // One end has one connection: else what is meant for the one could go to the other.
-        if self.outlet.lock().contains_key(&from) {
+    /// Admits a new connection; `None` if it is refused.
+    fn admit(&mut self, from: SocketAddr) -> Option<Arc<Connection>> {
+        let counts = self.sender.counts.clone();
+        // One connection for each address, so that datagrams cannot go to another client.
+        if self.sender.lock().contains_key(&from) {
             add(&counts.refused_address, 1);
             return None;
         }
         match self.admission.admit(from.ip()) {
             Ok(()) => {
                 add(&counts.connections, 1);
-                let line = Arc::new(Line::new(Instant::now()));
-                self.outlet.lock().insert(from, line.clone());
-                Some(line)
+                let connection = Arc::new(Connection::new(Instant::now()));
+                self.sender.lock().insert(from, connection.clone());
+                Some(connection)
             }
             Err(Refused::Full) => {
                 add(&counts.refused_full, 1);
@@ -274,25 +273,25 @@ impl Accept {
     }
 }
 
-/// Carries datagrams until the connection ends, and counts why.
-async fn carry(
+/// Runs a connection until it ends, and counts the reason.
+async fn run(
     stream: &TcpStream,
     from: SocketAddr,
-    line: &Line,
-    arrived: &mpsc::Sender<Arrived>,
-    outlet: &Outlet,
+    connection: &Connection,
+    arrived: &mpsc::Sender<TcpDatagram>,
+    sender: &TcpSender,
 ) {
     let socket = SockRef::from(stream);
-    // What the system does not grant makes a bad network worse, and ends nothing.
+    // The connection works without these options, with more delay.
     let _ = stream.set_nodelay(true);
     let _ = socket.set_send_buffer_size(SEND_BUFFER);
-    let _ = socket.set_tcp_notsent_lowat(UNSENT);
-    let counts = &outlet.counts;
-    match connection::serve(stream, from, line, arrived, counts).await {
-        End::Closed | End::Stopped => {}
-        End::Unanswered => add(&counts.unanswered, 1),
-        End::Malformed => add(&counts.malformed, 1),
-        End::Stalled => add(&counts.stalled, 1),
+    let _ = socket.set_tcp_notsent_lowat(MAX_UNSENT);
+    let counts = &sender.counts;
+    match connection::serve(stream, from, connection, arrived, counts).await {
+        CloseReason::Closed | CloseReason::Stopped => {}
+        CloseReason::Unanswered => add(&counts.unanswered, 1),
+        CloseReason::Malformed => add(&counts.malformed, 1),
+        CloseReason::Stalled => add(&counts.stalled, 1),
     }
 }
 

@@ -1,8 +1,8 @@
-//! What waits to be written to one connection: little, and nothing that is late.
+//! The send queue of one TCP connection. It is short, and drops late media.
 //!
-//! A connection that carries less than it is given must lose packets, as a full link does: that is what bandwidth estimates
-//! rest on, and a picture of seconds ago is of no use to anybody. So media that has waited for [`MEDIA_AGE`] is dropped, the
-//! oldest first, and when the queue is full what comes anew. (The kernel's own queue is kept short by the socket's options.)
+//! A connection that is slower than its media must drop packets, as a full link does: bandwidth estimation relies on that, and old media
+//! is useless. So media older than [`MAX_MEDIA_AGE`] is dropped, and new datagrams are dropped while the queue is full. (Socket options
+//! keep the kernel's queue short.)
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 
 use super::frame::framed;
 
-/// Media that has waited for so long is dropped.
-const MEDIA_AGE: Duration = Duration::from_millis(400);
-/// Bytes of media that wait.
-const MEDIA_BYTES: usize = 256 * 1024;
-/// Bytes of anything.
-const BYTES: usize = MEDIA_BYTES + 64 * 1024;
-/// Frames that are written at a time.
-pub(super) const BATCH: usize = 32;
+/// Age at which waiting media is dropped.
+const MAX_MEDIA_AGE: Duration = Duration::from_millis(400);
+/// Bytes that may wait for media to be queued.
+const MAX_MEDIA_BYTES: usize = 256 * 1024;
+/// Bytes that may wait for other datagrams (STUN, DTLS) to be queued.
+const MAX_BYTES: usize = MAX_MEDIA_BYTES + 64 * 1024;
+/// Frames that are written with one call.
+pub(super) const MAX_BATCH: usize = 32;
 
-/// What became of a datagram.
+/// Result of [`Queue::push`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// It waits.
+    /// The datagram is queued.
     Taken,
-    /// There was no room.
+    /// The queue is full: the datagram is dropped.
     Full,
 }
 
@@ -34,14 +34,14 @@ struct Frame {
     is_media: bool,
 }
 
-/// See the module.
+/// The queue.
 #[derive(Default)]
 pub(super) struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
-    /// Of the first frame, what was written already.
+    /// Bytes of the first frame that were written already.
     written: usize,
-    /// Media dropped because it was late.
+    /// Late media frames that were dropped.
     pub(super) late: u64,
 }
 
@@ -50,8 +50,8 @@ impl Queue {
     pub(super) fn push(&mut self, now: Instant, datagram: &[u8]) -> Pushed {
         self.drop_late(now);
         let is_media = datagram.first().is_some_and(|first| (128..192).contains(first));
-        let most = if is_media { MEDIA_BYTES } else { BYTES };
-        let Some(bytes) = framed(datagram).filter(|f| self.bytes + f.len() <= most) else {
+        let max = if is_media { MAX_MEDIA_BYTES } else { MAX_BYTES };
+        let Some(bytes) = framed(datagram).filter(|f| self.bytes + f.len() <= max) else {
             return Pushed::Full;
         };
         self.bytes += bytes.len();
@@ -59,11 +59,12 @@ impl Queue {
         Pushed::Taken
     }
 
-    /// Drops media that has waited too long. A frame that has begun must end, or nothing after it could be read.
+    /// Drops late media, but no frame that is partly written: the client could not read the frames after it.
     fn drop_late(&mut self, now: Instant) {
         let begun = usize::from(self.written > 0);
-        let late = |f: &Frame| f.is_media && now.saturating_duration_since(f.since) >= MEDIA_AGE;
-        // They are in order of their age, but for the first.
+        let late =
+            |f: &Frame| f.is_media && now.saturating_duration_since(f.since) >= MAX_MEDIA_AGE;
+        // Frames are in order of age.
         if !self.frames.iter().skip(begun).find(|f| f.is_media).is_some_and(late) {
             return;
         }
@@ -79,16 +80,16 @@ impl Queue {
         });
     }
 
-    /// What is to be written next; empty where nothing waits.
+    /// The next data to write; empty if none waits.
     pub(super) fn slices(&mut self, now: Instant) -> Vec<IoSlice<'_>> {
         self.drop_late(now);
-        let frames = self.frames.iter().take(BATCH).enumerate();
+        let frames = self.frames.iter().take(MAX_BATCH).enumerate();
         frames
             .map(|(n, f)| IoSlice::new(&f.bytes[if n == 0 { self.written } else { 0 }..]))
             .collect()
     }
 
-    /// So many bytes of these were written. How many frames ended with them.
+    /// Removes bytes that were written; returns how many frames are complete.
     pub(super) fn advance(&mut self, mut bytes: usize) -> u64 {
         let mut ended = 0;
         while let Some(first) = self.frames.front() {
@@ -106,7 +107,7 @@ impl Queue {
         ended
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
@@ -158,7 +159,7 @@ mod tests {
         }
         queue.push(now, &[20; 30]);
         assert_eq!(queue.advance(10), 0);
-        let later = now + MEDIA_AGE;
+        let later = now + MAX_MEDIA_AGE;
         queue.push(later, &[MEDIA; 50]);
         assert_eq!(queue.late, 2);
         assert_eq!(queue.slices(later)[0].len(), 92);
@@ -172,9 +173,9 @@ mod tests {
         let fill = |queue: &mut Queue, first| {
             (0..1000).take_while(|_| queue.push(now, &[first; 1200]) == Pushed::Taken).count()
         };
-        assert_eq!(fill(&mut queue, MEDIA), MEDIA_BYTES / 1202);
+        assert_eq!(fill(&mut queue, MEDIA), MAX_MEDIA_BYTES / 1202);
         assert_eq!(queue.push(now, &[0; 100]), Pushed::Taken);
         assert!((40..60).contains(&fill(&mut queue, 0)));
-        assert!(queue.bytes <= BYTES);
+        assert!(queue.bytes <= MAX_BYTES);
     }
 }

@@ -21,7 +21,7 @@ fn connect(port: &TcpPort) -> Client {
 }
 
 /// The next datagram that comes.
-fn arrived(port: &mut TcpPort) -> Arrived {
+fn arrived(port: &mut TcpPort) -> TcpDatagram {
     let end = Instant::now() + PATIENCE;
     loop {
         if let Some(arrived) = port.try_next() {
@@ -75,14 +75,14 @@ fn datagrams_go_both_ways_and_a_stream_byte_by_byte_is_as_good() {
     assert_eq!(first.from, client.local_addr().expect("address"));
     assert_eq!([arrived(&mut port).data, arrived(&mut port).data], [&b"two"[..], b"three"]);
     for n in 0..50_u8 {
-        port.outlet().send(Instant::now(), first.from, &vec![n; usize::from(n) * 20]);
+        port.sender().send(Instant::now(), first.from, &vec![n; usize::from(n) * 20]);
     }
     for n in 0..50_u8 {
         assert_eq!(received(&mut client), vec![n; usize::from(n) * 20]);
     }
-    let counters = port.outlet().counters();
+    let counters = port.sender().counters();
     assert_eq!((counters.tcp_connections, counters.tcp_frames_in), (1, 3));
-    until("the last is counted", || port.outlet().counters().tcp_frames_out == 50);
+    until("the last is counted", || port.sender().counters().tcp_frames_out == 50);
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn what_is_no_frame_of_ours_ends_its_connection_and_no_other() {
     }
     good.write_all(&framed(b"still here").expect("frame")).expect("sent");
     assert_eq!(arrived(&mut port).data, b"still here");
-    until("only one is left", || port.outlet().open() == 1);
-    assert_eq!(port.outlet().counters().tcp_malformed, 3);
+    until("only one is left", || port.sender().open() == 1);
+    assert_eq!(port.sender().counters().tcp_malformed, 3);
 }
 
 #[test]
@@ -107,11 +107,11 @@ fn a_client_that_ends_half_way_through_a_frame_is_forgotten() {
     let mut client = connect(&port);
     let from = client.local_addr().expect("address");
     client.write_all(&framed(b"a whole one").expect("frame")[..5]).expect("sent");
-    until("it is there", || port.outlet().open() == 1);
+    until("it is there", || port.sender().open() == 1);
     client.shutdown(std::net::Shutdown::Write).expect("shut down");
-    until("it is gone", || port.outlet().open() == 0);
-    port.outlet().send(Instant::now(), from, b"too late");
-    assert_eq!(port.outlet().counters().tcp_gone, 1);
+    until("it is gone", || port.sender().open() == 0);
+    port.sender().send(Instant::now(), from, b"too late");
+    assert_eq!(port.sender().counters().tcp_gone, 1);
 }
 
 #[test]
@@ -121,8 +121,8 @@ fn a_stranger_that_goes_on_talking_is_hung_up_on() {
     let frame = framed(b"hello?").expect("frame");
     let sent = (0..5000).take_while(|_| client.write_all(&frame).is_ok()).count();
     assert!(sent > 100 && is_closed(&mut client));
-    until("it is gone", || port.outlet().open() == 0);
-    assert_eq!(port.outlet().counters().tcp_unanswered, 1);
+    until("it is gone", || port.sender().open() == 0);
+    assert_eq!(port.sender().counters().tcp_unanswered, 1);
     let heard = std::iter::from_fn(|| port.try_next()).count();
     assert!((90..=100).contains(&heard), "{heard}");
 }
@@ -136,21 +136,21 @@ fn what_a_slow_reader_is_sent_is_dropped_and_costs_neither_memory_nor_others() {
         arrived(&mut port).from
     };
     let (to_slow, to_other) = (hello(&mut slow), hello(&mut other));
-    let outlet = port.outlet().clone();
+    let sender = port.sender().clone();
     // 60 MB in two seconds, of which nobody reads a byte.
     let media = vec![0x80; 1200];
     let mut longest = Duration::ZERO;
     for _ in 0..200 {
         for _ in 0..250 {
             let begun = Instant::now();
-            outlet.send(begun, to_slow, &media);
+            sender.send(begun, to_slow, &media);
             longest = longest.max(begun.elapsed());
         }
-        outlet.send(Instant::now(), to_other, b"in time");
+        sender.send(Instant::now(), to_other, b"in time");
         assert_eq!(received(&mut other), b"in time");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let counters = outlet.counters();
+    let counters = sender.counters();
     let dropped = counters.tcp_dropped_full + counters.tcp_dropped_late;
     assert!(dropped > 30_000, "{dropped}");
     assert!(longest < Duration::from_millis(100), "{longest:?}");
@@ -174,12 +174,12 @@ fn ten_thousand_connections_leave_room_for_nobody_and_harm_nothing() {
             held.push(client);
         }
     }
-    port.outlet().send(Instant::now(), from, b"still served");
+    port.sender().send(Instant::now(), from, b"still served");
     assert_eq!(received(&mut first), b"still served");
-    assert!(port.outlet().open() <= 500);
+    assert!(port.sender().open() <= 500);
     drop(held);
-    until("they are forgotten", || port.outlet().open() == 1);
-    let counters = port.outlet().counters();
+    until("they are forgotten", || port.sender().open() == 1);
+    let counters = port.sender().counters();
     assert!(counters.tcp_connections + counters.tcp_refused_full > 9000, "{counters:?}");
     let mut late = connect(&port);
     late.write_all(&framed(b"there is room again").expect("frame")).expect("sent");

@@ -1,20 +1,19 @@
-//! What the WebRTC stack is told of an offer: written anew from what we have understood, so that it reads nothing else.
+//! Writes the offer that the WebRTC stack reads, from the parsed [`Description`]: the stack never reads the client's text.
 //!
-//! Its work with a description grows with the sections and their types faster than in proportion; here a section has two
-//! payload types at most, whatever the client lists.
+//! The stack's work grows faster than in proportion to sections and payload types. Here a section has at most two payload types,
+//! whatever the client lists (decision 020).
 
 use std::fmt::Write as _;
 
 use super::sdp::{Description, Section};
 use crate::api::Kind;
 
-/// A number that no codec of ours has and a name that the stack does not know: a section that is told nothing else is one
-/// without a common codec, which it answers without a port.
-const NOTHING: &str = "35 nothing/90000";
+/// The `a=rtpmap` of a section without a common codec: a codec that the stack does not know, so that it answers with port 0.
+const UNKNOWN_CODEC: &str = "35 nothing/90000";
 
 impl Description {
-    /// The description for the stack.
-    pub fn told(&self) -> String {
+    /// The offer for the stack.
+    pub fn to_stack_offer(&self) -> String {
         let mut text = String::with_capacity(1024 * (1 + self.sections.len()));
         // Writing to a string does not fail.
         let _ = self.write(&mut text);
@@ -92,7 +91,7 @@ impl Section {
     }
 
     fn write_payloads(&self, to: &mut String, kind: Kind) -> std::fmt::Result {
-        let Some(chosen) = &self.chosen else { return write!(to, "a=rtpmap:{NOTHING}\r\n") };
+        let Some(chosen) = &self.chosen else { return write!(to, "a=rtpmap:{UNKNOWN_CODEC}\r\n") };
         let (pt, video) = (chosen.pt, kind == Kind::Video);
         write!(to, "a=rtpmap:{pt} {}\r\n", if video { "VP9/90000" } else { "opus/48000/2" })?;
         for what in &chosen.feedback {

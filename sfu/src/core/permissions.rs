@@ -1,49 +1,50 @@
-//! What participants may do, which may change while they are there.
+//! Permissions of participants, which may change during a call.
 
 use std::time::Instant;
 
 use super::Core;
-use crate::api::{May, OfferError, ParticipantId, Publish, Subscribe};
+use crate::api::{OfferError, ParticipantId, Permissions, Publish, Subscribe};
 
 impl Core {
-    /// What a participant may do from now on. What it does and may not any more ends at once: its tracks, its
-    /// subscriptions, its anchors.
-    pub fn restrict(&mut self, now: Instant, id: ParticipantId, may: May) {
-        let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.may != may) else { return };
-        peer.may = may;
-        // Where there was none, as it might take no anchors.
-        peer.open_channel(self.config.budget);
-        if !may.publish {
+    /// Sets a participant's permissions. Tracks, subscriptions and anchors that are not permitted any more end at once.
+    pub fn set_permissions(&mut self, now: Instant, id: ParticipantId, permissions: Permissions) {
+        let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.permissions != permissions)
+        else {
+            return;
+        };
+        peer.permissions = permissions;
+        // Without the permission for anchors it was not opened.
+        peer.open_anchor_channel(self.config.budget);
+        if !permissions.publish {
             let published = std::mem::take(&mut peer.published);
             for track in published.into_values() {
                 self.remove_track(track);
             }
         }
-        if !may.subscribe
+        if !permissions.subscribe
             && let Some(peer) = self.peers.get_mut(&id)
         {
             for slot in &mut peer.slots {
                 let Some(track) = slot.track else { continue };
-                slot.carry(None);
+                slot.set_track(None);
                 if let Some(track) = self.tracks.get_mut(&track) {
                     track.subscribers.retain(|&s| s != id);
                 }
             }
         }
-        self.next_allocation = now;
-        self.due = now;
+        self.schedule.allocate_now(now);
     }
 
-    /// Refuses an offer of what the participant may not do.
-    pub(super) fn check_may(
-        may: May,
+    /// Refuses an offer without the permissions for it.
+    pub(super) fn check_permissions(
+        permissions: Permissions,
         publish: &[Publish],
         subscribe: &[Subscribe],
     ) -> Result<(), OfferError> {
-        if !may.publish && !publish.is_empty() {
+        if !permissions.publish && !publish.is_empty() {
             return Err(OfferError::NotAllowed("publish"));
         }
-        if !may.subscribe && !subscribe.is_empty() {
+        if !permissions.subscribe && !subscribe.is_empty() {
             return Err(OfferError::NotAllowed("subscribe"));
         }
         Ok(())
@@ -56,7 +57,7 @@ mod tests {
 
     use windlass_types::Rung;
 
-    use crate::api::{JoinOptions, May, Offer, OfferError, Publish, SfuEvent};
+    use crate::api::{JoinOptions, Offer, OfferError, Permissions, Publish, SfuEvent};
     use crate::core::world::*;
     use crate::{Kind, ParticipantId};
 
@@ -68,7 +69,11 @@ mod tests {
     #[test]
     fn who_may_not_publish_any_more_loses_its_tracks_at_once_and_cannot_offer_others() {
         let (mut world, track, at) = call();
-        world.core.restrict(world.now, PUBLISHER, May { publish: false, ..May::default() });
+        world.core.set_permissions(
+            world.now,
+            PUBLISHER,
+            Permissions { publish: false, ..Permissions::default() },
+        );
         world.run(Duration::from_millis(100));
         let gone = SfuEvent::TrackRemoved { track };
         assert!(world.events[&SUBSCRIBER].contains(&gone));
@@ -85,13 +90,17 @@ mod tests {
     #[test]
     fn who_may_not_subscribe_any_more_gets_nothing_until_it_offers_with_the_right_again() {
         let (mut world, track, at) = call();
-        world.core.restrict(world.now, SUBSCRIBER, May { subscribe: false, ..May::default() });
+        world.core.set_permissions(
+            world.now,
+            SUBSCRIBER,
+            Permissions { subscribe: false, ..Permissions::default() },
+        );
         world.run(Duration::from_millis(100));
         let before = newest(&world, at);
         world.run(Duration::from_secs(1));
         assert_eq!(newest(&world, at), before);
         assert_eq!(world.core.stats().subscriptions, 0);
-        world.core.restrict(world.now, SUBSCRIBER, May::default());
+        world.core.set_permissions(world.now, SUBSCRIBER, Permissions::default());
         let third = ParticipantId(3);
         world.core.join(world.now, "room", third, JoinOptions::default()).expect("joined");
         let at = world.subscribe(third, track);
@@ -105,10 +114,14 @@ mod tests {
         world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::QPlus);
         world.run(Duration::from_secs(3));
         assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
-        world.core.restrict(world.now, SUBSCRIBER, May { enhance: false, ..May::default() });
+        world.core.set_permissions(
+            world.now,
+            SUBSCRIBER,
+            Permissions { enhance: false, ..Permissions::default() },
+        );
         world.run(Duration::from_secs(3));
         assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::Q));
-        world.core.restrict(world.now, SUBSCRIBER, May::default());
+        world.core.set_permissions(world.now, SUBSCRIBER, Permissions::default());
         world.run(Duration::from_secs(3));
         assert_eq!(world.rungs(SUBSCRIBER).last().map(|told| told.0), Some(Rung::QPlus));
     }

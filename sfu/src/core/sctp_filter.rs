@@ -1,8 +1,8 @@
-//! How many SCTP streams a client may use. The stack takes any of the 65,536, tells nobody of those on which no channel was
-//! opened, and asks all of them at each look: what a client says on them must not reach it. Nor may what would have it keep
-//! pieces of messages without bound.
+//! Filters decrypted SCTP packets before the stack processes them.
 //!
-//! So each connection's DTLS is wrapped ([`provider`]), and what comes out of it is looked at first.
+//! The stack accepts data on any of 65,536 streams, polls all of them each time, and reports none without an open channel. It also
+//! keeps fragments and data ahead of a gap without a sufficient bound. So each connection's DTLS is wrapped ([`provider`]), and
+//! [`SctpFilter`] checks what it decrypts.
 
 use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
@@ -13,19 +13,20 @@ use str0m::crypto::dtls::{
 };
 use str0m::crypto::{CryptoError, CryptoProvider, from_feature_flags};
 
-use super::{srtp, toll};
+use super::{cpu_limit, srtp};
 
-/// Streams that a client may send on: those of the channels that it may open, and our own channel's.
-const STREAMS: usize = super::peer::CHANNELS + 1;
-/// Pieces of messages with fewer bytes than these are small: the stack's work for each goes with how many wait, what waits is
-/// bounded by bytes alone, and one byte takes it 150 of its own. A message that is cut has one or two small ones.
-const SMALL: usize = 200;
-const SMALL_MAX: usize = 2048;
-/// How far data may be ahead of what is missing. The stack keeps all that is, read or not.
-const AHEAD_MAX: u32 = 4096;
-/// Bytes before the first chunk of a packet (RFC 9260 §3).
+/// Streams on which a client may send: those of the channels that it may open, and of the anchor channel.
+const MAX_STREAMS: usize = super::channels::MAX_CHANNELS + 1;
+/// A fragment with fewer bytes is small. The stack bounds waiting fragments by bytes alone, needs 150 bytes for each, and searches
+/// all of them. A fragmented message has one or two small ones.
+const SMALL_BYTES: usize = 200;
+/// Small fragments that may wait in the stack.
+const MAX_SMALL: usize = 2048;
+/// How far a TSN may be ahead of the cumulative TSN. The stack keeps all data ahead of a gap.
+const MAX_AHEAD: u32 = 4096;
+/// Bytes before the first chunk of a packet (RFC 9260 §3.1).
 const COMMON_HEADER: usize = 12;
-/// Kinds of chunks.
+/// Chunk types (RFC 9260 §3.2, RFC 3758, RFC 6525).
 const DATA: u8 = 0;
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
@@ -34,23 +35,23 @@ const HEARTBEAT: u8 = 4;
 const COOKIE_ECHO: u8 = 10;
 const RECONFIG: u8 = 130;
 const FORWARD_TSN: u8 = 192;
-/// Parameters of the chunks above.
+/// Parameter types, without the high byte, which is 0.
 const HEARTBEAT_INFO: u8 = 1;
 const OUTGOING_RESET: u8 = 13;
 const RECONFIG_RESPONSE: u8 = 16;
-/// The shortest chunk of data.
-const DATA_MIN: usize = 16;
+/// Bytes of a DATA chunk's header (RFC 9260 §3.3.1).
+const DATA_HEADER: usize = 16;
 
 thread_local! {
-    static TOO_MANY: Cell<bool> = const { Cell::new(false) };
+    static OVER_LIMIT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the connection that was asked for its output just now has sent on too many; told once.
-pub fn too_many() -> bool {
-    TOO_MANY.take()
+/// Whether the connection whose output was just polled is over a limit. Resets the answer.
+pub fn take_over_limit() -> bool {
+    OVER_LIMIT.take()
 }
 
-/// The stack's own cryptography, with DTLS wrapped, and SRTP (`srtp`).
+/// The stack's cryptography with DTLS and SRTP (`srtp`) wrapped.
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
         static OURS: LazyLock<Provider> =
@@ -80,14 +81,14 @@ impl DtlsProvider for Provider {
         mtu: Option<usize>,
     ) -> Result<Box<dyn DtlsInstance>, CryptoError> {
         let dtls = self.0.new_dtls(cert, now, version, mtu)?;
-        Ok(Box::new(Wrapped { dtls, streams: Streams::default() }))
+        Ok(Box::new(Wrapped { dtls, filter: SctpFilter::default() }))
     }
 }
 
 #[derive(Debug)]
 struct Wrapped {
     dtls: Box<dyn DtlsInstance>,
-    streams: Streams,
+    filter: SctpFilter,
 }
 
 impl DtlsInstance for Wrapped {
@@ -102,12 +103,12 @@ impl DtlsInstance for Wrapped {
     fn poll_output<'a>(&mut self, buf: &'a mut [u8]) -> DtlsOutput<'a> {
         match self.dtls.poll_output(buf) {
             DtlsOutput::ApplicationData(packet) => {
-                toll::prove();
-                match self.streams.admit(packet) {
-                    Verdict::Passes => DtlsOutput::ApplicationData(packet),
-                    Verdict::Lost => DtlsOutput::ApplicationData(&[]),
-                    Verdict::TooMany => {
-                        TOO_MANY.set(true);
+                cpu_limit::set_authenticated();
+                match self.filter.admit(packet) {
+                    Verdict::Pass => DtlsOutput::ApplicationData(packet),
+                    Verdict::Drop => DtlsOutput::ApplicationData(&[]),
+                    Verdict::OverLimit => {
+                        OVER_LIMIT.set(true);
                         DtlsOutput::ApplicationData(&[])
                     }
                 }
@@ -121,7 +122,7 @@ impl DtlsInstance for Wrapped {
     }
 
     fn send_application_data(&mut self, data: &[u8]) -> Result<usize, DtlsImplError> {
-        self.streams.answer(data);
+        self.filter.on_sent(data);
         self.dtls.send_application_data(data)
     }
 
@@ -146,31 +147,33 @@ impl DtlsInstance for Wrapped {
     }
 }
 
-/// What becomes of a packet.
+/// What to do with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    Passes,
-    /// As though it had been lost: the client sends it again if it still wants to.
-    Lost,
-    TooMany,
+    Pass,
+    /// Drop it, as if it was lost: the client retransmits it.
+    Drop,
+    /// Drop it and end the connection.
+    OverLimit,
 }
 
-/// What has come of data, and what of that waits in the stack.
+/// What the client has sent, and what of that waits in the stack.
 #[derive(Debug, Default)]
-struct Streams {
-    known: Vec<u16>,
-    /// Whether there was data without any, which nobody may send (RFC 9260 §3.3.1) and no window counts.
+struct SctpFilter {
+    /// Ids of the streams with data.
+    streams: Vec<u16>,
+    /// Whether an empty DATA chunk came, which is forbidden (RFC 9260 §3.3.1) and no receive window counts.
     empty: bool,
-    /// The number up to which the stack has told the client that it has all.
-    have: Option<u32>,
-    /// What the stack lets wait in all, and the most of small pieces that do.
+    /// The cumulative TSN of the stack's last SACK.
+    cumulative_tsn: Option<u32>,
+    /// The largest receive window that the stack has advertised, in bytes.
     window: u32,
+    /// Upper bound of the small fragments that wait in the stack.
     small: usize,
 }
 
-impl Streams {
-    /// Whether a packet may pass: it has data of no more streams than there may be, in pieces of which the stack does not have
-    /// too many already, and not far ahead of what is missing.
+impl SctpFilter {
+    /// Checks a packet of the client against the limits of streams, small fragments and data ahead of a gap.
     fn admit(&mut self, packet: &[u8]) -> Verdict {
         let mut ahead = false;
         let mut at = COMMON_HEADER;
@@ -182,8 +185,7 @@ impl Streams {
                 SACK | COOKIE_ECHO => {}
                 _ if is_whole(kind, packet.get(at + 4..at + length)) => {}
                 FORWARD_TSN if length % 4 == 0 => {}
-                // The stack takes others for as long as their parts are, which may be less than their length says: the
-                // next chunk could begin anywhere in them.
+                // The stack may parse another chunk as shorter than its length: the next chunk could begin anywhere in it.
                 _ => {
                     let hidden = |&at: &usize| may_be_data(packet, at);
                     if let Some(first) = (at + 4..end).step_by(4).find(hidden) {
@@ -195,14 +197,14 @@ impl Streams {
             }
             at += length.next_multiple_of(4);
         }
-        if self.known.len() > STREAMS || self.small > SMALL_MAX || self.empty {
-            return Verdict::TooMany;
+        if self.streams.len() > MAX_STREAMS || self.small > MAX_SMALL || self.empty {
+            return Verdict::OverLimit;
         }
-        if ahead { Verdict::Lost } else { Verdict::Passes }
+        if ahead { Verdict::Drop } else { Verdict::Pass }
     }
 
-    /// Takes from what the stack says to the client what it has, and how many bytes of that wait: at least one for each piece.
-    fn answer(&mut self, packet: &[u8]) {
+    /// Reads the stack's SACKs: the cumulative TSN, and the bytes that still wait, at least one for each fragment.
+    fn on_sent(&mut self, packet: &[u8]) {
         let word = |at: usize| Some(u32::from_be_bytes(packet.get(at..at + 4)?.try_into().ok()?));
         let mut at = COMMON_HEADER;
         while let Some(&[kind, _, high, low]) = packet.get(at..at + 4) {
@@ -211,7 +213,7 @@ impl Streams {
             {
                 self.window = self.window.max(window);
                 if kind == SACK {
-                    self.have = Some(first);
+                    self.cumulative_tsn = Some(first);
                     self.small = self.small.min((self.window - window) as usize);
                 }
             }
@@ -219,30 +221,30 @@ impl Streams {
         }
     }
 
-    /// Counts a chunk of data; whether it is too far ahead.
+    /// Counts a DATA chunk; returns whether it is too far ahead.
     fn data(&mut self, packet: &[u8], at: usize) -> bool {
         let Some(&[_, _, high, low, n0, n1, n2, n3, s0, s1]) = packet.get(at..at + 10) else {
             return false;
         };
         let stream = u16::from_be_bytes([s0, s1]);
-        if self.known.len() <= STREAMS && !self.known.contains(&stream) {
-            self.known.push(stream);
+        if self.streams.len() <= MAX_STREAMS && !self.streams.contains(&stream) {
+            self.streams.push(stream);
         }
         let length = usize::from(u16::from_be_bytes([high, low]));
-        self.empty |= length == DATA_MIN;
-        if length < DATA_MIN + SMALL {
+        self.empty |= length == DATA_HEADER;
+        if length < DATA_HEADER + SMALL_BYTES {
             self.small += 1;
         }
         let number = u32::from_be_bytes([n0, n1, n2, n3]);
-        let before = |have| number.wrapping_sub(have);
-        self.have.is_some_and(|have| (AHEAD_MAX..=1 << 31).contains(&before(have)))
+        let ahead = |tsn| number.wrapping_sub(tsn);
+        self.cumulative_tsn.is_some_and(|tsn| (MAX_AHEAD..=1 << 31).contains(&ahead(tsn)))
     }
 }
 
-/// Whether a chunk is one that honest clients send, which the stack takes for just as long as its length says. In a heartbeat
-/// there may be anything, such as what looks like data.
+/// Whether the stack parses a chunk exactly as long as its length says. HEARTBEAT and RECONFIG chunks of real clients are; their
+/// content may look like DATA.
 fn is_whole(kind: u8, value: Option<&[u8]>) -> bool {
-    let (Some(mut value), Some(most)) = (
+    let (Some(mut value), Some(max_parameters)) = (
         value,
         match kind {
             HEARTBEAT => Some(1),
@@ -252,7 +254,7 @@ fn is_whole(kind: u8, value: Option<&[u8]>) -> bool {
     ) else {
         return false;
     };
-    for _ in 0..most {
+    for _ in 0..max_parameters {
         let Some(&[0, parameter, high, low]) = value.get(..4) else { return false };
         let length = usize::from(u16::from_be_bytes([high, low]));
         let known = match (kind, parameter) {
@@ -270,11 +272,11 @@ fn is_whole(kind: u8, value: Option<&[u8]>) -> bool {
     false
 }
 
-/// Whether a chunk of data can begin here.
+/// Whether a DATA chunk can begin here.
 fn may_be_data(packet: &[u8], at: usize) -> bool {
     packet.get(at..at + 4).is_some_and(|head| {
         let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
-        head[0] == DATA && (DATA_MIN..=packet.len() - at).contains(&length)
+        head[0] == DATA && (DATA_HEADER..=packet.len() - at).contains(&length)
     })
 }
 
@@ -314,8 +316,8 @@ mod tests {
         packet(&[chunk(INIT_ACK, &value)])
     }
 
-    fn passes(streams: &mut Streams, chunks: &[Vec<u8>]) -> bool {
-        streams.admit(&packet(chunks)) == Verdict::Passes
+    fn passes(filter: &mut SctpFilter, chunks: &[Vec<u8>]) -> bool {
+        filter.admit(&packet(chunks)) == Verdict::Pass
     }
 
     fn packet(chunks: &[Vec<u8>]) -> Vec<u8> {
@@ -326,36 +328,36 @@ mod tests {
 
     #[test]
     fn a_client_may_send_on_its_channels_and_on_ours() {
-        let mut streams = Streams::default();
+        let mut filter = SctpFilter::default();
         for round in 0..3 {
-            for stream in 0..STREAMS as u16 {
-                assert!(passes(&mut streams, &[data(stream)]), "{round} {stream}");
+            for stream in 0..MAX_STREAMS as u16 {
+                assert!(passes(&mut filter, &[data(stream)]), "{round} {stream}");
             }
         }
-        assert!(passes(&mut streams, &[chunk(SACK, &[0; 12]), data(3), data(4)]));
+        assert!(passes(&mut filter, &[chunk(SACK, &[0; 12]), data(3), data(4)]));
     }
 
     #[test]
     fn one_stream_more_and_nothing_passes_any_more() {
-        let mut streams = Streams::default();
-        let all: Vec<_> = (0..=STREAMS as u16).map(data).collect();
-        assert!(!passes(&mut streams, &all));
-        assert!(!passes(&mut streams, &[data(0)]));
+        let mut filter = SctpFilter::default();
+        let all: Vec<_> = (0..=MAX_STREAMS as u16).map(data).collect();
+        assert!(!passes(&mut filter, &all));
+        assert!(!passes(&mut filter, &[data(0)]));
     }
 
     #[test]
     fn data_that_hides_in_another_chunk_is_found() {
         // A heartbeat is as long as its only parameter, to the stack.
         let mut value = vec![0, 1, 0, 8, 1, 2, 3, 4];
-        value.extend((0..=STREAMS as u16).flat_map(data));
-        assert!(!passes(&mut Streams::default(), &[chunk(4, &value)]));
+        value.extend((0..=MAX_STREAMS as u16).flat_map(data));
+        assert!(!passes(&mut SctpFilter::default(), &[chunk(4, &value)]));
         // And where the first that hides reaches beyond it, what follows is not where it seems to be.
         let mut value = vec![0, 1, 0, 8, 1, 2, 3, 4];
         value.extend([0, 3, 0, 60]);
-        let rest: Vec<u8> = (0..=STREAMS as u16).flat_map(data).collect();
+        let rest: Vec<u8> = (0..=MAX_STREAMS as u16).flat_map(data).collect();
         let cover = [vec![0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 53], rest].concat();
         let chunks = [chunk(4, &value), chunk(DATA, &cover)];
-        assert!(!passes(&mut Streams::default(), &chunks));
+        assert!(!passes(&mut SctpFilter::default(), &chunks));
     }
 
     #[test]
@@ -375,44 +377,44 @@ mod tests {
             value
         };
         let answer = [0, 16, 0, 12, 0, 17, 0, 17, 0, 0, 0, 1];
-        let mut streams = Streams::default();
+        let mut filter = SctpFilter::default();
         for at in 0..100 {
-            assert!(passes(&mut streams, &[heartbeat(at), data(0)]), "heartbeat {at}");
-            assert!(passes(&mut streams, &[chunk(RECONFIG, &reset(at))]), "reset {at}");
+            assert!(passes(&mut filter, &[heartbeat(at), data(0)]), "heartbeat {at}");
+            assert!(passes(&mut filter, &[chunk(RECONFIG, &reset(at))]), "reset {at}");
             let both = [answer.to_vec(), reset(at)].concat();
-            assert!(passes(&mut streams, &[chunk(RECONFIG, &both)]), "both {at}");
+            assert!(passes(&mut filter, &[chunk(RECONFIG, &both)]), "both {at}");
         }
-        assert_eq!(streams.known, [0]);
+        assert_eq!(filter.streams, [0]);
     }
 
     #[test]
     fn data_without_any_does_not_pass() {
-        let mut streams = Streams::default();
-        assert!(passes(&mut streams, &[piece(1, 0, 1)]));
-        assert_eq!(streams.admit(&packet(&[piece(2, 0, 0)])), Verdict::TooMany);
-        assert_eq!(streams.admit(&packet(&[piece(3, 0, 1)])), Verdict::TooMany);
+        let mut filter = SctpFilter::default();
+        assert!(passes(&mut filter, &[piece(1, 0, 1)]));
+        assert_eq!(filter.admit(&packet(&[piece(2, 0, 0)])), Verdict::OverLimit);
+        assert_eq!(filter.admit(&packet(&[piece(3, 0, 1)])), Verdict::OverLimit);
     }
 
     #[test]
     fn few_small_pieces_may_wait() {
-        let mut streams = Streams::default();
-        streams.answer(&init_ack(1 << 20));
-        for number in 0..SMALL_MAX as u32 {
-            assert!(passes(&mut streams, &[piece(number, 0, 1)]), "{number}");
-            streams.answer(&sack(number, (1 << 20) - number - 1));
+        let mut filter = SctpFilter::default();
+        filter.on_sent(&init_ack(1 << 20));
+        for number in 0..MAX_SMALL as u32 {
+            assert!(passes(&mut filter, &[piece(number, 0, 1)]), "{number}");
+            filter.on_sent(&sack(number, (1 << 20) - number - 1));
         }
-        let last = piece(SMALL_MAX as u32, 0, 1);
-        assert_eq!(streams.admit(&packet(&[last])), Verdict::TooMany);
+        let last = piece(MAX_SMALL as u32, 0, 1);
+        assert_eq!(filter.admit(&packet(&[last])), Verdict::OverLimit);
     }
 
     #[test]
     fn any_number_may_come_that_does_not_wait() {
-        let mut streams = Streams::default();
-        streams.answer(&init_ack(1 << 20));
-        for number in 0..10 * SMALL_MAX as u32 {
-            assert!(passes(&mut streams, &[piece(number, 0, 1), piece(number, 0, SMALL)]));
+        let mut filter = SctpFilter::default();
+        filter.on_sent(&init_ack(1 << 20));
+        for number in 0..10 * MAX_SMALL as u32 {
+            assert!(passes(&mut filter, &[piece(number, 0, 1), piece(number, 0, SMALL_BYTES)]));
             if number % 2 == 1 {
-                streams.answer(&sack(number, (1 << 20) - 2 * (1 + SMALL as u32)));
+                filter.on_sent(&sack(number, (1 << 20) - 2 * (1 + SMALL_BYTES as u32)));
             }
         }
     }
@@ -420,27 +422,27 @@ mod tests {
     #[test]
     fn data_far_ahead_of_what_is_missing_is_lost() {
         let start = u32::MAX - 5;
-        let mut streams = Streams::default();
-        streams.answer(&sack(start, 1 << 20));
-        let verdict = |streams: &mut Streams, ahead| {
-            streams.admit(&packet(&[piece(start.wrapping_add(ahead), 0, SMALL)]))
+        let mut filter = SctpFilter::default();
+        filter.on_sent(&sack(start, 1 << 20));
+        let verdict = |filter: &mut SctpFilter, ahead| {
+            filter.admit(&packet(&[piece(start.wrapping_add(ahead), 0, SMALL_BYTES)]))
         };
-        assert_eq!(verdict(&mut streams, AHEAD_MAX - 1), Verdict::Passes);
-        assert_eq!(verdict(&mut streams, AHEAD_MAX), Verdict::Lost);
-        assert_eq!(verdict(&mut streams, 1 << 31), Verdict::Lost);
-        assert_eq!(verdict(&mut streams, 0), Verdict::Passes);
-        assert_eq!(verdict(&mut streams, 0u32.wrapping_sub(9)), Verdict::Passes);
-        streams.answer(&sack(start.wrapping_add(1), 1 << 20));
-        assert_eq!(verdict(&mut streams, AHEAD_MAX), Verdict::Passes);
+        assert_eq!(verdict(&mut filter, MAX_AHEAD - 1), Verdict::Pass);
+        assert_eq!(verdict(&mut filter, MAX_AHEAD), Verdict::Drop);
+        assert_eq!(verdict(&mut filter, 1 << 31), Verdict::Drop);
+        assert_eq!(verdict(&mut filter, 0), Verdict::Pass);
+        assert_eq!(verdict(&mut filter, 0u32.wrapping_sub(9)), Verdict::Pass);
+        filter.on_sent(&sack(start.wrapping_add(1), 1 << 20));
+        assert_eq!(verdict(&mut filter, MAX_AHEAD), Verdict::Pass);
     }
 
     #[test]
     fn what_is_no_packet_passes_to_be_refused_by_the_stack() {
-        let mut streams = Streams::default();
+        let mut filter = SctpFilter::default();
         for length in 0..40 {
-            assert_eq!(streams.admit(&vec![0xff; length]), Verdict::Passes);
-            assert_eq!(streams.admit(&vec![0; length]), Verdict::Passes);
+            assert_eq!(filter.admit(&vec![0xff; length]), Verdict::Pass);
+            assert_eq!(filter.admit(&vec![0; length]), Verdict::Pass);
         }
-        assert!(streams.known.len() <= 1);
+        assert!(filter.streams.len() <= 1);
     }
 }

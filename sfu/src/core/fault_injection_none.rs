@@ -1,4 +1,4 @@
-//! Nothing is planted in what is released: see `plant.rs`.
+//! Release builds inject no faults: see `fault_injection.rs`.
 
 use std::time::Duration;
 

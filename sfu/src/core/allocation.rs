@@ -1,0 +1,265 @@
+//! Allocates rungs to all subscribers, and announces to clients what they receive.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use windlass_types::{Layer, Rung};
+
+use super::allocator::{Demand, Grant};
+use super::anchors::UNLIMITED_BPS;
+use super::downlink::State;
+use super::peer::Peer;
+use super::rewriter::Source;
+use super::slot::{AnnouncedRung, Slot};
+use super::tapping::LayerDemand;
+use super::view::{self, View};
+use super::{Core, Output, Track};
+use crate::api::{Kind, ParticipantId, SfuEvent, TrackId};
+
+/// Assumed bitrate of an audio track, in bit/s.
+const AUDIO_BPS: u64 = 40_000;
+/// Share of the available bandwidth that video and anchors may use together.
+const MAX_SHARE: f64 = 0.95;
+
+/// What anchors there can be on this server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnchorLimits {
+    /// Whether an enhancer is available.
+    pub(super) available: bool,
+    /// Maximum pixels of an enhanced layer.
+    pub(super) max_pixels: u32,
+    /// Whether higher layers become captured anchors.
+    pub(super) captured: bool,
+    /// Largest scale of captured anchors, as octaves: 1 for 2 ×, 2 for 4 ×.
+    pub(super) max_octaves: u8,
+}
+
+/// The bitrates that an allocation needs, in bit/s, for the bandwidth estimator.
+#[derive(Debug, Clone, Copy)]
+struct Needs {
+    /// For all held rungs.
+    held: u64,
+    /// Least increase to a next rung; `None`: each track has its best rung.
+    step: Option<u64>,
+    /// For all best rungs.
+    best: u64,
+}
+
+impl Core {
+    /// Allocates rungs to all subscribers, and updates taps and publishers accordingly.
+    pub(super) fn allocate(&mut self, now: Instant) {
+        self.notify_speakers(now);
+        self.allocate_rungs(now);
+        let demands = self.layer_demands();
+        self.update_taps(now, demands);
+        self.announce_rungs();
+        self.update_still_sources();
+        self.update_standby();
+        if self.config.pause_unused {
+            self.pause_unused_layers(now);
+        }
+        self.request_smallest_layers(now);
+    }
+
+    /// Notifies the members of rooms whose active speaker has changed.
+    fn notify_speakers(&mut self, now: Instant) {
+        for room in self.rooms.values_mut() {
+            let Some(participant) = room.speakers.poll(now) else { continue };
+            let event = |&member| Output::Event(member, SfuEvent::Speaker { participant });
+            self.outputs.extend(room.members.iter().map(event));
+        }
+    }
+
+    fn allocate_rungs(&mut self, now: Instant) {
+        let config = &self.config;
+        let initial_bps = config.congestion_control.then_some(config.initial_estimate_bps);
+        let limits = AnchorLimits {
+            available: self.enhancement,
+            max_pixels: config.tap_pixels,
+            captured: config.captured,
+            max_octaves: 2,
+        };
+        for peer in self.peers.values_mut().filter(|p| p.connected) {
+            peer.open_anchor_channel(config.budget);
+            let speaker = self.rooms.get(&peer.room).and_then(|room| room.speakers.speaker());
+            let (slots, demands) = peer.demands(now, limits, &self.tracks, speaker);
+            peer.allocate(now, initial_bps, &slots, &demands, &mut self.outputs);
+        }
+    }
+
+    /// The subscribers of enhanced rungs, by track.
+    fn layer_demands(&self) -> BTreeMap<TrackId, LayerDemand> {
+        let mut demands: BTreeMap<TrackId, LayerDemand> = BTreeMap::new();
+        let slots = self.peers.values().filter(|p| p.connected).flat_map(|p| &p.slots);
+        for slot in slots {
+            let enhanced = slot.track.zip(slot.rung).filter(|(_, rung)| rung.enhanced());
+            let Some((track, rung)) = enhanced else { continue };
+            let layer = rung.layer();
+            let size = self.tracks.get(&track).and_then(|t| t.sizes[layer as usize]);
+            let scale = slot.view.zip(size).map(|(view, size)| view.scale(size));
+            demands.entry(track).or_default().add(layer, scale.unwrap_or(self.config.scale));
+        }
+        demands
+    }
+
+    /// Announces rungs that have changed, and requests a first anchor for those that begin to have anchors.
+    fn announce_rungs(&mut self) {
+        for peer in self.peers.values_mut() {
+            for slot in 0..peer.slots.len() {
+                let track = peer.slots[slot].track.and_then(|t| self.tracks.get(&t));
+                let tapped = track.and_then(Track::tapped);
+                let scale = track.map_or(self.config.scale, |t| t.scale(self.config.scale));
+                if peer.announce(slot, tapped, scale, &mut self.outputs) {
+                    self.outputs.extend(track.and_then(Track::request_initial_anchor));
+                }
+            }
+        }
+    }
+}
+
+impl Peer {
+    /// The demands of the video slots that are visible and not muted, with the slots' indices. Hidden slots lose their rung.
+    fn demands(
+        &mut self,
+        now: Instant,
+        limits: AnchorLimits,
+        tracks: &BTreeMap<TrackId, Track>,
+        speaker: Option<ParticipantId>,
+    ) -> (Vec<usize>, Vec<Demand>) {
+        let anchors = self.can_receive_anchors();
+        let (mut slots, mut demands) = (Vec::new(), Vec::new());
+        let video = |(_, slot): &(usize, &mut Slot)| slot.kind == Kind::Video;
+        for (i, slot) in self.slots.iter_mut().enumerate().filter(video) {
+            let track = slot.track.and_then(|t| tracks.get(&t)).filter(|t| !t.info.muted);
+            let Some(track) = track else { continue };
+            if slot.view.is_some_and(View::hidden) {
+                slot.rung = None;
+                slot.video.set_target(None);
+                continue;
+            }
+            let speaks = speaker == Some(track.info.participant);
+            slots.push(i);
+            demands.push(demand(now, slot, track, limits, anchors, speaks));
+        }
+        (slots, demands)
+    }
+
+    /// Grants rungs to `slots` by their demands, and the rest to anchors. `initial_bps`: bandwidth before the first estimate; `None`:
+    /// without congestion control.
+    fn allocate(
+        &mut self,
+        now: Instant,
+        initial_bps: Option<u64>,
+        slots: &[usize],
+        demands: &[Demand],
+        outputs: &mut VecDeque<Output>,
+    ) {
+        let audio = |s: &&Slot| s.kind == Kind::Audio && s.track.is_some();
+        let audio_bps = AUDIO_BPS * self.slots.iter().filter(audio).count() as u64;
+        let estimate = self.downlink.available_bps();
+        let available =
+            initial_bps.map(|initial| estimate.unwrap_or(initial).saturating_sub(audio_bps));
+        let congested = self.downlink.state() != State::Normal;
+        let grants = self.allocator.allocate(now, available, congested, demands);
+        let mut needs = Needs { held: audio_bps, step: None, best: audio_bps };
+        for ((&slot, demand), grant) in slots.iter().zip(demands).zip(grants) {
+            let rung = match grant {
+                Grant::Rung(rung) => Some(rung),
+                Grant::Paused => None,
+                // The slot keeps its rung while the publisher sends nothing.
+                Grant::Silent => continue,
+            };
+            needs.add(demand, rung);
+            self.set_rung(slot, rung, outputs);
+        }
+        self.anchors.pacer.set_downlink(available);
+        self.limit_retransmissions();
+        let media_bps: u64 = self.slots.iter().map(|s| s.sent.media_bps).sum();
+        self.anchors.rate_bps = available.map_or(UNLIMITED_BPS, |bps| {
+            ((bps as f64 * MAX_SHARE) as u64).saturating_sub(media_bps)
+        });
+        // The estimate stays near what is sent: without padding and probes the next rung would never fit.
+        let next_bps = needs.step.map_or(0, |step| needs.held + step);
+        self.set_bitrate_targets(now, next_bps, needs.best);
+    }
+
+    /// Sets the rung of a slot, and tells the client when the track is paused or goes on.
+    fn set_rung(&mut self, slot: usize, rung: Option<Rung>, outputs: &mut VecDeque<Output>) {
+        let slot = &mut self.slots[slot];
+        let Some(track) = slot.track else { return };
+        slot.rung = rung;
+        if slot.paused != rung.is_none() {
+            slot.paused = rung.is_none();
+            let event = SfuEvent::Paused { track, paused: slot.paused };
+            outputs.push_back(Output::Event(self.id, event));
+        }
+        slot.video.set_target(rung.map(|rung| Source { track, layer: rung.layer() }));
+    }
+
+    /// Announces to the client what it receives on a slot, if that has changed. `tapped` and `scale` are of the slot's track. Returns
+    /// whether the client begins to receive anchors of another epoch.
+    pub(super) fn announce(
+        &mut self,
+        slot: usize,
+        tapped: Option<Layer>,
+        scale: u16,
+        outputs: &mut VecDeque<Output>,
+    ) -> bool {
+        let anchors = self.can_receive_anchors();
+        let Some(slot) = self.slots.get_mut(slot) else { return false };
+        let Some((track, rung)) = slot.effective_rung(tapped, anchors) else { return false };
+        let (epoch, Some(size)) = slot.video.epoch() else { return false };
+        let announced = Some(AnnouncedRung { rung, epoch, size, scale });
+        if slot.announced == announced {
+            return false;
+        }
+        slot.announced = announced;
+        let (width, height) = size;
+        let event = SfuEvent::RungChanged { track, rung, epoch, width, height, scale };
+        outputs.push_back(Output::Event(self.id, event));
+        rung.enhanced()
+    }
+}
+
+/// The demand of one slot. `anchors`: the client can receive anchors.
+fn demand(
+    now: Instant,
+    slot: &Slot,
+    track: &Track,
+    limits: AnchorLimits,
+    anchors: bool,
+    speaks: bool,
+) -> Demand {
+    let sufficient = slot.view.and_then(|view| view.sufficient_layer(track.sizes));
+    let measured = Layer::ALL.map(|l| track.layers.rate(l, now));
+    let available =
+        track.remote.as_ref().map_or(limits.available, |remote| remote.anchor_state.available);
+    // Without a view anchors are made at the smallest scale.
+    let max_octaves = if slot.view.is_some() { limits.max_octaves } else { 1 };
+    Demand {
+        max: sufficient.map_or(slot.max, |layer| slot.max.min(Rung::plain(layer))),
+        rates: track.dynacast.rates(now, measured),
+        sizes: track.likely_sizes(),
+        anchors: if available && anchors {
+            track.expected_anchor_costs(now, AnchorLimits { max_octaves, ..limits })
+        } else {
+            [None; 3]
+        },
+        tile: view::tile_size(slot.view),
+        current: slot.rung,
+        weight: view::weight(slot.view, speaks),
+    }
+}
+
+impl Needs {
+    /// Adds a track that holds `rung`.
+    fn add(&mut self, demand: &Demand, rung: Option<Rung>) {
+        let needs = demand.bitrate_needs(rung);
+        self.held += needs.held;
+        self.best += needs.best;
+        if let Some(next) = needs.next {
+            let step = next - needs.held;
+            self.step = Some(self.step.map_or(step, |least| least.min(step)));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a connection has negotiated, and whether an offer may follow.
+//!
+//! The stack changes its state while it reads an offer, and stops in the middle at a contradiction to an earlier offer. So this file
+//! refuses such an offer before the stack reads it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::payloads::Role;
+use super::sdp::{Description, Section};
+use crate::api::{Kind, OfferError};
+
+/// Maximum of SSRCs that a connection names in its life: the stack keeps each of them.
+const MAX_SSRCS: usize = 256;
+
+/// One m-line of the last offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    mid: String,
+    kind: Option<Kind>,
+    /// The client rejected the m-line, for good.
+    rejected: bool,
+    /// The m-line has had a common codec. The stack keeps that even if a later offer has none.
+    had_codec: bool,
+}
+
+impl Line {
+    /// Whether another section may reuse the m-line (RFC 8829 §5.2.2).
+    fn is_reusable(&self) -> bool {
+        self.kind.is_some() && (self.rejected || !self.had_codec)
+    }
+}
+
+/// The negotiated state of one connection.
+#[derive(Debug, Default)]
+pub struct Negotiated {
+    lines: Vec<Line>,
+    /// Meaning of each payload type, for the connection's life (RFC 3264 §8.3.2).
+    roles: BTreeMap<u8, Role>,
+    /// The first payload type of each kind's codec.
+    first_types: HashMap<Kind, u8>,
+    ssrcs: HashSet<u32>,
+}
+
+fn bad(why: &str) -> OfferError {
+    OfferError::BadSdp(why.to_owned())
+}
+
+impl Negotiated {
+    /// Whether the description may follow the last one.
+    pub fn check(&self, next: &Description) -> Result<(), OfferError> {
+        if next.sections.len() < self.lines.len() {
+            return Err(bad("m-lines are missing that the last offer had"));
+        }
+        for (at, section) in next.sections.iter().enumerate() {
+            let mid = &section.line.mid;
+            if self.lines.iter().enumerate().any(|(i, line)| i != at && line.mid == *mid) {
+                return Err(bad("m-lines are in another order than in the last offer"));
+            }
+            let Some(line) = self.lines.get(at) else { continue };
+            let fits = if line.mid == *mid {
+                line.kind == section.line.kind && (section.rejected || !line.rejected)
+            } else {
+                line.is_reusable() && section.line.kind.is_some()
+            };
+            if !fits {
+                return Err(bad("an m-line has become another one"));
+            }
+        }
+        let mut roles = self.roles.clone();
+        for (pt, role) in next.sections.iter().flat_map(roles_of) {
+            if *roles.entry(pt).or_insert(role) != role {
+                return Err(OfferError::PayloadType { pt });
+            }
+        }
+        for section in next.sections.iter().filter(|section| section.line.receives) {
+            // The stack sends a codec with one payload type, the first that it read.
+            let first = section.line.kind.and_then(|kind| self.first_types.get(&kind));
+            let chosen = section.chosen.as_ref().map(|chosen| chosen.pt);
+            if let Some((_, pt)) = first.zip(chosen).filter(|(first, chosen)| *first != chosen) {
+                return Err(OfferError::PayloadType { pt });
+            }
+        }
+        let ssrcs = next.sections.iter().filter_map(|section| section.ssrc);
+        let new: HashSet<u32> =
+            ssrcs.map(|(ssrc, _)| ssrc).filter(|ssrc| !self.ssrcs.contains(ssrc)).collect();
+        if self.ssrcs.len() + new.len() > MAX_SSRCS {
+            return Err(bad("the connection has named too many streams: open a new connection"));
+        }
+        Ok(())
+    }
+
+    /// Takes a description that was answered.
+    pub fn commit(&mut self, next: &Description) {
+        self.roles.extend(next.sections.iter().flat_map(roles_of));
+        for section in &next.sections {
+            let chosen = section.line.kind.zip(section.chosen.as_ref());
+            if let Some((kind, chosen)) = chosen {
+                self.first_types.entry(kind).or_insert(chosen.pt);
+            }
+        }
+        self.ssrcs.extend(next.sections.iter().filter_map(|s| s.ssrc).map(|(ssrc, _)| ssrc));
+        let before = std::mem::take(&mut self.lines);
+        let line = |(at, section): (usize, &Section)| {
+            let mid = section.line.mid.clone();
+            let before = before.get(at).filter(|before| before.mid == mid);
+            Line {
+                kind: section.line.kind,
+                rejected: section.rejected,
+                had_codec: section.chosen.is_some() || before.is_some_and(|line| line.had_codec),
+                mid,
+            }
+        };
+        self.lines = next.sections.iter().enumerate().map(line).collect();
+    }
+}
+
+fn roles_of(section: &Section) -> impl Iterator<Item = (u8, Role)> {
+    let kind = section.line.kind.zip(section.chosen.as_ref());
+    kind.into_iter().flat_map(|(kind, chosen)| chosen.roles(kind))
+}

@@ -1,0 +1,184 @@
+//! One m-line on which a participant receives: the track that it carries, its rung, and its outgoing stream.
+
+use std::time::Instant;
+
+use str0m::Rtc;
+use str0m::media::{Mid, Pt};
+use str0m::rtp::Ssrc;
+use windlass_types::{Layer, Rung};
+
+use super::audio::AudioTimeline;
+use super::in_flight::InFlight;
+use super::reports::ReportQuota;
+use super::rewriter::Rewriter;
+use super::view::View;
+use crate::api::{Kind, TrackId, TrackStats};
+
+/// The last announcement of a subscription to the client ([`SfuEvent::RungChanged`](crate::SfuEvent::RungChanged)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnnouncedRung {
+    /// The rung.
+    pub rung: Rung,
+    /// Epoch of the subscriber's timeline.
+    pub epoch: u16,
+    /// Width and height of the layer.
+    pub size: (u16, u16),
+    /// Scale of its anchors.
+    pub scale: u16,
+}
+
+/// An m-line on which the participant receives. It lives as long as the m-line, whatever track it carries.
+pub struct Slot {
+    /// `a=mid`.
+    pub mid: Mid,
+    /// Negotiated media.
+    pub kind: Kind,
+    /// The track that it carries.
+    pub track: Option<TrackId>,
+    /// Maximum rung that the client wants.
+    pub max: Rung,
+    /// How the client shows the track, if it has sent that.
+    pub view: Option<View>,
+    /// The allocated rung.
+    pub rung: Option<Rung>,
+    /// Whether the client was told that the track is paused.
+    pub paused: bool,
+    /// The last announcement to the client.
+    pub announced: Option<AnnouncedRung>,
+    /// Timeline of a video stream.
+    pub video: Rewriter,
+    /// Timeline of an audio stream.
+    pub(super) audio: AudioTimeline,
+    /// Maximum RTX share that the stack has; `None`: not set yet.
+    pub(super) rtx_share: Option<f32>,
+    /// Whether its packets bypass the stack's pacer.
+    pub(super) unpaced: bool,
+    /// Whether the client needs a key frame for lost frames, which waits until the downlink is not congested.
+    pub key_frame_pending: bool,
+    /// Payload type of its packets, once looked up.
+    pub(super) pt: Option<Pt>,
+    /// SSRC of its packets.
+    pub(super) ssrc: Option<Ssrc>,
+    /// Packets in the stack's pacer.
+    pub(super) in_flight: InFlight,
+    /// Totals of the subscription.
+    pub sent: Sent,
+}
+
+/// What one subscription was sent.
+#[derive(Default, Clone, Copy)]
+pub struct Sent {
+    /// Bytes of RTP payload in this second.
+    pub(super) media_bytes: u64,
+    anchor_bytes: u64,
+    second_anchors: u64,
+    /// Anchors sent since the subscription began.
+    pub anchors: u64,
+    /// Anchors dropped since the subscription began.
+    pub anchors_dropped: u64,
+    /// Media bitrate of the last full second, in bit/s.
+    pub media_bps: u64,
+    /// Bounds the subscriber's reports.
+    pub report_quota: ReportQuota,
+}
+
+impl Slot {
+    /// A slot without a track; its timelines begin at `timestamp`.
+    pub(super) fn new(mid: Mid, kind: Kind, timestamp: u32, now: Instant) -> Slot {
+        Slot {
+            mid,
+            kind,
+            track: None,
+            max: Rung::F,
+            view: None,
+            rung: None,
+            paused: false,
+            announced: None,
+            video: Rewriter::new(timestamp),
+            audio: AudioTimeline::new(timestamp),
+            rtx_share: None,
+            unpaced: false,
+            key_frame_pending: false,
+            pt: None,
+            ssrc: None,
+            in_flight: InFlight::new(now),
+            sent: Sent::default(),
+        }
+    }
+
+    /// Carries another track, or none, from now on.
+    pub fn set_track(&mut self, track: Option<TrackId>) {
+        if self.track != track {
+            self.track = track;
+            self.rung = None;
+            self.view = None;
+            self.paused = false;
+            self.announced = None;
+            self.max = Rung::F;
+            self.sent = Sent::default();
+            self.interrupt();
+        }
+    }
+
+    /// Payload type of its packets.
+    pub(super) fn payload_type(&mut self, rtc: &Rtc) -> Option<Pt> {
+        self.pt = self.pt.or_else(|| payload_type(rtc, self.mid));
+        self.pt
+    }
+
+    /// Ends the current stream: the next packet does not continue it.
+    pub fn interrupt(&mut self) {
+        self.video.set_target(None);
+        self.audio.interrupt();
+    }
+
+    /// Counts an anchor that was sent.
+    pub fn on_anchor_sent(&mut self, bytes: usize) {
+        self.sent.anchors += 1;
+        self.sent.second_anchors += 1;
+        self.sent.anchor_bytes += bytes as u64;
+    }
+
+    /// Ends a second; returns the subscription's statistics.
+    pub(super) fn end_second(&mut self, seconds: f64) -> Option<TrackStats> {
+        let per_second = |bytes: u64| bytes as f64 * 8.0 / seconds;
+        let sent = &mut self.sent;
+        sent.media_bps = per_second(sent.media_bytes) as u64;
+        let stats = TrackStats {
+            track: self.track?,
+            video_kbps: per_second(sent.media_bytes) / 1000.0,
+            anchor_kbps: per_second(sent.anchor_bytes) / 1000.0,
+            anchors_per_s: sent.second_anchors as f64 / seconds,
+            anchors_sent: sent.anchors,
+            anchors_dropped: sent.anchors_dropped,
+            refused: None,
+        };
+        (sent.media_bytes, sent.anchor_bytes, sent.second_anchors) = (0, 0, 0);
+        Some(stats)
+    }
+
+    /// The track and rung that the client receives now: the forwarded layer, with anchors if it has the tapped layer of an enhanced
+    /// rung. `anchors`: the client can receive anchors.
+    pub(super) fn effective_rung(
+        &self,
+        tapped: Option<Layer>,
+        anchors: bool,
+    ) -> Option<(TrackId, Rung)> {
+        let current = self.video.current()?;
+        let plus = self.rung.filter(|r| r.enhanced() && r.layer() == current.layer);
+        let plus = plus.filter(|_| anchors && tapped == Some(current.layer));
+        Some((current.track, plus.unwrap_or(Rung::plain(current.layer))))
+    }
+}
+
+/// The client's first payload type on an m-line that is forwarded.
+fn payload_type(rtc: &Rtc, mid: Mid) -> Option<Pt> {
+    let media = rtc.media(mid)?;
+    let config = rtc.codec_config();
+    media.remote_pts().iter().copied().find(|&pt| {
+        config
+            .params()
+            .iter()
+            .any(|p| p.pt() == pt && matches!(p.spec().format.profile_id, None | Some(0)))
+    })
+}

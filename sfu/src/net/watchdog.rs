@@ -1,0 +1,215 @@
+//! Detects media threads that have ended or hang. Each thread sends a heartbeat with each turn of its loop, at least once a second.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Interval between two checks. Faults are counted in checks, not by the clock, so that a suspended process is no fault.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Checks without a heartbeat after which a thread hangs: 5 s.
+const HANG_CHECKS: u32 = 20;
+/// Checks without a heartbeat after which a thread hangs for good: 30 s.
+const LOST_CHECKS: u32 = 120;
+
+/// A fault of a media thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadFault {
+    /// The thread has ended without a stop command.
+    Ended {
+        /// Its number.
+        thread: usize,
+    },
+    /// The thread does not respond.
+    Hang {
+        /// Its number.
+        thread: usize,
+        /// For how many seconds.
+        seconds: u64,
+    },
+}
+
+impl fmt::Display for ThreadFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ThreadFault::Ended { thread } => write!(f, "media thread sfu-{thread} has ended"),
+            ThreadFault::Hang { thread, seconds } => {
+                write!(f, "media thread sfu-{thread} has not responded for {seconds} s")
+            }
+        }
+    }
+}
+
+/// The heartbeats of all threads.
+#[derive(Debug)]
+pub(super) struct Watchdog {
+    heartbeats: Vec<Heartbeat>,
+    /// Whether all threads were stopped.
+    stopped: Mutex<bool>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Heartbeat {
+    beats: AtomicU64,
+    ended: AtomicBool,
+    /// Checks since the last heartbeat.
+    missed: AtomicU32,
+}
+
+impl Watchdog {
+    /// No faults.
+    pub(super) fn new(threads: usize) -> Watchdog {
+        let heartbeats = (0..threads).map(|_| Heartbeat::default()).collect();
+        Watchdog { heartbeats, stopped: Mutex::new(false), changed: Condvar::new() }
+    }
+
+    /// Takes a heartbeat of a thread.
+    pub(super) fn beat(&self, thread: usize) {
+        self.heartbeats[thread].beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// To be called when a thread has ended without a stop command.
+    fn on_end(&self, thread: usize) {
+        self.heartbeats[thread].ended.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    /// To be called when all threads have stopped.
+    pub(super) fn stop(&self) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether a thread has ended without a stop command.
+    pub(super) fn has_ended(&self, thread: usize) -> bool {
+        self.heartbeats[thread].ended.load(Ordering::Relaxed)
+    }
+
+    /// The fault of a thread.
+    pub(super) fn fault_of(&self, thread: usize) -> Option<ThreadFault> {
+        if self.has_ended(thread) {
+            return Some(ThreadFault::Ended { thread });
+        }
+        let missed = self.heartbeats[thread].missed.load(Ordering::Relaxed);
+        let seconds = (CHECK_INTERVAL * missed).as_secs();
+        (missed >= HANG_CHECKS).then_some(ThreadFault::Hang { thread, seconds })
+    }
+
+    /// The first thread's fault.
+    pub(super) fn fault(&self) -> Option<ThreadFault> {
+        (0..self.heartbeats.len()).find_map(|thread| self.fault_of(thread))
+    }
+
+    /// Watches until a thread has ended or hangs for good; `None` when all were stopped. Calls `on_hang` once for each thread that hangs.
+    pub(super) fn watch(&self, on_hang: impl Fn(ThreadFault)) -> Option<ThreadFault> {
+        let mut beats = vec![0; self.heartbeats.len()];
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(ended) = (0..beats.len()).find(|&thread| self.has_ended(thread)) {
+                return self.fault_of(ended);
+            }
+            if *stopped {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(stopped, CHECK_INTERVAL);
+            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            stopped = guard;
+            if !timeout.timed_out() {
+                continue;
+            }
+            for (thread, (heartbeat, last)) in self.heartbeats.iter().zip(&mut beats).enumerate() {
+                let now = heartbeat.beats.load(Ordering::Relaxed);
+                let missed =
+                    if now == *last { heartbeat.missed.load(Ordering::Relaxed) + 1 } else { 0 };
+                *last = now;
+                heartbeat.missed.store(missed, Ordering::Relaxed);
+                if let Some(fault) =
+                    self.fault_of(thread).filter(|_| missed == HANG_CHECKS || missed >= LOST_CHECKS)
+                {
+                    on_hang(fault);
+                    if missed >= LOST_CHECKS {
+                        return Some(fault);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Held by a media thread while it runs, so that a panic is detected by its drop.
+pub(super) struct ThreadGuard {
+    watchdog: Arc<Watchdog>,
+    thread: usize,
+    stopped: bool,
+}
+
+impl ThreadGuard {
+    /// The guard of a thread that starts.
+    pub(super) fn new(watchdog: Arc<Watchdog>, thread: usize) -> ThreadGuard {
+        ThreadGuard { watchdog, thread, stopped: false }
+    }
+
+    /// Marks that the thread ends by a stop command.
+    pub(super) fn set_stopped(&mut self) {
+        self.stopped = true;
+    }
+}
+
+impl Drop for ThreadGuard {
+    fn drop(&mut self) {
+        if !self.stopped {
+            self.watchdog.on_end(self.thread);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ends_without_a_stop_is_a_fault_and_ends_the_watch() {
+        let watchdog = Arc::new(Watchdog::new(2));
+        assert_eq!(watchdog.fault(), None);
+        let watch = {
+            let watchdog = watchdog.clone();
+            std::thread::spawn(move || watchdog.watch(|_| ()))
+        };
+        let mut stopped = ThreadGuard::new(watchdog.clone(), 0);
+        stopped.set_stopped();
+        drop(stopped);
+        assert_eq!(watchdog.fault(), None);
+        drop(ThreadGuard::new(watchdog.clone(), 1));
+        assert_eq!(watchdog.fault(), Some(ThreadFault::Ended { thread: 1 }));
+        assert_eq!(watch.join().expect("watched"), Some(ThreadFault::Ended { thread: 1 }));
+    }
+
+    #[test]
+    fn stopped_threads_end_the_watch_without_a_fault() {
+        let watchdog = Arc::new(Watchdog::new(1));
+        let watch = {
+            let watchdog = watchdog.clone();
+            std::thread::spawn(move || watchdog.watch(|_| ()))
+        };
+        watchdog.stop();
+        assert_eq!(watch.join().expect("watched"), None);
+    }
+
+    #[test]
+    fn a_thread_that_hangs_has_a_fault_until_its_next_heartbeat() {
+        let watchdog = Arc::new(Watchdog::new(1));
+        let (sender, faults) = std::sync::mpsc::channel();
+        let watched = watchdog.clone();
+        let watch =
+            std::thread::spawn(move || watched.watch(|fault| sender.send(fault).expect("open")));
+        let fault = faults.recv_timeout(Duration::from_secs(30)).expect("in time");
+        assert_eq!(fault, ThreadFault::Hang { thread: 0, seconds: 5 });
+        watchdog.beat(0);
+        while watchdog.fault().is_some() {
+            std::thread::sleep(CHECK_INTERVAL);
+        }
+        watchdog.stop();
+        assert_eq!(watch.join().expect("watched"), None);
+    }
+}
