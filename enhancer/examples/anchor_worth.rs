@@ -18,15 +18,15 @@ use std::io::{BufWriter, Read, Write};
 use std::sync::Arc;
 
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::engine::{
-    CpuEngine, Engine, Model, Residual, embedded_model, infer_tiles, infer_tiles_fused,
-};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::box_down;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_scheduler::worth::{Belief, Change, Truth};
+use windlass_sr::{
+    CpuEngine, Engine, Model, Residual, embedded_model, infer_tiles, infer_tiles_fused,
+};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};

@@ -10,10 +10,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model};
 use windlass_hybrid::Detail;
 use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
 use windlass_hybrid::resample::{self, box_down, lanczos};
+use windlass_sr::{CpuEngine, Engine, Luma, Residual, embedded_model};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Picture, Samples};
 

@@ -24,13 +24,11 @@ use std::io::{BufWriter, Read, Write};
 use std::sync::Arc;
 
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::engine::{
-    CpuEngine, Engine, InferError, Luma, Model, Residual, embedded_model,
-};
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::box_down;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_sr::{CpuEngine, Engine, InferError, Luma, Model, Residual, embedded_model};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::encode_chunks;

@@ -1,7 +1,7 @@
 //! Decode, schedule, super-resolve and encode anchors for every tapped publisher.
 //!
 //! The server's half of enhancement (`docs/design.md`). Data flows one way:
-//! [`TapInput`](windlass_types::TapInput) → decode → [schedule](windlass_scheduler) → infer ([`engine`]) → encode →
+//! [`TapInput`](windlass_types::TapInput) → decode → [schedule](windlass_scheduler) → [infer](windlass_sr) → encode →
 //! [`EnhancerOutput`](windlass_types::EnhancerOutput), on threads that [`pipeline::Enhancer`] runs.
 //! [`offline`] makes the same choices without threads and clocks.
 //!
@@ -21,7 +21,6 @@
 #![warn(clippy::too_many_lines)]
 
 pub mod control;
-pub mod engine;
 mod learn;
 pub mod offline;
 pub mod pipeline;

@@ -3,7 +3,7 @@
 //! [`AnchorPlanner`] runs the same [`Scheduler`] on a list of frames with their arrival times and a
 //! given cost per inference, and says which frames become anchors and when each would be ready.
 //! Deterministic: the same frames give the same plan. The pictures themselves come from
-//! [`crate::engine::Engine::infer`].
+//! [`windlass_sr::Engine::infer`].
 
 use std::time::Duration;
 

@@ -16,12 +16,12 @@ use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::detail::ONE;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
+use windlass_sr::energy_by_tile;
 use windlass_types::AnchorSource;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::{DecodedFrame, Plane, Samples};
 
-use crate::tiles::energy_by_tile;
 use windlass_scheduler::worth::{Change, Old};
 
 /// Frames that pass between two measurements of what encoding loses.

@@ -1,13 +1,11 @@
 //! Enhanced anchors are better than none: the embedded network, the codecs and the viewer's decoder on a drawn scene, the same on every machine.
 
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::engine::{
-    CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused,
-};
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::box_half;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
+use windlass_sr::{CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused};
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};

@@ -1,190 +1,30 @@
-//! Anchors coded on the GPU in the pipeline, on machines without one (see `tests/cuda/`): the same payloads as the
-//! CPU's, in its place where the GPU fails. It needs a C++ compiler and, for the pipeline, an `ffmpeg` with libvpx;
-//! without them the tests say so and pass.
+//! Networks and the coder of anchors on the GPU, in the pipeline, on machines without one (see `sr/tests/cuda/`): the same payloads as
+//! the CPU's, in its place where the GPU fails. It needs a C++ compiler and an `ffmpeg` with libvpx; without them the
+//! tests say so and pass.
 
 #![cfg(target_os = "linux")]
 
 mod common;
-#[path = "cuda/emulated.rs"]
+#[path = "../sr/tests/cuda/emulated.rs"]
 mod emulated;
 
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use common::coded;
 use emulated::on_emulated_device;
-use windlass_enhancer::engine::cuda::ResidentPicture;
-use windlass_enhancer::engine::cuda::coder::{AnchorError, CudaCoder, Encoding, SharedCoder};
-use windlass_enhancer::engine::{
-    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Luma, Model,
-    Residual, SwapError, embedded_model,
-};
 use windlass_enhancer::pipeline::Network;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
-use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k};
-use windlass_hybrid::anchor::payload;
-use windlass_hybrid::anchor::prior::Prior;
-use windlass_types::tiles::TileMap;
+use windlass_sr::cuda::{ResidentPicture, gpus};
+use windlass_sr::{
+    Architecture, CpuEngine, CudaEngine, Engine, EngineChoice, InferError, Input, Luma, Model,
+    Residual, SwapError, embedded_model,
+};
 use windlass_types::{AnchorPolicy, EnhancerOutput, Epoch, Owner, StreamId, TapFrame, TapInput};
-use windlass_vp9::Plane;
-use windlass_vp9::simd::Isa;
-
-/// Detail as super-resolution makes it, more or less.
-fn detail(width: usize, height: usize, seed: usize) -> Detail {
-    let sample = |i: usize| {
-        let (x, y) = ((i % width + seed) as f64, (i / width) as f64);
-        let busy = (x * 0.05).sin() * (y * 0.08).cos() > 0.2;
-        let noise = ((i * 7_919 + seed * 104_729) % 257) as f64 - 128.0;
-        ((x * 0.7).sin() * (y * 0.9).cos() * 120.0 + if busy { noise } else { 0.0 }) as i16
-    };
-    Detail::from_samples(width, height, (0..width * height).map(sample).collect()).expect("a count")
-}
-
-fn coding(quality: u8, max_bytes: usize) -> Encoding {
-    Encoding { quality, max_bytes }
-}
-
-/// What the CPU makes of the same.
-fn on_processor(detail: &Detail, quality: u8, max: usize) -> Result<Vec<u8>, AnchorCodecError> {
-    let coded = Htj2k::encode(detail, quality)?;
-    if coded.len() <= max { Ok(coded) } else { Htj2k::fill(detail, None, max) }
-}
-
-#[test]
-fn workers_share_a_coder_that_keeps_quality_and_budget() {
-    on_emulated_device("workers_share_a_coder_that_keeps_quality_and_budget", &[], || {
-        let coder = SharedCoder::of_process().expect("a coder");
-        let wanted = [(95, usize::MAX), (85, 600), (40, 40), (75, 1_500)];
-        std::thread::scope(|scope| {
-            for worker in 0..6 {
-                let coder = &coder;
-                scope.spawn(move || {
-                    for (n, (quality, max)) in wanted.into_iter().enumerate() {
-                        let side = if worker % 2 == 0 { (96, 70) } else { (66, 40) };
-                        let detail = Arc::new(detail(side.0, side.1, 10 * worker + n));
-                        let ours = coder.code(&detail, coding(quality, max));
-                        let theirs = on_processor(&detail, quality, max);
-                        assert_eq!(ours, theirs.map_err(AnchorError::Codec), "{worker}, {n}");
-                    }
-                });
-            }
-        });
-        let (pictures, batches) = coder.coded();
-        assert!(pictures == 24 && batches <= pictures, "{pictures} in {batches}");
-        // Too large to be an anchor, on the CPU or elsewhere.
-        let wide = Arc::new(Detail::zero(9_000, 1));
-        assert!(matches!(coder.code(&wide, coding(50, 1_000)), Err(AnchorError::Codec(_))));
-        assert!(coder.code(&Arc::new(detail(8, 8, 1)), coding(50, 1_000)).is_ok());
-    });
-}
-
-/// A low picture of three tiles by three, the last of which are cut off, and a residual in 1/64 grey level.
-fn on_the_card(
-    coder: &mut CudaCoder,
-    scale: usize,
-    seed: usize,
-) -> (ResidentPicture, Plane, Vec<i16>) {
-    let mut low = Plane::filled(150, 140, 0);
-    for (i, sample) in low.samples_mut().iter_mut().enumerate() {
-        let (x, y) = (i % 150, i / 150 + seed);
-        *sample = ((x * 3 + y * 5) % 190 + if (x / 9 + y / 4) % 3 == 0 { 60 } else { 0 }) as u8;
-    }
-    let samples = detail(150 * scale, 140 * scale, seed);
-    let residual: Vec<i16> = samples.samples().iter().map(|sample| 3 * sample).collect();
-    (coder.hold_picture(&residual, &low, scale).expect("there is room"), low, residual)
-}
-
-#[test]
-fn pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back() {
-    let name = "pictures_that_stay_on_the_card_are_coded_as_if_they_had_come_back";
-    on_emulated_device(name, &[], || {
-        let mut own = CudaCoder::new().expect("a coder");
-        let coder = SharedCoder::of_process().expect("a coder");
-        for (scale, bits) in [(2, 0b1_1111_1111), (3, 0b1_0100_1001), (2, 0b10), (4, 0b1_1000_0000)]
-        {
-            let (resident, low, residual) = on_the_card(&mut own, scale, bits);
-            let mut tiles = TileMap::empty(150, 140);
-            (0..9).filter(|n| bits >> n & 1 == 1).for_each(|n| tiles.set(n % 3, n / 3));
-            let quarter = |v: i16| (f32::from(v) / 4.0).round().clamp(-4080.0, 4080.0) as i16;
-            let samples = residual.into_iter().map(quarter).collect();
-            let (width, height) = resident.size();
-            let mut rest = Detail::from_samples(width, height, samples).expect("the count");
-            Prior::new(Isa::detect(), scale).take_out((&low).into(), &mut rest);
-            let image = payload::image(rest, &tiles, scale);
-            for (quality, max) in [(80, usize::MAX), (95, 3_000)] {
-                let coded =
-                    coder.code_resident(&resident, &tiles, coding(quality, max), max == 3_000);
-                let wanted = on_processor(&image, quality, max).expect("it can be coded");
-                let back = (max == 3_000).then(|| image.clone());
-                assert!(coded == Ok((wanted, back)), "scale {scale}, tiles {bits:b}, {max}");
-            }
-        }
-        // Several of one size together, each with its own.
-        let three: Vec<_> = (0..3).map(|seed| on_the_card(&mut own, 2, seed).0).collect();
-        let full = TileMap::full(150, 140);
-        let code = |resident: &ResidentPicture| {
-            coder.code_resident(resident, &full, coding(60, usize::MAX), true)
-        };
-        let alone: Vec<_> = three.iter().map(code).collect();
-        let together: Vec<_> = std::thread::scope(|scope| {
-            let running: Vec<_> =
-                three.iter().map(|resident| scope.spawn(|| code(resident))).collect();
-            running.into_iter().map(|one| one.join().expect("a code")).collect()
-        });
-        assert!(alone == together && alone.iter().all(Result::is_ok));
-        assert!(alone[0] != alone[1] && alone[1] != alone[2]);
-    });
-}
-
-#[test]
-fn a_full_card_refuses_what_has_no_room_and_codes_the_rest() {
-    let little = [("EMULATED_MEMORY", "1000000")];
-    on_emulated_device("a_full_card_refuses_what_has_no_room_and_codes_the_rest", &little, || {
-        let coder = SharedCoder::of_process().expect("a coder");
-        let (small, large) = (Arc::new(detail(40, 30, 1)), Arc::new(detail(500, 400, 2)));
-        let full = Err(AnchorError::Device(CudaError::NoMemory));
-        assert_eq!(coder.code(&large, coding(80, usize::MAX)), full);
-        let wanted = on_processor(&small, 80, usize::MAX).map_err(AnchorError::Codec);
-        assert_eq!(coder.code(&small, coding(80, usize::MAX)), wanted);
-    });
-}
-
-#[test]
-fn the_other_card_codes_once_one_is_lost() {
-    let two = [("EMULATED_DEVICES", "2")];
-    on_emulated_device("the_other_card_codes_once_one_is_lost", &two, || {
-        let coder = SharedCoder::of_process().expect("a coder");
-        let detail = Arc::new(detail(40, 30, 1));
-        let wanted = on_processor(&detail, 80, usize::MAX).map_err(AnchorError::Codec);
-        let mut first = std::env::var_os("EMULATED_LOST").expect("its name");
-        first.push("0");
-        std::fs::write(first, "").expect("a file");
-        // Each of the lost GPU's threads notices it once.
-        let failed =
-            (0..40).filter(|_| coder.code(&detail, coding(80, usize::MAX)) != wanted).count();
-        assert!(failed <= 2, "{failed} of 40 were not coded");
-        assert_eq!(coder.code(&detail, coding(80, usize::MAX)), wanted);
-    });
-}
-
-#[test]
-fn a_card_that_hangs_is_given_up() {
-    on_emulated_device("a_card_that_hangs_is_given_up", &[], || {
-        let coder = SharedCoder::of_process().expect("a coder");
-        std::fs::write(std::env::var_os("EMULATED_HANG").expect("its name"), "").expect("a file");
-        let detail = Arc::new(detail(40, 30, 1));
-        let silent = coder.code(&detail, coding(80, usize::MAX));
-        assert!(matches!(silent, Err(AnchorError::Device(CudaError::Silent(_)))), "{silent:?}");
-        let asked = Instant::now();
-        assert_eq!(coder.code(&detail, coding(80, usize::MAX)), silent);
-        assert!(asked.elapsed() < Duration::from_secs(1), "nobody waits for it again");
-        assert!(SharedCoder::of_process().is_err());
-    });
-}
 
 /// What becomes of a picture on the GPU.
 #[derive(Clone, Copy, PartialEq)]
@@ -378,5 +218,73 @@ fn anchors_are_the_same_whether_their_pictures_leave_the_card_or_not() {
         *then.lock().expect("no panic") = Then::IsWrong;
         assert!(anchors(&enhancer, frames, 200) == wanted);
         assert_eq!(counts(), (9, 3, 0));
+    });
+}
+
+/// Frames of a stream of 64×36, the first a key frame; `None` to skip the test.
+fn stream() -> Option<Vec<Bytes>> {
+    let mut command = Command::new("ffmpeg");
+    let arguments = "-v error -nostdin -f lavfi -i testsrc2=size=64x36:rate=10 -frames:v 300 -pix_fmt yuv420p \
+                     -c:v libvpx-vp9 -deadline realtime -cpu-used 7 -b:v 60k -g 9999 -lag-in-frames 0 \
+                     -error-resilient 1 -auto-alt-ref 0 -f ivf pipe:1";
+    command.args(arguments.split_whitespace());
+    coded(&mut command)
+}
+
+#[test]
+fn a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor() {
+    let name = "a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor";
+    on_emulated_device(name, &[], || {
+        let Some(frames) = stream() else { return };
+        let model = Arc::new(Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs"));
+        let engines = {
+            let model = model.clone();
+            Arc::new(move || EngineChoice::Cuda.engine(model.clone()))
+        };
+        let network = Network { name: "tiny".into(), engines, model: Some(model) };
+        // The emulated device takes a fifth of a second for what a real one does in microseconds.
+        let config = EnhancerConfig {
+            threads: 1,
+            budget: Duration::from_secs(20),
+            anchor_fraction: 0.3,
+            nice: 0,
+            learn: false,
+            ..EnhancerConfig::default()
+        };
+        let enhancer = Enhancer::start_with(config, &[network]).expect("it starts");
+        assert_eq!(enhancer.stats().backend, "cuda");
+        // One GPU counts as one, however many workers wait for it.
+        assert!((enhancer.stats().compute_capacity - 1.0).abs() < 1e-9);
+        let (output, mut made, mut lost_at) = (enhancer.output(), 0, None);
+        for (n, data) in frames.iter().enumerate() {
+            enhancer.input().push(TapInput::Frame(TapFrame {
+                stream: StreamId(5),
+                owner: Owner::alone(StreamId(5)),
+                epoch: Epoch(0),
+                rtp_timestamp: n as u32 * 9_000,
+                arrival: Instant::now(),
+                key: n == 0,
+                most_scale: 2,
+                policy: AnchorPolicy::default(),
+                data: data.clone(),
+            }));
+            sleep(Duration::from_millis(100));
+            made +=
+                output.try_iter().filter(|out| matches!(out, EnhancerOutput::Anchor(_))).count();
+            if made >= 3 && lost_at.is_none() {
+                lost_at = Some((made, gpus()[0].pictures));
+                std::fs::write(std::env::var_os("EMULATED_LOST").expect("its name"), "")
+                    .expect("a file");
+            }
+            if lost_at.is_some_and(|(before, _)| made > before + 2) {
+                break;
+            }
+        }
+        let (before, pictures) = lost_at.expect("anchors from the card");
+        assert!(pictures >= 3 && made > before + 2, "{made} anchors, {before} from the card");
+        let stats = enhancer.stats();
+        assert_eq!(stats.counters.infer_errors + stats.counters.panics, 0, "{stats:?}");
+        assert!(stats.counters.gpu_held >= 3, "{stats:?}");
+        assert!(gpus()[0].failed.is_some());
     });
 }

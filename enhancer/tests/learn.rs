@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chromium::three_seconds;
 use clips::clip;
-use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig, PipelineCounters};
+use windlass_sr::NetworkChoice;
 use windlass_types::{
     AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
     TapInput,

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chromium::three_seconds;
 use clips::clip;
-use windlass_enhancer::engine::NetworkChoice;
 use windlass_enhancer::{Enhancer, EnhancerConfig};
 use windlass_hybrid::anchor::payload;
+use windlass_sr::NetworkChoice;
 use windlass_types::AnchorSource;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::{

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chromium::three_seconds;
 use clips::clip;
-use windlass_enhancer::engine::{
-    Architecture, Engine, InferError, Input, Model, NetworkChoice, Residual, SwapError,
-};
 use windlass_enhancer::pipeline::{EngineFactory, Network};
 use windlass_enhancer::{Enhancer, EnhancerConfig, EnhancerStats};
+use windlass_sr::{
+    Architecture, Engine, InferError, Input, Model, NetworkChoice, Residual, SwapError,
+};
 use windlass_types::{
     AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, Epoch, Owner, StreamId, TapFrame,
     TapInput,

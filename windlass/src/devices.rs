@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Error, Result};
 use clap::Args;
 use serde::Serialize;
-use windlass_enhancer::engine::cuda::devices::{self, Device, DeviceName, Devices, Kind};
+use windlass_sr::cuda::devices::{self, Device, DeviceName, Devices, Kind};
 
 use crate::config::Config;
 

@@ -22,9 +22,9 @@ use windlass_cluster::nats;
 use windlass_cluster::proto::enhancer::enhancer_server::EnhancerServer;
 use windlass_cluster::token::ClusterToken;
 use windlass_cluster::worker::{OfferedEnhancer, Worker, WorkerService};
-use windlass_enhancer::engine::{EngineChoice, cuda};
 use windlass_enhancer::{Enhancer, EnhancerInput};
 use windlass_signaling::metrics_page;
+use windlass_sr::{EngineChoice, cuda};
 use windlass_types::TapInput;
 
 use crate::cli::ServeArgs;

@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use windlass_cluster::remote::RemoteStats;
-use windlass_enhancer::engine::cuda::{self, GpuStats};
 use windlass_enhancer::{
     Enhancer, EnhancerStats, LatencySummary, PipelineCounters, SlotStats, StageLatencies,
     StageSlots,
 };
 use windlass_signaling::Metric;
+use windlass_sr::cuda::{self, GpuStats};
 
 use crate::logging;
 

@@ -1,10 +1,10 @@
 //! GPUs that are cut into slices (MIG): what is there, how a process comes to have one, and an enhancer for each. On a machine
-//! whose CUDA driver and NVML are emulated, since CUDA shows a process one slice at the most: `enhancer/tests/cuda/machine.h`.
+//! whose CUDA driver and NVML are emulated, since CUDA shows a process one slice at the most: `enhancer/sr/tests/cuda/machine.h`.
 
 #![cfg(target_os = "linux")]
 
 mod cluster;
-#[path = "../../enhancer/tests/cuda/emulated.rs"]
+#[path = "../../enhancer/sr/tests/cuda/emulated.rs"]
 mod emulated;
 mod server;
 
@@ -16,10 +16,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cluster::{ANCHORS, Nats, TOKEN, alone, eventually, until};
-use emulated::{SOURCES, emulated_driver};
+use emulated::{emulated_driver, sources};
 use serde_json::{Value, json};
 use server::{Server, figure, get_from, lab};
-use windlass_enhancer::engine::{Architecture, Model};
+use windlass_sr::{Architecture, Model};
 
 /// Slices as `machine.h` numbers them.
 const FIRST: &str = "MIG-51515151-5151-5151-5151-515151510001";
@@ -35,11 +35,12 @@ fn machine(slices: &str, cards: &str) -> Option<Vec<(String, String)>> {
     };
     let folder = folder.to_str().unwrap();
     let cache = format!("{folder}/cache");
+    let sources = sources();
     let all = [
         ("LD_LIBRARY_PATH", folder),
         ("TMPDIR", folder),
         ("XDG_CACHE_HOME", &cache),
-        ("EMULATED_INCLUDE", SOURCES),
+        ("EMULATED_INCLUDE", sources.to_str().unwrap()),
         ("EMULATED_SLICES", slices),
         ("EMULATED_DEVICES", cards),
     ];

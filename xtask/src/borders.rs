@@ -10,7 +10,7 @@ use crate::process::{Cmd, step};
 use crate::root;
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("types", &[]),
     ("link", &[]),
     ("htj2k", &[]),
@@ -18,12 +18,13 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("hybrid", &["htj2k", "types", "vp9"]),
     ("wasm", &["hybrid", "types", "vp9"]),
     ("scheduler", &["types"]),
-    ("enhancer", &["htj2k", "hybrid", "scheduler", "types", "vp9"]),
+    ("sr", &["htj2k", "hybrid", "types", "vp9"]),
+    ("enhancer", &["hybrid", "scheduler", "sr", "types", "vp9"]),
     ("sfu", &["types"]),
     ("protocol", &["types"]),
     ("signaling", &["protocol", "sfu", "types"]),
     ("cluster", &["types"]),
-    ("windlass", &["cluster", "enhancer", "protocol", "sfu", "signaling", "types"]),
+    ("windlass", &["cluster", "enhancer", "protocol", "sfu", "signaling", "sr", "types"]),
     ("vpx", &["vp9"]),
     (
         "lab",
@@ -36,6 +37,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "scheduler",
             "sfu",
             "signaling",
+            "sr",
             "types",
             "vp9",
             "vpx",

@@ -16,7 +16,7 @@ const NVRTC: [&str; 3] =
 pub fn run() -> Result<()> {
     let nvrtc = library(NVRTC)?;
     step("Compiling the kernels of all networks by NVRTC");
-    let test = ["test", "--quiet", "--package", "windlass-enhancer"];
+    let test = ["test", "--quiet", "--package", "windlass-sr"];
     Cmd::cargo(test)
         .args(["--test", "cuda", "--test", "cuda_coder", "--test", "cuda_wgmma", "compile"])
         .env("LD_LIBRARY_PATH", nvrtc.parent().unwrap_or(&nvrtc))

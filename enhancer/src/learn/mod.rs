@@ -1,6 +1,6 @@
 //! Online fine-tuning of networks in a running call: the rules, without threads, queues and clocks.
 //!
-//! Source: NeuroScaler §2 and LiveNAS, by the regression of [`LastLayer`](crate::engine::LastLayer). A [`Trainer`] learns one
+//! Source: NeuroScaler §2 and LiveNAS, by the regression of [`LastLayer`](windlass_sr::LastLayer). A [`Trainer`] learns one
 //! network's last layer for one stream and size, and says when its weights may be used. [`Progress`] is where the stream finds
 //! them. [`TimeBudget`] and [`Waiting`] keep the time and the memory of all of it within bounds. Its thread is `pipeline::learn`.
 

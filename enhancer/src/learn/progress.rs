@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::engine::Model;
 use windlass_scheduler::worth::Belief;
+use windlass_sr::Model;
 
 /// Minimum time between two samples of a stream: closer pictures add little.
 const EVERY: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Architecture;
+    use windlass_sr::Architecture;
 
     #[test]
     fn a_lesson_a_second_and_none_during_a_rest() {

@@ -12,13 +12,13 @@ use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
+use windlass_sr::{CpuEngine, Engine, Input, Luma, Model, Residual, fused_model};
 use windlass_types::AnchorSource;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, FrameBuffer, Plane, Samples};
 
 use super::*;
-use crate::engine::{CpuEngine, Engine, Input, Luma, Model, Residual, fused_model};
 use crate::twin::Twin;
 
 const LOW: (usize, usize) = (320, 180);

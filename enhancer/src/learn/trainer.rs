@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Engine, InferError, Input, LastLayer, Learned, Luma, Model, SwapError};
+use windlass_sr::{Engine, InferError, Input, LastLayer, Learned, Luma, Model, SwapError};
 
 /// Minimum pictures before weights are fitted.
 const MIN_PICTURES: u64 = 2;
@@ -127,8 +127,8 @@ fn runs_alike(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::last_layer_tests::{LOW, changed, made, pictures};
-    use crate::engine::{Architecture, CpuEngine};
+    use windlass_sr::fixtures::{LOW, changed, made, pictures, scaled};
+    use windlass_sr::{Architecture, CpuEngine};
 
     const HIGH: (usize, usize) = (2 * LOW.0, 2 * LOW.1);
 
@@ -243,9 +243,7 @@ mod tests {
         let (generic, truth) = networks();
         let mut engine = CpuEngine::new(generic.clone());
         assert!(runs_alike(&mut engine, &generic, &truth).unwrap());
-        let mut convs = generic.convs().to_vec();
-        convs.iter_mut().flat_map(|conv| &mut conv.weights).for_each(|weight| *weight *= 300.0);
-        let wild = Arc::new(Model::from_convs(generic.architecture(), convs));
+        let wild = scaled(&generic, 300.0);
         let alike = runs_alike(&mut engine, &generic, &wild).unwrap();
         assert_eq!(alike, CpuEngine::new(wild).backend() == CpuEngine::new(generic).backend());
         let wider = Arc::new(Model::random(Architecture::chain(2, 16, 3), 3).unwrap());

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use windlass_hybrid::resample::{Scratch, lanczos};
+use windlass_sr::{Engine, InferError, Input, Luma, Model, Residual};
 use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
 
-use crate::engine::{Engine, InferError, Input, Luma, Model, Residual};
 use windlass_scheduler::worth::Truth;
 
 /// Compares what viewers see without enhanced anchors, and what the network makes of the picture by the weights in use, with the publisher's own
@@ -27,7 +27,7 @@ pub(crate) fn truth_of(
     if !fits((seen.width(), seen.height())) || !fits((wanted.width(), wanted.height())) {
         return Ok(None);
     }
-    let failed = |error: crate::engine::SwapError| InferError::Device(error.to_string());
+    let failed = |error: windlass_sr::SwapError| InferError::Device(error.to_string());
     let mut residual = Residual::default();
     engine.swap(used).map_err(failed)?;
     let made = engine.infer_batch(&[*view], std::slice::from_mut(&mut residual));
@@ -54,9 +54,9 @@ pub(crate) fn truth_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::last_layer_tests::{LOW, made, pictures};
-    use crate::engine::{Architecture, CpuEngine};
     use windlass_scheduler::worth::Belief;
+    use windlass_sr::fixtures::{LOW, made, pictures};
+    use windlass_sr::{Architecture, CpuEngine};
 
     #[test]
     fn a_network_that_makes_the_truth_is_right_and_one_that_makes_something_else_is_not() {

@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
+use windlass_sr::cuda::coder::Encoding;
 use windlass_types::Anchor;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
 
 use super::whole_throttle::WholeThrottle;
-use crate::engine::cuda::coder::Encoding;
 use crate::tiles::{
     RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, stakes,
 };
@@ -309,7 +309,7 @@ mod tests {
     use windlass_vp9::FrameInfo;
 
     use super::*;
-    use crate::tiles::energy_by_tile;
+    use windlass_sr::energy_by_tile;
 
     const SIZE: (usize, usize) = (96, 64);
 

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::mosaic::scatter;
+use windlass_sr::cuda::ResidentPicture;
+use windlass_sr::cuda::coder::{AnchorError, Coded, Encoding, SharedCoder, TileDetail};
+use windlass_sr::{Engine, InferError, Input, Inputs, Luma};
 use windlass_types::tiles::TileMap;
 use windlass_vp9::{Plane, Samples};
 
 use super::anchors::EncodeError;
-use crate::engine::cuda::ResidentPicture;
-use crate::engine::cuda::coder::{AnchorError, Coded, Encoding, SharedCoder, TileDetail};
-use crate::engine::{Engine, InferError, Input, Inputs, Luma};
 
 /// How long pictures come back to the CPU after the GPU could not keep or encode one.
 const REST: Duration = Duration::from_secs(10);

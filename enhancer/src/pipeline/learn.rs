@@ -13,13 +13,13 @@ use rustix::time::{ClockId, clock_gettime};
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
+use windlass_sr::{Engine, InferError, Input, Luma, Model};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 use super::Network;
 use super::select::Job;
 use super::worker::MAX_SCALE;
-use crate::engine::{Engine, InferError, Input, Luma, Model};
 use crate::learn::{Of, Progress, Report, TimeBudget, Trainer, Waiting, truth_of};
 use crate::stats::{Stats, count};
 
@@ -338,7 +338,7 @@ fn without_anchors(low: Samples<'_>, scale: usize, prior: &mut Prior) -> Plane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Architecture;
+    use windlass_sr::Architecture;
 
     fn model() -> Arc<Model> {
         Arc::new(Model::random(Architecture::chain(2, 8, 2), 1).expect("it runs"))

@@ -45,14 +45,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 use thiserror::Error;
+use windlass_sr::cuda::coder::Encoding;
+use windlass_sr::{
+    Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
+};
 use windlass_types::tiles::TileMap;
 use windlass_types::{EnhancerOutput, MAX_LR_PIXELS};
 use windlass_vp9::{Decoder, FrameBuffer, Picture};
 
-use crate::engine::cuda::coder::Encoding;
-use crate::engine::{
-    Engine, EngineChoice, InferError, Input, Luma, Model, NetworkChoice, NetworkError, Residual,
-};
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use crate::tiles::{RegionConfig, TileConfig};
 use anchors::{Content, CpuStills, encode};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_hybrid::Detail;
+use windlass_sr::cuda::coder::{AnchorError, Encoding, SharedCoder};
 
 use super::anchors::{EncodeError, Stills, encode_still};
 use super::slots::{Slots, Stage};
-use crate::engine::cuda::coder::{AnchorError, Encoding, SharedCoder};
 use crate::stats::{Counters, count};
 
 /// The GPU's coder.

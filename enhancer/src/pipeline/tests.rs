@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
 use windlass_hybrid::anchor::codec;
+use windlass_sr::{Architecture, InferError, Input, Model, SwapError};
 use windlass_types::{
     Anchor, AnchorSource, CapturedFrame, EnhancerRequest, Epoch, Owner, StreamId, TapFrame,
     TapInput,
@@ -12,7 +13,6 @@ use windlass_types::{
 use windlass_vp9::{DecodeError, DecodedFrame, FrameBuffer, FrameInfo, FrameKind};
 
 use super::*;
-use crate::engine::{Architecture, InferError, Input, Model, SwapError};
 
 const SECOND: Duration = Duration::from_secs(1);
 const FRAME: Duration = Duration::from_millis(33);

@@ -10,6 +10,8 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 use windlass_hybrid::anchor::prior::Prior;
+use windlass_sr::cuda::coder::SharedCoder;
+use windlass_sr::{Engine, Residual};
 use windlass_types::EnhancerOutput;
 use windlass_vp9::simd::Isa;
 
@@ -21,8 +23,6 @@ use super::learn::SampleQueue;
 use super::select::{Finished, Job};
 use super::slots::Slots;
 use super::tuning::Live;
-use crate::engine::cuda::coder::SharedCoder;
-use crate::engine::{Engine, Residual};
 use crate::stats::{Stats, count};
 
 /// Maximum scale of all networks.

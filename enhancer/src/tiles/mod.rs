@@ -7,5 +7,5 @@ mod regions;
 mod subjects;
 
 pub use ledger::{TileConfig, TileEnergy, TileLedger};
-pub use regions::{RegionConfig, RegionLedger, Request, energy_by_tile, stakes};
+pub use regions::{RegionConfig, RegionLedger, Request, stakes};
 pub use subjects::Subjects;

@@ -13,8 +13,7 @@
 
 use std::time::Duration;
 
-use windlass_hybrid::detail::{Detail, ONE};
-use windlass_types::tiles::{TILE, TileMap};
+use windlass_types::tiles::TileMap;
 
 /// What one request may ask for, and when a tile is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,28 +69,6 @@ pub struct Request {
     pub tiles: TileMap,
     /// Maximum bytes of the answer.
     pub bytes: usize,
-}
-
-/// Some tiles of a detail, row by row, each with its mean energy in square grey levels by sample. Where super-resolution adds
-/// much there is much to know; where two details differ much, one has what the other has not.
-pub fn energy_by_tile<'a>(
-    detail: &'a Detail,
-    tiles: &'a TileMap,
-    scale: usize,
-) -> impl Iterator<Item = ((usize, usize), f64)> + 'a {
-    let side = TILE * scale;
-    tiles.iter().map(move |(column, row)| {
-        let (x, y) = (column * side, row * side);
-        let columns = x.min(detail.width())..(x + side).min(detail.width());
-        let rows = y.min(detail.height())..(y + side).min(detail.height());
-        let area = (columns.len() * rows.len()).max(1);
-        let sum: i64 = rows
-            .flat_map(|y| &detail.row(y)[columns.clone()])
-            .map(|&d| i64::from(d) * i64::from(d))
-            .sum();
-        let unit = f64::from(ONE) * f64::from(ONE);
-        ((column, row), sum as f64 / unit / area as f64)
-    })
 }
 
 /// What is at stake in each tile: its uncertainty (square grey levels by sample; where none is known, 1) times what it counts for

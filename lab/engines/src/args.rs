@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, ValueEnum};
-use windlass_enhancer::engine::Architecture;
+use windlass_sr::Architecture;
 
 /// Run the same networks with Windlass's engines and with inference libraries, by turns in one process.
 ///

@@ -5,7 +5,7 @@
 use crate::onnx::wire::{Number, node, with_int};
 use crate::onnx::{Graph, LOW, Steps, take};
 use anyhow::{Context, Result, ensure};
-use windlass_enhancer::engine::Model;
+use windlass_sr::Model;
 
 use crate::args::Size;
 use crate::calibrate::Range;

@@ -5,7 +5,7 @@
 use crate::onnx::{Steps, take};
 use anyhow::Result;
 use candle_core::Tensor;
-use windlass_enhancer::engine::Model;
+use windlass_sr::Model;
 
 use crate::args::Size;
 use crate::engines::candle::{Layers, tensor};

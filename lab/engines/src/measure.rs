@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use rustix::time::{ClockId, clock_gettime};
-use windlass_enhancer::engine::{Architecture, Model, embedded_model};
+use windlass_sr::{Architecture, Model, embedded_model};
 
 use crate::args::{Args, Network, Size};
 use crate::engines::{Kind, Worker, Workshop};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
-use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Model, Residual, Simd};
+use windlass_sr::{CpuEngine, Engine, Luma, Model, Residual, Simd};
 
 use crate::args::Size;
 use crate::engines::Worker;

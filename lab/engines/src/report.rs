@@ -242,7 +242,7 @@ pub fn load() -> String {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::engine::{Architecture, Simd};
+    use windlass_sr::{Architecture, Simd};
 
     use super::*;
     use crate::args::Size;

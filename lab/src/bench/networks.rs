@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use windlass_enhancer::engine::{Architecture, Model, embedded_model, fused_m_model, fused_model};
+use windlass_sr::{Architecture, Model, embedded_model, fused_m_model, fused_model};
 
 /// A network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Pictures for networks whose speed is measured.
 
 use anyhow::Result;
-use windlass_enhancer::engine::{Architecture, Input, Luma};
+use windlass_sr::{Architecture, Input, Luma};
 
 use super::networks::Size;
 

@@ -11,10 +11,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
-use windlass_enhancer::engine::{
-    CpuEngine, Engine, Input, LastLayer, Learned, Luma, Model, Residual,
-};
 use windlass_hybrid::resample::to_plane;
+use windlass_sr::{CpuEngine, Engine, Input, LastLayer, Learned, Luma, Model, Residual};
 use windlass_vp9::Plane;
 
 use super::args::EvalArgs;

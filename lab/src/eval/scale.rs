@@ -7,9 +7,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Result, ensure};
-use windlass_enhancer::engine::Architecture;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::resample::{Scratch, bicubic, box_down, lanczos, to_plane};
+use windlass_sr::Architecture;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Picture, Plane};
 

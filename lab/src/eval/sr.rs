@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::engine::{
-    CpuEngine, Engine, Inputs, Luma, Model, Residual, Simd, fused_model, infer_tiles,
-    infer_tiles_fused,
-};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::resample::to_plane;
+use windlass_sr::{
+    CpuEngine, Engine, Inputs, Luma, Model, Residual, Simd, fused_model, infer_tiles,
+    infer_tiles_fused,
+};
 use windlass_types::tiles::TileMap;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Picture, Plane};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::engine::EngineChoice;
-use windlass_enhancer::engine::cuda::devices::DeviceName;
 use windlass_enhancer::tiles::RegionConfig;
+use windlass_sr::EngineChoice;
+use windlass_sr::cuda::devices::DeviceName;
 use windlass_types::AnchorPolicy;
 
 use super::{Settings, memory};

@@ -8,10 +8,10 @@ use anyhow::Result;
 use thiserror::Error;
 use windlass_cluster::nats::NatsConfig;
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::engine::cuda::devices::DeviceName;
 use windlass_sfu::{Limits, SfuConfig};
 use windlass_signaling::access::Access;
 use windlass_signaling::{Origins, SignalingConfig, TrustedProxies};
+use windlass_sr::cuda::devices::DeviceName;
 
 use self::enhancement::Use;
 use self::reach::Reach;

@@ -8,11 +8,11 @@ use clap::Args;
 use serde::Deserialize;
 use windlass_cluster::token::ClusterToken;
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::engine::NetworkChoice;
 use windlass_sfu::Limits;
 use windlass_signaling::access::TokenKey;
 use windlass_signaling::webhooks::{WebhookSecret, WebhookUrl};
 use windlass_signaling::{Network, Origin, TurnSecret};
+use windlass_sr::NetworkChoice;
 
 use super::cluster::{ClusterFiles, NodeListen};
 use super::enhancement::{Captured, Device, Policies};

@@ -1,5 +1,5 @@
-use windlass_enhancer::engine::EngineChoice;
 use windlass_sfu::share_of_one;
+use windlass_sr::EngineChoice;
 use windlass_types::AnchorPolicy;
 
 use super::*;

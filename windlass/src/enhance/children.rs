@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail, ensure};
-use windlass_enhancer::engine::cuda::devices::Device;
+use windlass_sr::cuda::devices::Device;
 
 /// More devices than any machine has.
 const MOST: usize = 128;
@@ -141,7 +141,7 @@ pub fn end_with(_parent: i32) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::engine::cuda::devices::Kind;
+    use windlass_sr::cuda::devices::Kind;
 
     use super::*;
 

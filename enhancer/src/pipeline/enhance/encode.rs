@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::{colour, payload};
+use windlass_sr::cuda::coder::{Encoding, SharedCoder};
 use windlass_types::AnchorSource;
 use windlass_types::tiles::{TILE, TileMap};
 
@@ -14,7 +15,6 @@ use super::super::stills::GpuStills;
 use super::super::worker::Worker;
 use super::send::Outgoing;
 use super::{Draft, Made, Order, Run, Tools, Unmade};
-use crate::engine::cuda::coder::{Encoding, SharedCoder};
 use crate::stats::count;
 
 /// An anchor's payload.

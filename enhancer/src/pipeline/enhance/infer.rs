@@ -7,6 +7,8 @@ use std::time::Instant;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_scheduler::worth::AGAIN_DB;
+use windlass_sr::cuda::coder::SharedCoder;
+use windlass_sr::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use windlass_types::tiles::TileMap;
 use windlass_vp9::FrameBuffer;
 use windlass_vp9::Plane;
@@ -17,8 +19,6 @@ use super::super::learn::equip;
 use super::super::slots::{Slot, Stage};
 use super::super::worker::Worker;
 use super::{Draft, Made, Order, Run, Tools, Unmade};
-use crate::engine::cuda::coder::SharedCoder;
-use crate::engine::{Engine, InferError, Inputs, Residual, infer_tiles, infer_tiles_fused};
 use crate::stats::count;
 
 /// What a network gave.

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use windlass_hybrid::Detail;
 use windlass_scheduler::worth::{Belief, Change};
+use windlass_sr::energy_by_tile;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Samples;
 
@@ -11,7 +12,6 @@ use super::super::gpu_picture::GpuPicture;
 use super::super::learn::of;
 use super::super::select::Job;
 use super::Run;
-use crate::tiles::energy_by_tile;
 
 /// The HR picture of a frame.
 pub(super) enum Made {

@@ -15,6 +15,8 @@ use made::Made;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
+use windlass_sr::cuda::coder::SharedCoder;
+use windlass_sr::{Engine, InferError, Residual};
 use windlass_types::AnchorSource;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Samples;
@@ -23,8 +25,6 @@ use super::anchors::EncodeError;
 use super::select::{Job, within};
 use super::slots::Slot;
 use super::worker::Worker;
-use crate::engine::cuda::coder::SharedCoder;
-use crate::engine::{Engine, InferError, Residual};
 use crate::stats::{Counters, count};
 
 /// How a job went.

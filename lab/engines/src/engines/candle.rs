@@ -4,7 +4,7 @@ use crate::onnx::{Steps, take};
 use anyhow::{Context, Result, bail, ensure};
 use candle_core::{Device, Storage, Tensor};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use windlass_enhancer::engine::{Architecture, Model};
+use windlass_sr::{Architecture, Model};
 
 use super::{Worker, unit};
 use crate::args::Size;

@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use windlass_enhancer::engine::{Model, Simd, onnx};
+use windlass_sr::{Model, Simd};
 
 use self::onnxruntime::Provider;
 use crate::args::{Maker, Size};
 use crate::calibrate::ranges;
-use crate::{bytes, pictures::pictures};
+use crate::{bytes, onnx, pictures::pictures};
 
 /// Pictures whose values 8 bits must span; none of them is measured.
 const CALIBRATION: usize = 4;
@@ -175,7 +175,7 @@ pub fn unit(luma: &[u8], samples: &mut Vec<f32>) {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::engine::{Architecture, embedded_model};
+    use windlass_sr::{Architecture, embedded_model};
 
     use super::*;
     use crate::quality::{Quality, reference};

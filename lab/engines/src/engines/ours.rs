@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Model, Residual, Simd};
+use windlass_sr::{CpuEngine, Engine, Luma, Model, Residual, Simd};
 
 use super::Worker;
 use crate::args::Size;

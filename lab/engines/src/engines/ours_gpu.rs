@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use windlass_enhancer::engine::{CudaEngine, Input, Luma, Model};
+use windlass_sr::{CudaEngine, Input, Luma, Model};
 
 use super::Worker;
 use crate::args::Size;

@@ -14,7 +14,7 @@ use std::convert::Infallible;
 pub use steps::{Steps, take};
 use wire::{Message, Number, node, shaped, tensor, with_int, with_ints, with_text};
 
-use windlass_enhancer::engine::{Architecture, Model};
+use windlass_sr::{Architecture, Model};
 
 /// The inputs' and the output's names.
 pub const LOW: &str = "x";

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use super::wire::{Number, node};
 use super::{Graph, Steps};
-use windlass_enhancer::engine::Model;
+use windlass_sr::Model;
 
 /// Writes the steps.
 pub struct Single<'a> {

@@ -2,7 +2,7 @@
 //!
 //! Source: [`Architecture`], whose order of convolutions, ReLU and skips this is.
 
-use windlass_enhancer::engine::{Architecture, Kind};
+use windlass_sr::{Architecture, Kind};
 
 /// Makes the steps of a network, or runs them.
 pub trait Steps {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use clap::Args;
-use windlass_enhancer::engine::{Architecture, Simd};
+use windlass_sr::{Architecture, Simd};
 
 use super::choose::ChooseArgs;
 use super::quality::QualityArgs;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use windlass_enhancer::engine::{CpuEngine, Engine, Input, Model, Residual, Simd};
+use windlass_sr::{CpuEngine, Engine, Input, Model, Residual, Simd};
 
 use super::args::{Case, EngineArgs};
 use super::report::Row;
@@ -198,7 +198,7 @@ fn thread_ms() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_enhancer::engine::Architecture;
+    use windlass_sr::Architecture;
 
     #[test]
     fn every_instruction_set_is_measured_and_close_to_plain_code() {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use windlass_enhancer::engine::Simd;
+use windlass_sr::Simd;
 
 use super::args::Case;
 use super::measure::{Peak, Peaks, Times, median};
@@ -159,7 +159,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_enhancer::engine::Architecture;
+    use windlass_sr::Architecture;
 
     #[test]
     fn figures_follow_from_the_median_of_the_passes() {

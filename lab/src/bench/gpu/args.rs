@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, ensure};
 use clap::Args;
-use windlass_enhancer::engine::Architecture;
-use windlass_enhancer::engine::cuda::Variant;
+use windlass_sr::Architecture;
+use windlass_sr::cuda::Variant;
 
 use crate::bench::networks::{Network, Size};
 

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use windlass_enhancer::engine::cuda::coder::CudaCoder;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
+use windlass_sr::cuda::coder::CudaCoder;
 
 use super::args::{Coding, GpuArgs};
 use super::report::{CodingRow, percentile};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
-use windlass_enhancer::engine::conformance::{self, Case};
-use windlass_enhancer::engine::cuda::Variant;
+use windlass_sr::conformance::{self, Case};
+use windlass_sr::cuda::Variant;
 
 use super::measure::engine;
 

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::engine::cuda::Variant;
-use windlass_enhancer::engine::cuda::peaks::Peaks;
-use windlass_enhancer::engine::{
-    CpuEngine, CudaEngine, CudaError, Engine, Input, Model, Residual, Simd,
-};
+use windlass_sr::cuda::Variant;
+use windlass_sr::cuda::peaks::Peaks;
+use windlass_sr::{CpuEngine, CudaEngine, CudaError, Engine, Input, Model, Residual, Simd};
 
 use super::args::{Case, GpuArgs};
 use super::report::{Refits, Row};

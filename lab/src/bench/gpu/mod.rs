@@ -19,7 +19,7 @@ pub use args::GpuArgs;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::EnhancerConfig;
-use windlass_enhancer::engine::cuda::peaks;
+use windlass_sr::cuda::peaks;
 
 use self::args::Stream;
 use self::cost::{CostRow, Measured, Prices};

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use windlass_enhancer::engine::Architecture;
-use windlass_enhancer::engine::cuda::DeviceInfo;
-use windlass_enhancer::engine::cuda::peaks::Peaks;
+use windlass_sr::Architecture;
+use windlass_sr::cuda::DeviceInfo;
+use windlass_sr::cuda::peaks::Peaks;
 
 use super::args::{Case, Stream};
 use super::conformance::Conforms;
@@ -339,7 +339,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::engine::cuda::Variant;
+    use windlass_sr::cuda::Variant;
 
     use super::*;
 

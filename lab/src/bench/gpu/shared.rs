@@ -6,8 +6,8 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use windlass_enhancer::engine::cuda::gpus;
-use windlass_enhancer::engine::{Architecture, CudaEngine, Model};
+use windlass_sr::cuda::gpus;
+use windlass_sr::{Architecture, CudaEngine, Model};
 
 use super::args::GpuArgs;
 use super::report::{SharedRow, percentile};

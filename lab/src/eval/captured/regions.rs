@@ -11,11 +11,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::tiles::{RegionConfig, RegionLedger, Subjects, energy_by_tile, stakes};
+use windlass_enhancer::tiles::{RegionConfig, RegionLedger, Subjects, stakes};
 use windlass_enhancer::twin::Twin;
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::{colour, payload as payloads};
+use windlass_sr::energy_by_tile;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};

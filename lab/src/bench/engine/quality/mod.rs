@@ -13,7 +13,7 @@ mod row;
 pub use args::QualityArgs;
 
 use anyhow::{Context, Result};
-use windlass_enhancer::engine::Simd;
+use windlass_sr::Simd;
 
 use self::report::Report;
 use self::row::{Plain, Row};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use windlass_enhancer::engine::{Model, Simd, embedded_model, fused_m_model, fused_model};
+use windlass_sr::{Model, Simd, embedded_model, fused_m_model, fused_model};
 
 use crate::eval::networks::Network;
 use crate::eval::sr::{self, Upscaler};

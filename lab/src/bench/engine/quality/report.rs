@@ -145,7 +145,7 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windlass_enhancer::engine::{Architecture, Simd};
+    use windlass_sr::{Architecture, Simd};
 
     use super::super::row::{gains, tests::scored};
     use super::*;

@@ -1,7 +1,7 @@
 //! A network's row: what it costs, and what it gains on each clip at each uplink.
 
 use serde::Serialize;
-use windlass_enhancer::engine::Architecture;
+use windlass_sr::Architecture;
 
 use crate::bench::engine::report::Row as Speed;
 use crate::eval::networks::{BICUBIC, LANCZOS, SHARPENED};

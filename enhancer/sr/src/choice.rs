@@ -1,0 +1,354 @@
+//! Which backend runs the networks: what the operator wants, and what the machine has.
+//!
+//! A GPU that is missing, or fails while calls go on (lost, silent), costs a line in the log: another GPU takes over, or the
+//! processor, and stays. One whose memory is full is left alone for a while.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::cuda::ResidentPicture;
+use super::{
+    Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, Residual,
+    SwapError,
+};
+
+/// What the operator wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EngineChoice {
+    /// The GPUs where there are any that work, else the CPU.
+    Auto,
+    /// The CPU: the default until a real GPU has run the kernels.
+    #[default]
+    Cpu,
+    /// The GPUs; without one, a warning and the CPU.
+    Cuda,
+}
+
+impl EngineChoice {
+    /// All of them.
+    pub const ALL: [EngineChoice; 3] = [EngineChoice::Auto, EngineChoice::Cpu, EngineChoice::Cuda];
+
+    /// As in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineChoice::Auto => "auto",
+            EngineChoice::Cpu => "cpu",
+            EngineChoice::Cuda => "cuda",
+        }
+    }
+
+    /// An engine for the network; never fails.
+    pub fn engine(self, model: Arc<Model>) -> Box<dyn Engine> {
+        if self == EngineChoice::Cpu {
+            return Box::new(CpuEngine::new(model));
+        }
+        match on_a_card(&model) {
+            Ok(gpu) => {
+                let cpu = CpuEngine::new(model);
+                return Box::new(GpuStills::new(gpu, cpu, Box::new(on_a_card)));
+            }
+            Err(why) if self == EngineChoice::Auto => {
+                tracing::debug!(%why, "the network runs on the processor");
+            }
+            Err(why) => {
+                tracing::warn!(%why, "no usable GPU; the network runs on the CPU");
+            }
+        }
+        Box::new(CpuEngine::new(model))
+    }
+}
+
+/// An engine on the GPU that has the fewest.
+fn on_a_card(model: &Arc<Model>) -> Result<CudaEngine, CudaError> {
+    let mut engine = CudaEngine::new(model)?;
+    engine.set_timeout(TIMEOUT);
+    let device = engine.device();
+    tracing::debug!(
+        gpu = device.ordinal,
+        name = device.name,
+        plan = device.plan,
+        "the network runs on a GPU"
+    );
+    Ok(engine)
+}
+
+impl fmt::Display for EngineChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for EngineChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = EngineChoice::ALL.into_iter().find(|choice| choice.name() == text);
+        found.ok_or_else(|| {
+            let names = EngineChoice::ALL.map(EngineChoice::name).join(", ");
+            format!("engine: `{text}` is none of {names}")
+        })
+    }
+}
+
+/// Time without an answer after which a GPU counts as hung: frames that waited for it are long past their deadlines.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// Time after which a GPU whose memory was full is tried again.
+const REST: Duration = Duration::from_secs(10);
+
+/// Makes an engine on another GPU.
+type Replace<G> = Box<dyn Fn(&Arc<Model>) -> Result<G, CudaError> + Send>;
+
+/// A network on a GPU while that works, then on another, and on the CPU where there is none.
+struct GpuStills<G> {
+    gpu: Option<G>,
+    replace: Replace<G>,
+    /// Until when it is left alone, as its memory was full.
+    rests: Option<Instant>,
+    /// Whether that has been said.
+    told: bool,
+    /// Whether the last picture was the CPU's.
+    stood_in: bool,
+    /// Without pictures it has no memory but its weights'. Its weights are what the GPU should have.
+    cpu: CpuEngine,
+}
+
+impl<G: Engine> GpuStills<G> {
+    fn new(gpu: G, cpu: CpuEngine, replace: Replace<G>) -> Self {
+        GpuStills { gpu: Some(gpu), replace, rests: None, told: false, stood_in: false, cpu }
+    }
+
+    /// Takes another GPU for one that failed.
+    fn give_up(&mut self, why: &str) {
+        self.gpu = (self.replace)(self.cpu.model()).ok();
+        if self.gpu.is_some() {
+            tracing::warn!(why, "GPU failed; the network continues on another GPU");
+        } else {
+            tracing::warn!(why, "GPU failed; the network continues on the CPU");
+        }
+    }
+
+    /// Leaves alone for a while one whose memory is full.
+    fn rest(&mut self, why: &str) {
+        if !self.told {
+            tracing::warn!(why, "GPU memory full; the CPU takes over until there is room");
+        }
+        (self.told, self.rests) = (true, Some(Instant::now() + REST));
+    }
+
+    fn works(&self) -> bool {
+        self.gpu.is_some() && self.rests.is_none_or(|until| until <= Instant::now())
+    }
+
+    /// The pictures by the GPU; `None` where the CPU has to.
+    fn by_gpu(
+        &mut self,
+        inputs: &[Input<'_>],
+        out: &mut [Residual],
+    ) -> Option<Result<(), InferError>> {
+        while self.works() {
+            let gpu = self.gpu.as_mut()?;
+            let ran = match gpu.swap(self.cpu.model()) {
+                Ok(()) => gpu.infer_batch(inputs, out),
+                Err(SwapError::DeviceFull(why)) => Err(InferError::DeviceFull(why)),
+                Err(why) => Err(InferError::Device(why.to_string())),
+            };
+            match ran {
+                Err(InferError::Device(why)) => self.give_up(&why),
+                Err(InferError::DeviceFull(why)) => self.rest(&why),
+                other => return Some(other),
+            }
+        }
+        None
+    }
+}
+
+impl<G: Engine> Engine for GpuStills<G> {
+    fn backend(&self) -> &'static str {
+        self.gpu.as_ref().map_or(self.cpu.backend(), Engine::backend)
+    }
+
+    fn on_processor(&self) -> bool {
+        !self.works() || self.gpu.as_ref().is_none_or(Engine::on_processor)
+    }
+
+    fn accelerators(&self) -> Option<usize> {
+        self.gpu.as_ref().and_then(Engine::accelerators)
+    }
+
+    fn take_time(&mut self) -> Option<Duration> {
+        let took = self.gpu.as_mut().and_then(Engine::take_time);
+        took.filter(|_| !self.stood_in)
+    }
+
+    fn architecture(&self) -> Architecture {
+        self.cpu.architecture()
+    }
+
+    fn infer_batch(
+        &mut self,
+        inputs: &[Input<'_>],
+        out: &mut [Residual],
+    ) -> Result<(), InferError> {
+        let done = self.by_gpu(inputs, out);
+        self.stood_in = done.is_none();
+        done.unwrap_or_else(|| self.cpu.infer_batch(inputs, out))
+    }
+
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<ResidentPicture>, InferError> {
+        let works = self.works();
+        let Some(gpu) = self.gpu.as_mut().filter(|_| works) else { return Ok(None) };
+        // Where it fails, `infer_batch` will notice, and do something about it.
+        if gpu.swap(self.cpu.model()).is_err() {
+            return Ok(None);
+        }
+        let resident = gpu.hold(input)?;
+        self.stood_in &= resident.is_none();
+        Ok(resident)
+    }
+
+    fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
+        if Arc::ptr_eq(self.cpu.model(), model) {
+            return Ok(());
+        }
+        // The GPU is given them with its next picture.
+        self.cpu.swap(model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Luma, embedded_model};
+
+    /// A GPU that does what the CPU does, until it fails.
+    struct Failing {
+        inner: CpuEngine,
+        /// Pictures that it can still do.
+        left: usize,
+        why: InferError,
+    }
+
+    impl Engine for Failing {
+        fn backend(&self) -> &'static str {
+            "failing"
+        }
+
+        fn on_processor(&self) -> bool {
+            false
+        }
+
+        fn take_time(&mut self) -> Option<Duration> {
+            Some(Duration::from_millis(3))
+        }
+
+        fn architecture(&self) -> Architecture {
+            self.inner.architecture()
+        }
+
+        fn infer_batch(
+            &mut self,
+            inputs: &[Input<'_>],
+            out: &mut [Residual],
+        ) -> Result<(), InferError> {
+            let Some(left) = self.left.checked_sub(inputs.len()) else {
+                return Err(self.why.clone());
+            };
+            self.left = left;
+            self.inner.infer_batch(inputs, out)
+        }
+
+        fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError> {
+            match self.why {
+                InferError::Batch => Err(SwapError::Device("lost".to_owned())),
+                _ => self.inner.swap(model),
+            }
+        }
+    }
+
+    fn cpu() -> CpuEngine {
+        CpuEngine::new(embedded_model().unwrap())
+    }
+
+    /// GPUs that can do one picture each, so many of them.
+    fn failing(why: &InferError, others: usize) -> GpuStills<Failing> {
+        let gpu = |why: &InferError| Failing { inner: cpu(), left: 1, why: why.clone() };
+        let (left, first) = (std::cell::Cell::new(others), gpu(why));
+        let why = why.clone();
+        let replace = move |_: &Arc<Model>| {
+            left.set(left.get().checked_sub(1).ok_or(CudaError::NoDevice)?);
+            Ok(gpu(&why))
+        };
+        GpuStills::new(first, cpu(), Box::new(replace))
+    }
+
+    fn lost() -> InferError {
+        InferError::Device("lost".to_owned())
+    }
+
+    #[test]
+    fn another_gpu_takes_over_and_then_the_processor() {
+        let low = [70; 12 * 9];
+        let luma = Luma::packed(&low, 12, 9).unwrap();
+        let (mut first, mut next) = (Residual::default(), Residual::default());
+        let mut engine = failing(&lost(), 1);
+        engine.infer(luma, &mut first).unwrap();
+        engine.infer(luma, &mut next).unwrap();
+        assert_eq!((engine.backend(), engine.on_processor()), ("failing", false));
+        assert_eq!(engine.take_time(), Some(Duration::from_millis(3)));
+        assert_eq!(first, next);
+        engine.infer(luma, &mut next).unwrap();
+        assert!(engine.backend().starts_with("cpu") && engine.on_processor());
+        assert_eq!(engine.take_time(), None);
+        assert_eq!(first, next);
+        // What no backend takes is no failure of the GPU's.
+        let mut engine = failing(&lost(), 0);
+        assert_eq!(engine.infer_batch(&[], &mut [Residual::default()]), Err(InferError::Batch));
+        assert_eq!(engine.backend(), "failing");
+    }
+
+    #[test]
+    fn the_processor_stands_in_for_a_gpu_without_room() {
+        let low = [70; 12 * 9];
+        let luma = Luma::packed(&low, 12, 9).unwrap();
+        let mut out = Residual::default();
+        let mut engine = failing(&InferError::DeviceFull("full".to_owned()), 0);
+        engine.infer(luma, &mut out).unwrap();
+        engine.infer(luma, &mut out).unwrap();
+        assert_eq!((engine.backend(), engine.on_processor()), ("failing", true));
+        assert_eq!(engine.take_time(), None, "it was the processor's time");
+        engine.gpu.as_mut().unwrap().left = 1;
+        engine.rests = Some(Instant::now());
+        engine.infer(luma, &mut out).unwrap();
+        assert_eq!(engine.take_time(), Some(Duration::from_millis(3)));
+    }
+
+    #[test]
+    fn weights_that_the_gpu_does_not_take_run_on_the_processor() {
+        let low = [70; 12 * 9];
+        let luma = Luma::packed(&low, 12, 9).unwrap();
+        let (mut out, mut wanted) = (Residual::default(), Residual::default());
+        let mut engine = failing(&InferError::Batch, 0);
+        let other = Arc::new(Model::random(engine.architecture(), 9).unwrap());
+        engine.swap(&other).unwrap();
+        engine.infer(luma, &mut out).unwrap();
+        assert!(engine.backend().starts_with("cpu"));
+        CpuEngine::new(other).infer(luma, &mut wanted).unwrap();
+        assert_eq!(out, wanted);
+        let mut engine = failing(&lost(), 0);
+        let wider = Model::random(Architecture::chain(2, 8, 5), 9).unwrap();
+        assert!(engine.swap(&Arc::new(wider)).is_err());
+        assert_eq!(engine.backend(), "failing");
+    }
+
+    #[test]
+    fn every_choice_gives_an_engine_and_has_a_name() {
+        let model = embedded_model().unwrap();
+        for choice in EngineChoice::ALL {
+            assert_eq!(choice.name().parse(), Ok(choice));
+            assert_eq!(choice.engine(model.clone()).architecture(), model.architecture());
+        }
+        assert!("gpu".parse::<EngineChoice>().unwrap_err().contains("auto, cpu, cuda"));
+    }
+}

@@ -1,0 +1,137 @@
+//! The kernels of the coder, and what they are given.
+
+use std::mem::offset_of;
+use std::sync::Arc;
+
+use crate::cuda::driver::{Device, Kernel, Module};
+use crate::cuda::{CudaError, compile};
+
+/// One program of four files.
+static SOURCE: &str = concat!(
+    include_str!("prelude.cu"),
+    include_str!("transform.cu"),
+    include_str!("blocks.cu"),
+    include_str!("detail.cu")
+);
+
+/// Columns and rows of a level's input that a block of threads transforms; the same in `transform.cu`.
+pub const TILE: (usize, usize) = (64, 32);
+/// Threads of such a block.
+pub const TRANSFORM_THREADS: u32 = 256;
+/// Its shared memory: the tile, and seven columns and rows more.
+pub const TRANSFORM_SHARED: usize = 4 * (TILE.0 + 7) * (TILE.1 + 7);
+/// Blocks of coefficients by block of threads, each a warp's; the same in `blocks.cu`.
+pub const BLOCK_WARPS: usize = 2;
+/// Its shared memory: words for the bits of a row.
+pub const BLOCK_SHARED: usize = 4 * BLOCK_WARPS * (128 + 32);
+
+/// Parts of a tile of detail, each a block of threads'; the same in `detail.cu`.
+pub const DETAIL_PARTS: usize = 4;
+/// Threads of such a block.
+pub const DETAIL_THREADS: u32 = 256;
+/// Its shared memory: low samples of 16 bits with three around, and two sums for each thread.
+pub const DETAIL_SHARED: usize =
+    (2 * (64 + 6) * (64 / DETAIL_PARTS + 6)).next_multiple_of(16) + 16 * DETAIL_THREADS as usize;
+
+/// A level of the transform; the same in `transform.cu`.
+#[repr(C)]
+pub struct Level {
+    pub samples: u64,
+    pub input: u64,
+    pub low: u64,
+    pub planes: u64,
+    pub width: i32,
+    pub height: i32,
+    pub columns: i32,
+    pub rows: i32,
+    pub depth: i32,
+    pub min: i32,
+    pub max: i32,
+    pub middle: i32,
+}
+
+/// What is encoded; the same in `blocks.cu`.
+#[repr(C)]
+pub struct Coding {
+    pub planes: u64,
+    pub blocks: u64,
+    pub pictures: u64,
+    pub quantisers: u64,
+    pub codes: u64,
+    pub lengths: u64,
+    pub places: u64,
+    pub bytes: u64,
+    pub area: u64,
+    pub width: i32,
+    pub count: i32,
+    pub bands: i32,
+}
+
+/// A picture that stays on the GPU; the same in `detail.cu`.
+#[repr(C)]
+pub struct Picture {
+    pub residual: u64,
+    pub low: u64,
+    pub width: i32,
+    pub height: i32,
+    pub scale: i32,
+    pub columns: i32,
+}
+
+/// What is summed by tile; the same in `detail.cu`.
+#[repr(C)]
+pub struct Measure {
+    pub picture: Picture,
+    pub seen: u64,
+    pub sums: u64,
+}
+
+/// What is brought together for encoding; the same in `detail.cu`.
+#[repr(C)]
+pub struct Gather {
+    pub picture: Picture,
+    pub filters: u64,
+    pub tiles: u64,
+    pub image: u64,
+    pub sums: u64,
+    pub image_width: i32,
+    pub whole: i32,
+}
+
+const _: () = assert!(offset_of!(Measure, seen) == 32 && size_of::<Measure>() == 48);
+const _: () = assert!(offset_of!(Gather, image_width) == 64 && size_of::<Gather>() == 72);
+const _: () = assert!(offset_of!(Level, width) == 32 && size_of::<Level>() == 64);
+const _: () = assert!(offset_of!(Coding, width) == 72 && size_of::<Coding>() == 88);
+
+/// The compiled kernels.
+#[derive(Debug)]
+pub struct Kernels {
+    pub transform: Kernel,
+    pub measure: Kernel,
+    pub write: Kernel,
+    pub measure_tiles: Kernel,
+    pub gather_tiles: Kernel,
+    _module: Module,
+}
+
+impl Kernels {
+    /// Compiles them for the device, or finds them compiled.
+    pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
+        let image = compile::image(SOURCE, &[], device.arch, &device.name, device.driver)?;
+        let module = Module::load(device, &image)?;
+        Ok(Kernels {
+            transform: module.kernel("transform", TRANSFORM_SHARED)?,
+            measure: module.kernel("measure_blocks", BLOCK_SHARED)?,
+            write: module.kernel("write_blocks", BLOCK_SHARED)?,
+            measure_tiles: module.kernel("measure_tiles", DETAIL_SHARED)?,
+            gather_tiles: module.kernel("gather_tiles", DETAIL_SHARED)?,
+            _module: module,
+        })
+    }
+}
+
+/// The kernels' machine code for a compute capability, for tests of the compiler.
+#[doc(hidden)]
+pub fn compile_coder_for(arch: i32) -> Result<Vec<u8>, CudaError> {
+    compile::compile(SOURCE, &[], arch)
+}

@@ -1,0 +1,54 @@
+//! Memory that lies on both sides of the bus.
+
+use std::sync::Arc;
+
+use crate::cuda::CudaError;
+use crate::cuda::driver::{Device, DeviceBuffer, HostBuffer};
+
+/// The same bytes on the device and, for copies to or from it, on the host.
+#[derive(Debug)]
+pub struct Twofold {
+    pub device: DeviceBuffer,
+    pub host: HostBuffer,
+    room: usize,
+}
+
+impl Twofold {
+    /// Without room.
+    pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
+        let (on_device, on_host) = (DeviceBuffer::new(device, 0)?, HostBuffer::new(device, 0)?);
+        Ok(Twofold { device: on_device, host: on_host, room: 0 })
+    }
+
+    /// Makes room for so many bytes, of any content where it grows. No work that uses it may be under way.
+    pub fn grow(&mut self, device: &Arc<Device>, bytes: usize) -> Result<(), CudaError> {
+        if bytes > self.room {
+            // The old ones go before the new ones come.
+            *self = Twofold::new(device)?;
+            self.device = DeviceBuffer::new(device, bytes)?;
+            self.host = HostBuffer::new(device, bytes)?;
+            self.room = bytes;
+        }
+        Ok(())
+    }
+}
+
+/// The same for memory of the device alone.
+pub fn grow(
+    buffer: &mut DeviceBuffer,
+    device: &Arc<Device>,
+    bytes: usize,
+) -> Result<(), CudaError> {
+    if bytes > buffer.len() {
+        *buffer = DeviceBuffer::new(device, 0)?;
+        *buffer = DeviceBuffer::new(device, bytes)?;
+    }
+    Ok(())
+}
+
+/// Writes numbers one after the other.
+pub fn fill<const N: usize>(to: &mut [u8], numbers: impl Iterator<Item = [u8; N]>) {
+    for (to, number) in to.as_chunks_mut::<N>().0.iter_mut().zip(numbers) {
+        *to = number;
+    }
+}

@@ -1,0 +1,277 @@
+//! The coder of the process: anchors that wait at the same time and are of one size are encoded together.
+//!
+//! Workers hand in a detail and wait; [`STREAMS`] threads of each GPU take what waits, so that one prepares and assembles while
+//! the other's pictures are on the GPU. A thread whose GPU fails ends, and the others go on; where one does not answer, all
+//! of them are given up. Whoever waits is told, and lets the CPU encode.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use parking_lot::{Condvar, Mutex};
+use thiserror::Error;
+use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::codec::AnchorCodecError;
+use windlass_types::tiles::TileMap;
+use windlass_vp9::Plane;
+
+use super::trial::trial;
+use super::work::{Code, Coded, Encoding, Image, Job, Kind, run};
+use super::{CoderError, CudaCoder, TileDetail};
+use crate::cuda::CudaError;
+use crate::cuda::gpu::Gpu;
+use crate::cuda::resident::ResidentPicture;
+use crate::cuda::timeout::{TRIAL, within};
+use crate::cuda::waiting::Waiting;
+
+/// Threads per GPU, each with a stream and memory of its own.
+const STREAMS: usize = 2;
+/// Maximum jobs that wait for each GPU; more are refused.
+const MAX_WAITING: usize = 64;
+/// Maximum images encoded together, and their samples where they are several.
+const MAX_TOGETHER: usize = 16;
+const MAX_SAMPLES: usize = 1 << 24;
+/// Time without an answer after which a GPU counts as hung.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Why a detail was not encoded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AnchorError {
+    /// It cannot be, on the CPU neither.
+    #[error(transparent)]
+    Codec(#[from] AnchorCodecError),
+    /// The GPU failed, or had no time or room for it.
+    #[error(transparent)]
+    Device(#[from] CudaError),
+}
+
+impl From<CoderError> for AnchorError {
+    fn from(error: CoderError) -> Self {
+        match error {
+            CoderError::Pictures => AnchorError::Codec(AnchorCodecError::Encode),
+            CoderError::Device(why) => AnchorError::Device(why),
+        }
+    }
+}
+
+struct Line {
+    waiting: Waiting<Kind, Job>,
+    /// The GPU of each thread that works.
+    streams: Vec<usize>,
+    failed: Option<CudaError>,
+}
+
+/// See the module.
+pub struct SharedCoder {
+    line: Mutex<Line>,
+    come: Condvar,
+    pictures: AtomicU64,
+    batches: AtomicU64,
+}
+
+impl SharedCoder {
+    /// That of this process, which is made if there is none yet. Says in plain words why there is none.
+    pub fn of_process() -> Result<Arc<SharedCoder>, CudaError> {
+        static CODER: Mutex<Option<Arc<SharedCoder>>> = Mutex::new(None);
+        let mut made = CODER.lock();
+        if let Some(coder) = &*made {
+            let failed = coder.line.lock().failed.clone();
+            return failed.map_or_else(|| Ok(coder.clone()), Err);
+        }
+        let gpus = Gpu::all()?;
+        let room = MAX_WAITING * gpus.len().max(1);
+        let coder = Arc::new(SharedCoder {
+            line: Mutex::new(Line {
+                waiting: Waiting::new(room),
+                streams: Vec::new(),
+                failed: None,
+            }),
+            come: Condvar::new(),
+            pictures: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+        });
+        let mut refused = CudaError::NoDevice;
+        for gpu in gpus.iter().filter(|gpu| gpu.failure().is_none()) {
+            // Its memory goes with it.
+            let device = gpu.device.clone();
+            let tried = within(TRIAL, move || {
+                CudaCoder::on(&device).and_then(|mut coder| trial(&mut coder))
+            });
+            let made = tried.and_then(|()| {
+                (0..STREAMS).try_for_each(|n| {
+                    coder.clone().add_stream(gpu, n)?;
+                    coder.line.lock().streams.push(gpu.device.ordinal);
+                    Ok(())
+                })
+            });
+            if let Err(why) = made {
+                tracing::warn!(gpu = gpu.device.ordinal, %why, "anchor encoding not available on this GPU");
+                refused = why;
+            }
+        }
+        if coder.line.lock().streams.is_empty() {
+            return Err(refused);
+        }
+        *made = Some(coder.clone());
+        Ok(coder)
+    }
+
+    fn add_stream(self: Arc<Self>, gpu: &Gpu, n: usize) -> Result<(), CudaError> {
+        let (mut stream, ordinal) = (CudaCoder::on(&gpu.device)?, gpu.device.ordinal);
+        let thread = std::thread::Builder::new().name(format!("coder-{ordinal}-{n}"));
+        let spawned = thread.spawn(move || self.serve(&mut stream, ordinal));
+        spawned.map_err(|error| CudaError::Driver(format!("no thread for it: {error}")))?;
+        Ok(())
+    }
+
+    /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it.
+    /// Waits for it.
+    pub fn code(&self, detail: &Arc<Detail>, coding: Encoding) -> Result<Vec<u8>, AnchorError> {
+        let size = (detail.width(), detail.height());
+        let image = Image::Here(detail.clone());
+        let kind = Kind::Detail(size.0, size.1);
+        let coded = self.ask(kind, together(size), |back| Job::Code(Code { image, coding, back }));
+        coded.map(|(coded, _)| coded)
+    }
+
+    /// The same of what some tiles of a picture add that stays on its GPU, less what subscribers expect themselves; with
+    /// the image that was encoded, where it is wanted.
+    pub fn code_resident(
+        &self,
+        resident: &ResidentPicture,
+        tiles: &TileMap,
+        coding: Encoding,
+        wants_image: bool,
+    ) -> Result<Coded, AnchorError> {
+        let size = resident.image_size(tiles);
+        let image = Image::There(resident.clone(), tiles.clone(), wants_image);
+        self.ask(Kind::Resident(resident.gpu, size), together(size), |back| {
+            Job::Code(Code { image, coding, back })
+        })
+    }
+
+    /// What each tile of such a picture adds to what subscribers see. Waits for it.
+    pub fn measure(
+        &self,
+        resident: &ResidentPicture,
+        seen: &Arc<Plane>,
+    ) -> Result<Vec<TileDetail>, AnchorError> {
+        let (resident, seen) = (resident.clone(), seen.clone());
+        self.ask(Kind::Measure(resident.gpu), 1, |back| Job::Measure(resident, seen, back))
+    }
+
+    /// Hands a job in, to be done with `most` of its kind at most, and waits for its answer.
+    fn ask<T>(
+        &self,
+        kind: Kind,
+        max: usize,
+        job: impl FnOnce(Sender<Result<T, AnchorError>>) -> Job,
+    ) -> Result<T, AnchorError> {
+        let (back, answer) = bounded(1);
+        let mut line = self.line.lock();
+        if let Some(why) = &line.failed {
+            return Err(why.clone().into());
+        }
+        if kind.gpu().is_some_and(|gpu| !line.streams.contains(&gpu)) {
+            return Err(no_coder().into());
+        }
+        let waits = line.waiting.push(&kind, max, vec![job(back)]);
+        waits.map_err(|_| CudaError::Overloaded)?;
+        drop(line);
+        // Not each of them may do it.
+        self.come.notify_all();
+        match answer.recv_timeout(TIMEOUT) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) => {
+                let why = CudaError::Silent(TIMEOUT);
+                match kind.gpu() {
+                    Some(gpu) => self.end_streams(gpu, STREAMS, &why),
+                    None => self.fail(&why),
+                }
+                Err(why.into())
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(no_coder().into()),
+        }
+    }
+
+    /// Pictures that were encoded, and the batches that they went in.
+    pub fn coded(&self) -> (u64, u64) {
+        (self.pictures.load(Ordering::Relaxed), self.batches.load(Ordering::Relaxed))
+    }
+
+    /// Goes on without so many threads of a GPU, as long as there are others.
+    fn end_streams(&self, gpu: usize, threads: usize, why: &CudaError) {
+        let mut line = self.line.lock();
+        for _ in 0..threads {
+            if let Some(at) = line.streams.iter().position(|of| *of == gpu) {
+                line.streams.swap_remove(at);
+            }
+        }
+        let none_left = line.streams.is_empty();
+        let lost = !line.streams.contains(&gpu);
+        for job in line.waiting.drain_of(|kind| lost && kind.gpu() == Some(gpu)) {
+            job.fail(why.clone().into());
+        }
+        drop(line);
+        if none_left {
+            self.fail(why);
+        } else {
+            tracing::warn!(gpu, %why, "anchor encoding disabled on this GPU after a failure; other GPUs take over");
+        }
+    }
+
+    /// Gives it up: nothing is handed in any more, and who waits is told.
+    fn fail(&self, why: &CudaError) {
+        let mut line = self.line.lock();
+        if line.failed.is_none() {
+            tracing::warn!(%why, "anchor encoding disabled on the GPU after a failure; the CPU takes over");
+        }
+        let why = line.failed.get_or_insert_with(|| why.clone()).clone();
+        for job in line.waiting.drain() {
+            job.fail(why.clone().into());
+        }
+        drop(line);
+        self.come.notify_all();
+    }
+
+    /// What a thread does for as long as the GPU works.
+    fn serve(&self, coder: &mut CudaCoder, gpu: usize) {
+        while let Some(jobs) = self.take(gpu) {
+            let note = |made: usize| {
+                self.pictures.fetch_add(made as u64, Ordering::Relaxed);
+                self.batches.fetch_add(u64::from(made > 0), Ordering::Relaxed);
+            };
+            let ran = catch_unwind(AssertUnwindSafe(|| run(coder, jobs, note)));
+            let failed = || CudaError::Driver("its thread failed".to_owned()).into();
+            match ran.unwrap_or_else(|_| Err(failed())) {
+                // One whose memory is full may have room again.
+                Ok(()) | Err(AnchorError::Codec(_) | AnchorError::Device(CudaError::NoMemory)) => {}
+                Err(AnchorError::Device(why)) => return self.end_streams(gpu, 1, &why),
+            }
+        }
+    }
+
+    /// Waits for some of one kind; none where it was given up.
+    fn take(&self, gpu: usize) -> Option<Vec<Job>> {
+        let mut line = self.line.lock();
+        while line.failed.is_none() {
+            let jobs = line.waiting.take_of(|kind| kind.gpu().is_none_or(|of| of == gpu));
+            if !jobs.is_empty() {
+                return Some(jobs);
+            }
+            self.come.wait(&mut line);
+        }
+        None
+    }
+}
+
+/// How many images of a size are encoded together at most.
+fn together((width, height): (usize, usize)) -> usize {
+    (MAX_SAMPLES / (width * height).max(1)).min(MAX_TOGETHER)
+}
+
+fn no_coder() -> CudaError {
+    CudaError::Driver("the thread that codes on it has ended".to_owned())
+}

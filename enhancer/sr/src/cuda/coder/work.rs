@@ -1,0 +1,185 @@
+//! What the coder's threads are asked to do, and do together where it is of one kind.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use windlass_hybrid::Detail;
+use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k, Strength};
+use windlass_types::tiles::TileMap;
+use windlass_vp9::Plane;
+
+use super::shared::AnchorError;
+use super::{CudaCoder, TileDetail};
+use crate::cuda::resident::ResidentPicture;
+
+/// What goes together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Details of one size.
+    Detail(usize, usize),
+    /// A picture on this GPU that is measured.
+    Measure(usize),
+    /// Pictures on this GPU whose images are of one size.
+    Resident(usize, (usize, usize)),
+}
+
+impl Kind {
+    /// The only GPU that can do it.
+    pub fn gpu(self) -> Option<usize> {
+        match self {
+            Kind::Detail(..) => None,
+            Kind::Measure(gpu) | Kind::Resident(gpu, _) => Some(gpu),
+        }
+    }
+}
+
+/// An anchor's code and, where it was asked for, the image that it is of.
+pub type Coded = (Vec<u8>, Option<Detail>);
+
+/// What is asked for, and where the answer goes.
+pub enum Job {
+    Measure(ResidentPicture, Arc<Plane>, Sender<Result<Vec<TileDetail>, AnchorError>>),
+    Code(Code),
+}
+
+/// How an image is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoding {
+    /// Quality, 1 to 100.
+    pub quality: u8,
+    /// Maximum bytes: where the quality takes more, the code is as large as they allow.
+    pub max_bytes: usize,
+}
+
+/// An image to be encoded.
+pub struct Code {
+    pub image: Image,
+    pub coding: Encoding,
+    pub back: Sender<Result<Coded, AnchorError>>,
+}
+
+/// Where it is.
+pub enum Image {
+    Here(Arc<Detail>),
+    /// On the GPU: these tiles of a picture; whether it is wanted back.
+    There(ResidentPicture, TileMap, bool),
+}
+
+impl Job {
+    /// Gives it up.
+    pub fn fail(self, why: AnchorError) {
+        // Nobody waits any more where this fails, here and below.
+        match self {
+            Job::Measure(_, _, back) => drop(back.try_send(Err(why))),
+            Job::Code(code) => drop(code.back.try_send(Err(why))),
+        }
+    }
+}
+
+/// Does some that are of one kind; `made` is told how many codes there are, before those who wait.
+pub fn run(
+    coder: &mut CudaCoder,
+    jobs: Vec<Job>,
+    made: impl FnOnce(usize),
+) -> Result<(), AnchorError> {
+    let (mut codes, mut failed) = (Vec::new(), None);
+    for job in jobs {
+        match job {
+            Job::Code(code) => codes.push(code),
+            Job::Measure(resident, seen, back) => {
+                let measured = coder.measure(&resident, &seen).map_err(AnchorError::from);
+                failed = measured.as_ref().err().cloned().or(failed);
+                drop(resident);
+                let _ = back.try_send(measured);
+            }
+        }
+    }
+    if let Some(why) = failed {
+        fail_all(codes, &why);
+        return Err(why);
+    }
+    match code_all(coder, &codes) {
+        Ok(all) => {
+            made(all.len());
+            for (Code { image, back, .. }, coded) in codes.into_iter().zip(all) {
+                // Whoever is told may want that memory again.
+                drop(image);
+                let _ = back.try_send(coded.map_err(AnchorError::Codec));
+            }
+            Ok(())
+        }
+        Err(why) => {
+            fail_all(codes, &why);
+            Err(why)
+        }
+    }
+}
+
+fn fail_all(codes: Vec<Code>, why: &AnchorError) {
+    for code in codes {
+        Job::Code(code).fail(why.clone());
+    }
+}
+
+/// Codes images of one size.
+fn code_all(
+    coder: &mut CudaCoder,
+    codes: &[Code],
+) -> Result<Vec<Result<Coded, AnchorCodecError>>, AnchorError> {
+    let mut here: Vec<&Detail> = Vec::new();
+    let mut there: Vec<(&ResidentPicture, &TileMap)> = Vec::new();
+    for code in codes {
+        match &code.image {
+            Image::Here(detail) => here.push(detail),
+            Image::There(resident, tiles, _) => there.push((resident, tiles)),
+        }
+    }
+    let (format, strengths) = if let Some(detail) = here.first() {
+        let format = Htj2k::format(detail)?;
+        let samples: Vec<&[i16]> = here.iter().map(|detail| detail.samples()).collect();
+        coder.transform(&samples, format, Htj2k::LEVELS)?;
+        (format, Vec::new())
+    } else if let Some((resident, tiles)) = there.first() {
+        let (width, height) = resident.image_size(tiles);
+        let format = Htj2k::format_of(width, height)?;
+        (format, coder.transform_tiles(&there, format, Htj2k::LEVELS)?)
+    } else {
+        return Ok(Vec::new());
+    };
+    let steps = codes.iter().enumerate().map(|(n, code)| (n, Htj2k::step(code.coding.quality)));
+    let all = coder.encode(&steps.collect::<Vec<_>>())?;
+    let mut within = Vec::with_capacity(codes.len());
+    for (n, (code, coded)) in codes.iter().zip(all).enumerate() {
+        let coded = if coded.len() <= code.coding.max_bytes {
+            Ok(coded)
+        } else {
+            let strength = match &code.image {
+                Image::Here(detail) => Strength::from(&**detail),
+                Image::There(..) => strengths[n],
+            };
+            code_within(coder, strength, n, code.coding.max_bytes)?
+        };
+        let wanted = matches!(code.image, Image::There(_, _, true));
+        let image = wanted.then(|| coder.image(n, format)).transpose()?;
+        let (width, height) = (format.width as usize, format.height as usize);
+        let image = image.and_then(|samples| Detail::from_samples(width, height, samples));
+        within.push(coded.map(|coded| (coded, image)));
+    }
+    Ok(within)
+}
+
+/// Codes a transformed image in so many bytes.
+fn code_within(
+    coder: &mut CudaCoder,
+    strength: Strength,
+    n: usize,
+    max: usize,
+) -> Result<Result<Vec<u8>, AnchorCodecError>, AnchorError> {
+    let mut failed = None;
+    let coded = Htj2k::encode_within_by(strength, max, |step| {
+        let coded = coder.encode(&[(n, step)]).map(|all| all.into_iter().next());
+        let coded = coded.map_err(|why| failed = Some(why)).ok().flatten();
+        coded.ok_or(AnchorCodecError::Encode)
+    });
+    failed.map_or(Ok(coded), |why| Err(why.into()))
+}

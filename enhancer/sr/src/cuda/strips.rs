@@ -1,0 +1,148 @@
+//! How warpgroups run the convolutions between a network's first and last (`wgmma.cu`): how many at once, and on strips of
+//! which length.
+
+use super::plan::{Shape, SharedMemory};
+use super::variant::Variant;
+use crate::{Architecture, Kind};
+
+/// Columns of a strip, margins included.
+pub const COLUMNS: usize = 64;
+/// Rows of features in a warpgroup's ring.
+const RING: usize = 4;
+/// Minimum rows of a strip's segment: below, little but margins would be left.
+const MIN_ROWS: usize = 4;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strips {
+    /// Convolutions of a launch; also the columns and rows on each side of a segment that are not its own.
+    pub convs: usize,
+    /// Of a block; a multiprocessor holds one block.
+    pub warpgroups: usize,
+    /// Bytes of shared memory of a block.
+    pub shared: usize,
+}
+
+impl Strips {
+    /// `None` for networks and devices that it is not for.
+    pub fn new(
+        architecture: &Architecture,
+        variant: Variant,
+        memory: SharedMemory,
+    ) -> Option<Strips> {
+        let channels = Shape::of(architecture).channels;
+        let known = variant == Variant::Wgmma && matches!(channels, 32 | 48 | 64);
+        let between = architecture.convs.saturating_sub(2);
+        if !known || between == 0 {
+            return None;
+        }
+        let numbers: &[usize] = match architecture.kind {
+            Kind::Blocks => &[2],
+            Kind::Chain if between.is_multiple_of(2) => &[2, 1],
+            Kind::Chain => &[1],
+        };
+        numbers.iter().find_map(|&convs| {
+            // Sums of a convolution are so many registers of 168 (three warpgroups) or 255 (two); with 96 in all,
+            // four warpgroups' 128 suffice.
+            let registers = convs * 3 * channels / 2;
+            let max = match registers {
+                ..=96 if channels == 32 => 4,
+                ..=96 => 3,
+                _ => 2,
+            };
+            (1..=max).rev().find_map(|warpgroups| {
+                let shared = shared(channels, convs, warpgroups);
+                let strips = Strips { convs, warpgroups, shared };
+                (shared <= memory.block).then_some(strips)
+            })
+        })
+    }
+
+    /// Rows of a segment, and the blocks of a launch across and down, for pictures of a size on a device of so many
+    /// multiprocessors: the length with which the last block is done first.
+    pub fn cut(
+        &self,
+        width: usize,
+        height: usize,
+        pictures: usize,
+        multiprocessors: usize,
+    ) -> (usize, usize, usize) {
+        let across = width.div_ceil(COLUMNS - 2 * self.convs);
+        let down = |rows: usize| height.div_ceil(rows).div_ceil(self.warpgroups);
+        let time = |rows: &usize| {
+            let rounds = (across * down(*rows) * pictures).div_ceil(multiprocessors.max(1));
+            rounds * (rows + 2 * self.convs)
+        };
+        // The longest of the best.
+        let rows = (MIN_ROWS..=height.max(MIN_ROWS)).rev().min_by_key(time);
+        let rows = rows.unwrap_or(MIN_ROWS);
+        (rows, across, down(rows))
+    }
+
+    /// Multiplications for a pixel of long strips.
+    pub fn macs(&self, channels: usize) -> f64 {
+        (9 * channels * channels * self.convs * COLUMNS) as f64 / self.own_columns()
+    }
+
+    /// Bytes that memory moves for a pixel of long strips.
+    pub fn bytes(&self, channels: usize) -> f64 {
+        (2 * channels) as f64 * (1.0 + COLUMNS as f64 / self.own_columns())
+    }
+
+    fn own_columns(&self) -> f64 {
+        (COLUMNS - 2 * self.convs) as f64
+    }
+}
+
+/// Bytes of a convolution's weights with what follows them.
+pub fn conv_bytes(channels: usize) -> usize {
+    weight_bytes(channels) + 4 * channels
+}
+
+/// Bytes of its weights: five rows of taps instead of three, see `wgmma.cu`.
+pub fn weight_bytes(channels: usize) -> usize {
+    15 * channels * channels * 2
+}
+
+/// Bytes of shared memory of a block, as `wgmma.cu` divides it.
+fn shared(channels: usize, convs: usize, warpgroups: usize) -> usize {
+    let chunks = channels / 8;
+    let row = chunks * (COLUMNS + 2) * 16;
+    let own = chunks * (RING * COLUMNS + 2) * 16 + usize::from(convs == 2) * row;
+    convs * conv_bytes(channels) + warpgroups * own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOPPER: SharedMemory = SharedMemory { block: 232_448, multiprocessor: 233_472 };
+
+    #[test]
+    fn networks_of_32_to_64_channels_run_in_strips() {
+        let strips = |architecture, variant| Strips::new(&architecture, variant, HOPPER);
+        let large = Architecture::blocks(3, 32, 8);
+        let half = strips(large, Variant::Wgmma).expect("strips");
+        assert_eq!((half.convs, half.warpgroups), (2, 4));
+        assert_eq!(strips(large, Variant::Mma), None);
+        // Weights of two convolutions of 64 channels do not fit.
+        assert_eq!(strips(Architecture::blocks(2, 64, 4), Variant::Wgmma), None);
+        assert_eq!(strips(Architecture::chain(2, 64, 6), Variant::Wgmma).map(|s| s.convs), Some(1));
+        assert_eq!(strips(Architecture::chain(2, 48, 6), Variant::Wgmma).map(|s| s.convs), Some(2));
+        assert_eq!(strips(Architecture::chain(2, 32, 2), Variant::Wgmma), None);
+        assert_eq!(strips(Architecture::blocks(2, 16, 4), Variant::Wgmma), None);
+    }
+
+    #[test]
+    fn segments_keep_all_multiprocessors_busy_and_cover_the_picture() {
+        let strips = Strips { convs: 2, warpgroups: 4, shared: 0 };
+        for (width, height, pictures) in [(1280, 720, 1), (640, 360, 1), (640, 360, 16), (7, 3, 1)]
+        {
+            let (rows, across, down) = strips.cut(width, height, pictures, 132);
+            assert!(across * (COLUMNS - 4) >= width && down * 4 * rows >= height);
+            assert!((down - 1) * 4 * rows < height, "a block without rows");
+        }
+        // 22 strips and 6 blocks down: each multiprocessor has one.
+        assert_eq!(strips.cut(1280, 720, 1, 132), (30, 22, 6));
+    }
+}

@@ -1,0 +1,62 @@
+//! A network's kernels on trial, before anybody sees what they make.
+//!
+//! Kernels are compiled where they run, by a compiler and for a device that we may never have tried. So each network first
+//! runs a picture of two tiles by two (and of two strips) with weights of its own, and the result is held against the definition in f64; what the
+//! device gets wrong is not used.
+
+use std::sync::Arc;
+
+use super::CudaError;
+use super::engine::ONE;
+use super::loaded::Loaded;
+use super::stream::{GpuStream, Picture, Shape, Staging};
+use super::strips::COLUMNS;
+use crate::conformance::{Pictures, reference};
+use crate::{InferError, Model};
+
+/// Maximum absolute error, in grey levels (RMS): two thirds of the residual's step, of which rounding makes 0.29.
+const STEP: f64 = 0.01;
+/// Maximum relative error, as a share of the residual (RMS), for half precision; a fault in a kernel gives far more.
+const MAX_ERROR: f64 = 0.01;
+
+/// Runs a picture on the network's device.
+pub fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
+    let (architecture, plan) = (network.architecture, &network.plan);
+    let own = |side: usize| {
+        let margin = plan.groups.iter().map(|group| group.margin).max().unwrap_or(0);
+        side.saturating_sub(2 * margin)
+    };
+    let rows = plan.groups.iter().map(|group| group.rows).max().unwrap_or(0);
+    let (mut width, mut height) = (own(plan.pitch) + 3, own(rows) + 2);
+    if let Some(strips) = &plan.strips {
+        // Two strips, and more than the shortest segment of one.
+        (width, height) = (width.max(COLUMNS + 3), height.max(2 * strips.convs + 7));
+    }
+    let refused = |error: InferError| CudaError::Driver(error.to_string());
+    let pictures = Pictures::new(&architecture, (width, height), 5);
+    let input = pictures.input().map_err(refused)?;
+    let model = Arc::new(Model::random(architecture, 7).map_err(|_| CudaError::NoPlan)?);
+    let shape = Shape { network: network.clone(), width, height };
+    let (weights, mut staging) = (network.weights(&model)?, Staging::new(&network.device, &shape)?);
+    staging.take(&input);
+    let mut stream = GpuStream::of_one(&network.device)?;
+    stream.run(&shape, &mut [Picture { staging: &mut staging, weights: &weights, keep: None }])?;
+    let expected = reference(&model, &input);
+    let samples = &staging.residual.samples()[..shape.high()];
+    let differences = samples.iter().zip(&expected);
+    let difference =
+        rms(differences.map(|(got, wanted)| f64::from(*got) / f64::from(ONE) - wanted));
+    let all = rms(expected.iter().copied());
+    tracing::debug!(%architecture, variant = %plan.variant, difference, of = all, "a trial on the GPU, in grey levels");
+    if difference <= STEP + MAX_ERROR * all {
+        return Ok(());
+    }
+    tracing::warn!(%architecture, variant = %plan.variant, difference, of = all, "GPU result differs from the reference, in grey levels; variant disabled");
+    Err(CudaError::Wrong)
+}
+
+/// Root mean square.
+fn rms(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len().max(1) as f64;
+    (values.map(|value| value * value).sum::<f64>() / count).sqrt()
+}

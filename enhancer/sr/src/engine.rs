@@ -1,0 +1,163 @@
+//! What every backend does, and what it refuses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::{Architecture, InferError, Input, Luma, MAX_SIDE, Model, Residual, cuda};
+
+/// Why weights were not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SwapError {
+    /// Only weights of the same architecture can be swapped.
+    #[error("the engine runs {engine}, the weights are of {model}")]
+    Architecture {
+        /// What the engine was made for.
+        engine: Architecture,
+        /// What was given.
+        model: Architecture,
+    },
+    /// The device failed.
+    #[error("{0}")]
+    Device(String),
+    /// The device has no room for them now.
+    #[error("{0}")]
+    DeviceFull(String),
+}
+
+impl SwapError {
+    /// Refuses weights of another architecture.
+    pub fn check(engine: Architecture, model: &Model) -> Result<(), SwapError> {
+        let model = model.architecture();
+        if engine == model { Ok(()) } else { Err(SwapError::Architecture { engine, model }) }
+    }
+}
+
+/// A backend that runs a network. One per worker thread; what it needs is allocated at its first picture of a size, and
+/// used again.
+pub trait Engine: Send {
+    /// What runs it, for logs and reports (`cpu-avx512`, …).
+    fn backend(&self) -> &'static str;
+
+    /// Whether it runs on the CPU, beside decoders and coders.
+    fn on_processor(&self) -> bool {
+        true
+    }
+
+    /// How many pictures are under way at the same pace, however many engines ask: the number of accelerators that engines
+    /// share. `None`: each engine works by itself.
+    fn accelerators(&self) -> Option<usize> {
+        None
+    }
+
+    /// What inference took of an accelerator's time since this was last asked, without what others had of it. `None`: what it took by
+    /// the clock.
+    fn take_time(&mut self) -> Option<Duration> {
+        None
+    }
+
+    /// The network that it was made for.
+    fn architecture(&self) -> Architecture;
+
+    /// Super-resolves pictures of one size, in order; each of `out` is resized to fit.
+    fn infer_batch(&mut self, inputs: &[Input<'_>], out: &mut [Residual])
+    -> Result<(), InferError>;
+
+    /// Super-resolves a picture and leaves it on the accelerator, for
+    /// [`SharedCoder`](cuda::coder::SharedCoder); nothing where it cannot stay there, and
+    /// [`infer_batch`](Self::infer_batch) is to be asked.
+    fn hold(&mut self, input: Input<'_>) -> Result<Option<cuda::ResidentPicture>, InferError> {
+        let _ = input;
+        Ok(None)
+    }
+
+    /// Takes other weights of the same architecture, in the time of a pointer's change or an upload.
+    fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError>;
+
+    /// HR side / LR side.
+    fn scale(&self) -> usize {
+        self.architecture().scale
+    }
+
+    /// Low samples around one that its high samples depend on, in each direction.
+    fn reach(&self) -> usize {
+        self.architecture().reach()
+    }
+
+    /// What a low sample costs, in multiplications with addition.
+    fn macs(&self) -> u64 {
+        self.architecture().macs()
+    }
+
+    /// Super-resolves one picture by a network that looks at nothing else.
+    fn infer(&mut self, low: Luma<'_>, out: &mut Residual) -> Result<(), InferError> {
+        self.infer_batch(&[Input { low, twin: None }], std::slice::from_mut(out))
+    }
+
+    /// Super-resolves one picture by a network that looks at the twin's, too.
+    fn infer_fused(
+        &mut self,
+        low: Luma<'_>,
+        twin: Luma<'_>,
+        out: &mut Residual,
+    ) -> Result<(), InferError> {
+        self.infer_batch(&[Input { low, twin: Some(twin) }], std::slice::from_mut(out))
+    }
+}
+
+/// Refuses what the contract of [`Engine::infer_batch`] does not allow.
+pub(crate) fn check(
+    architecture: &Architecture,
+    inputs: &[Input<'_>],
+    out: &[Residual],
+) -> Result<(), InferError> {
+    let size = |luma: &Luma<'_>| (luma.width(), luma.height());
+    let Some(first) = inputs.first().map(|input| size(&input.low)) else {
+        return if out.is_empty() { Ok(()) } else { Err(InferError::Batch) };
+    };
+    let (width, height) = first;
+    if width > MAX_SIDE || height > MAX_SIDE {
+        return Err(InferError::Size { width, height });
+    }
+    if inputs.len() != out.len() || inputs.iter().any(|input| size(&input.low) != first) {
+        return Err(InferError::Batch);
+    }
+    let scale = architecture.scale;
+    let high = architecture.has_twin().then_some((scale * width, scale * height));
+    if inputs.iter().any(|input| input.twin.as_ref().map(size) != high) {
+        return Err(InferError::Twin(architecture.inputs));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Inputs;
+
+    #[test]
+    fn batches_and_twins_that_do_not_fit_are_refused() {
+        let samples = vec![0; 16_400];
+        let luma = |width, height| Luma::packed(&samples, width, height).unwrap();
+        let plain = Architecture::chain(2, 8, 2);
+        let alone = |low| Input { low, twin: None };
+        let (small, other) = (alone(luma(4, 4)), alone(luma(4, 5)));
+        let out = [Residual::default(), Residual::default()];
+        assert_eq!(check(&plain, &[small, small], &out), Ok(()));
+        assert_eq!(check(&plain, &[], &[]), Ok(()));
+        assert_eq!(check(&plain, &[small, other], &out), Err(InferError::Batch));
+        assert_eq!(check(&plain, &[small], &out), Err(InferError::Batch));
+        assert_eq!(check(&plain, &[], &out), Err(InferError::Batch));
+        let wide = alone(luma(4_097, 4));
+        assert!(matches!(check(&plain, &[wide], &out[..1]), Err(InferError::Size { .. })));
+        let both = Input { low: luma(4, 4), twin: Some(luma(8, 8)) };
+        assert_eq!(check(&plain, &[both], &out[..1]), Err(InferError::Twin(Inputs::Luma)));
+        let fused = plain.with_twin();
+        assert_eq!(check(&fused, &[both], &out[..1]), Ok(()));
+        let wrong = Err(InferError::Twin(Inputs::LumaAndTwin));
+        assert_eq!(check(&fused, &[small], &out[..1]), wrong);
+        let both = Input { low: luma(4, 4), twin: Some(luma(8, 7)) };
+        assert_eq!(check(&fused, &[both], &out[..1]), wrong);
+    }
+}

@@ -1,0 +1,37 @@
+//! Products of 8-bit numbers, four channels at a time: how fast they are. No network runs in them; what that would be worth
+//! is what `windlass-lab bench engine` shows.
+
+use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_reduce_add_epi32, _mm512_set1_epi32};
+use std::hint::black_box;
+
+/// Sums at once.
+const BLOCK: usize = 16;
+/// Products of an instruction.
+const PRODUCTS: usize = 64;
+
+/// Multiplies and adds in registers alone, so many times, and gives the number of multiplications; `None` if the CPU lacks
+/// the instructions.
+pub(crate) fn multiply(rounds: usize) -> Option<u64> {
+    let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni");
+    // SAFETY: the features were detected.
+    has.then(|| unsafe { detected(rounds) })
+}
+
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn detected(rounds: usize) -> u64 {
+    let word = _mm512_set1_epi32(black_box(0x0102_0304));
+    // Sums that are known to be equal would be made once.
+    let mut sums = [word; BLOCK];
+    for sum in &mut sums {
+        *sum = _mm512_set1_epi32(black_box(0));
+    }
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = _mm512_dpbusd_epi32(*sum, word, word);
+        }
+    }
+    for sum in sums {
+        black_box(_mm512_reduce_add_epi32(sum));
+    }
+    (rounds * BLOCK * PRODUCTS) as u64
+}
