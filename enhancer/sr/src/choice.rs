@@ -8,8 +8,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cuda::ResidentPicture;
-use super::{
+use crate::cuda::ResidentPicture;
+use crate::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, InferError, Input, Model, Residual,
     SwapError,
 };

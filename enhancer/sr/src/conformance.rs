@@ -18,7 +18,7 @@ use thiserror::Error;
 use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_vp9::simd::Isa;
 
-use super::{Architecture, Conv, Engine, InferError, Input, Luma, Model, Residual, SwapError};
+use crate::{Architecture, Conv, Engine, InferError, Input, Luma, Model, Residual, SwapError};
 
 /// How an engine broke the contract.
 #[derive(Debug, Error)]

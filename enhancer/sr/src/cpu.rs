@@ -16,13 +16,14 @@ use std::sync::Arc;
 use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_vp9::simd::Isa;
 
-use super::architecture::Architecture;
-use super::gate::add_gated;
-use super::kernel::{Finish, Kernels, LANES, Pixel, Rows, row_len};
-use super::number::{F32, Number};
-use super::packed::{Head, Packed, Tail};
-use super::simd::Simd;
-use super::{Engine, InferError, Input, Luma, Model, Residual, SwapError, check};
+use crate::architecture::Architecture;
+use crate::engine::check;
+use crate::gate::add_gated;
+use crate::kernel::{Finish, Kernels, LANES, Pixel, Rows, row_len};
+use crate::number::{F32, Number};
+use crate::packed::{Head, Packed, Tail};
+use crate::simd::Simd;
+use crate::{Engine, InferError, Input, Luma, Model, Residual, SwapError};
 
 /// LR rows whose Lanczos base is made at a time.
 const STRIP: usize = 16;

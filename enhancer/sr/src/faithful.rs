@@ -3,8 +3,8 @@
 //! The networks of this build do. Others may hold numbers that half precision has not, or sums that leave its range; such a
 //! network runs in single precision. It is tried on a small picture of edges, ramps and noise, once for each model.
 
-use super::simd::Simd;
-use super::{Input, Luma, Model, Residual};
+use crate::simd::Simd;
+use crate::{Input, Luma, Model, Residual};
 
 /// A result counts as the same if it differs by no more than this share of itself, root mean square: of what networks add to
 /// pictures, that is far below a tenth of a grey level.

@@ -23,8 +23,8 @@ use narrow::{Avx512Brain, Avx512Half};
 use vector::{Avx2, Avx512};
 use vector::{Cell, Form, Lanes, Plain, Taps, Values};
 
-use super::number::{F32, Number};
-use super::packed::Layer;
+use crate::number::{F32, Number};
+use crate::packed::Layer;
 
 /// Channels of a pixel.
 pub(super) const LANES: usize = 16;
@@ -278,8 +278,8 @@ pub(super) const NEON: Kernels<F32> = Kernels {
 macro_rules! x86_form {
     ($name:ident, $form:ty, $number:ty, $features:literal, $block:literal) => {
         pub(super) mod $name {
-            use super::super::number::{F32, Number};
             use super::{Finish, Layer, Pixel, Rows};
+            use crate::number::{F32, Number};
 
             type Cell = <$number as Number>::Cell;
             type Taps = <$number as Number>::Taps;
@@ -340,14 +340,14 @@ macro_rules! x86_form {
 }
 
 #[cfg(target_arch = "x86_64")]
-x86_form!(avx2, super::Avx2, super::super::number::F32, "avx2,fma", 6);
+x86_form!(avx2, super::Avx2, crate::number::F32, "avx2,fma", 6);
 #[cfg(target_arch = "x86_64")]
-x86_form!(avx512, super::Avx512, super::super::number::F32, "avx512f,avx2,fma", 20);
+x86_form!(avx512, super::Avx512, crate::number::F32, "avx512f,avx2,fma", 20);
 #[cfg(target_arch = "x86_64")]
 x86_form!(
     avx512_brain,
     super::Avx512Brain,
-    super::super::number::Bf16,
+    crate::number::Bf16,
     "avx512f,avx512bw,avx512vl,avx512bf16,avx2,fma",
     20
 );
@@ -355,7 +355,7 @@ x86_form!(
 x86_form!(
     avx512_half,
     super::Avx512Half,
-    super::super::number::F16,
+    crate::number::F16,
     "avx512f,avx512bw,avx512vl,avx512fp16,avx2,fma",
     20
 );

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_vp9::simd::Isa;
 
-use super::model::Conv;
-use super::{Engine, InferError, Input, Luma, Model, Residual};
+use crate::model::Conv;
+use crate::{Engine, InferError, Input, Luma, Model, Residual};
 
 /// One of so many low samples in each direction is looked at, others in each picture.
 const STEP: usize = 2;

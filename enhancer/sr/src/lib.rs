@@ -36,5 +36,3 @@ pub use network_choice::{NamedModel, NetworkChoice, NetworkError};
 pub use picture::{InferError, Input, Luma, MAX_SIDE, Residual};
 pub use simd::Simd;
 pub use tiles::{energy_by_tile, infer_tiles, infer_tiles_fused};
-
-use engine::check;

@@ -12,11 +12,11 @@ use std::sync::{Arc, OnceLock};
 use safetensors::{Dtype, SafeTensors};
 use thiserror::Error;
 
-use super::architecture::{Architecture, ArchitectureError, Inputs, Kind, MAX_CONVS};
-use super::number::F32;
+use crate::architecture::{Architecture, ArchitectureError, Inputs, Kind, MAX_CONVS};
+use crate::number::F32;
 #[cfg(target_arch = "x86_64")]
-use super::number::{Bf16, F16};
-use super::packed::Packed;
+use crate::number::{Bf16, F16};
+use crate::packed::Packed;
 
 /// Maximum magnitude of a weight: beyond, the sums could overflow.
 const GREATEST: f32 = 1e6;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Model, ModelError, by_four_model, fused_m_model, fused_model};
+use crate::{Model, ModelError, by_four_model, fused_m_model, fused_model};
 
 /// Maximum size of a network's file, in bytes; the largest architecture takes less than a quarter.
 const MAX_FILE: u64 = 64 << 20;

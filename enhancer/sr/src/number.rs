@@ -3,9 +3,9 @@
 //! Kernels multiply *words*, of one channel in single precision and of two in the narrower types, and add them up in 16
 //! lanes, one for each output channel.
 
-use super::kernel::{LANES, Pixel};
-use super::model::{Model, Packs};
-use super::packed::Packed;
+use crate::kernel::{LANES, Pixel};
+use crate::model::{Model, Packs};
+use crate::packed::Packed;
 
 /// Maximum finite number in half precision.
 const LARGEST_HALF: f32 = 65_504.0;

@@ -4,10 +4,10 @@
 //! [`Number::WORD`] of them. Of each group of outputs there follow: groups of inputs, rows of taps, words of the group,
 //! columns of taps; a vector of outputs each.
 
-use super::architecture::Architecture;
-use super::kernel::LANES;
-use super::model::Conv;
-use super::number::{F32, Number};
+use crate::architecture::Architecture;
+use crate::kernel::LANES;
+use crate::model::Conv;
+use crate::number::{F32, Number};
 
 /// Maximum outputs whose three columns of taps fit into one vector.
 const PACKED_OUTPUTS: usize = 5;

@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-use super::cpu::{Network, Run};
-use super::kernel;
-use super::model::Model;
+use crate::cpu::{Network, Run};
+use crate::kernel;
+use crate::model::Model;
 
 /// An instruction set that the kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use windlass_hybrid::detail::ONE;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::Samples;
 
-use super::{Engine, InferError, Input, Luma, Residual};
+use crate::{Engine, InferError, Input, Luma, Residual};
 
 /// Share of tiles from which on the whole picture is inferred: margins cost as much as is saved.
 const NEARLY_ALL: f64 = 0.8;

@@ -13,7 +13,8 @@ use super::resident::{ResidentMemory, ResidentPicture};
 use super::stream::{MAX_PICTURES, Shape, Staging};
 use super::strips::Strips;
 use super::variant::Variant;
-use crate::{Architecture, Engine, InferError, Input, Model, Residual, SwapError, check};
+use crate::engine::check;
+use crate::{Architecture, Engine, InferError, Input, Model, Residual, SwapError};
 
 /// The residual's fixed point: one grey level.
 pub const ONE: f32 = 64.0;
