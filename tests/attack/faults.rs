@@ -43,7 +43,7 @@ async fn a_fault_in_an_offer_a_packet_or_a_timer_ends_that_connection_and_nothin
     }
     let log = scene.server.log();
     assert_eq!(log.matches("panic in the work for one participant").count(), 3, "{log}");
-    assert_eq!(log.matches("plant.rs").count(), 3, "each with its place, once: {log}");
+    assert_eq!(log.matches("fault_injection.rs").count(), 3, "each with its place, once: {log}");
     for (_, room) in rooms {
         assert!(!log.contains(room), "nothing foreign is logged: {log}");
     }
@@ -111,7 +111,7 @@ fn a_media_thread_that_panics_ends_the_process_within_a_second() {
         assert!(took < SECOND, "{took:?}: {}", server.log());
         let log = server.log();
         assert!(log.contains("has ended") && log.contains("supervisor"), "{log}");
-        assert_eq!(log.matches("plant.rs").count(), 1, "{log}");
+        assert_eq!(log.matches("fault_injection.rs").count(), 1, "{log}");
         assert!(!log.contains("attic"), "{log}");
     });
 }

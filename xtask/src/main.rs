@@ -6,6 +6,7 @@
 mod advisories;
 mod apt;
 mod borders;
+mod circles;
 mod fuzz;
 mod gpu;
 mod memory;

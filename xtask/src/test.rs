@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::process::{Cmd, step, which};
-use crate::{advisories, apt, borders, page, root, target_dir};
+use crate::{advisories, apt, borders, circles, page, root, target_dir};
 
 /// A part of the tests.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,6 +68,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
         }
         advisories::run(None)?;
         borders::check()?;
+        circles::check()?;
     }
     if wants(Part::Rust) {
         step("Running the Rust tests");

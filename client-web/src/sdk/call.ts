@@ -161,6 +161,7 @@ export class Call {
       session.close();
       throw unreachable();
     }
+    this.entered(session);
     this.take(session);
     this.listen(session);
     setTimeout(() => {
@@ -194,12 +195,15 @@ export class Call {
       session.close();
       throw unreachable();
     }
-    const { welcome, url } = session;
+    return session;
+  }
+
+  /** Notes the seat and the server of a session that is to carry the call; one that came too late changes neither. */
+  private entered({ welcome, url }: Session): void {
     this.seat = welcome.seat ?? this.seat;
     const others = welcome.others ?? [];
     this.host.servers.named(url, others);
     this.host.servers.at(url, others);
-    return session;
   }
 
   /** Notes where the call is, now that `session` carries it. */
@@ -267,6 +271,7 @@ export class Call {
       successor.leave(); // the former session was lost meanwhile
       return;
     }
+    this.entered(successor);
     this.apply({ type: "entered", session: successor });
     const able = await this.overlap(session, successor).catch(() => false);
     if (this.state.name === "settling" && this.state.session === successor) this.endMigration({ type: "settled" });

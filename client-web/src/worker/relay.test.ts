@@ -170,3 +170,15 @@ test("where frames were lost, a key frame is asked for until one comes", async (
   assert.equal(await comes(1300, "key"), 3);
   assert.equal(await comes(2000, "delta"), 3);
 });
+
+test("it is not asked for without end", async (t) => {
+  const [relay, m] = [new Relay(), media()];
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  void relay.pass(m.transformer, "received", 1, true);
+  for (; now < 20_000; now += 33) {
+    m.give({ ...frame(1), type: "delta" });
+    await settled();
+  }
+  assert.equal(m.asked.length, 10);
+});

@@ -11,6 +11,8 @@ const MAX_UNTAKEN = 60;
 
 /** Time between two requests for a key frame: a request can be lost, and Chromium's encoder ignores one right after a key frame. */
 const KEY_FRAME_EVERY_MS = 400;
+/** Max such requests: four seconds. After that the browser's own decoder, which waits for one too, asks alone. */
+const MAX_KEY_FRAME_REQUESTS = 10;
 
 /** The part of `MessagePort` that is used. */
 export interface CopyPort {
@@ -84,15 +86,17 @@ export class Relay {
     const reader = transformer.readable.getReader() as ReadableStreamDefaultReader<RTCEncodedVideoFrame>;
     const writer = transformer.writable.getWriter();
     let requestedAt = keyFrame ? performance.now() : null;
+    let requests = 1;
     if (keyFrame) copies.requestKeyFrame();
     for (;;) {
       const { value: frame, done } = await reader.read();
       if (done) break;
       if (requestedAt !== null) {
         const now = performance.now();
-        if (frame.type !== "delta") requestedAt = null;
+        if (frame.type !== "delta" || requests >= MAX_KEY_FRAME_REQUESTS) requestedAt = null;
         else if (now - requestedAt >= KEY_FRAME_EVERY_MS) {
           requestedAt = now;
+          requests++;
           copies.requestKeyFrame();
         }
       }

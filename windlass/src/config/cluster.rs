@@ -69,14 +69,14 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
     if servers.is_empty() {
         return Ok(None);
     }
-    for server in &servers {
-        let known = ["nats://", "tls://"].iter().any(|scheme| server.starts_with(scheme));
-        allow!(
-            known,
-            "nats",
-            "names `{server}`, which is no NATS server: write nats://host:4222 or tls://host:4222"
-        );
-    }
+    let known =
+        |server: &String| ["nats://", "tls://"].iter().any(|scheme| server.starts_with(scheme));
+    // The address is not repeated: a password may stand in it.
+    allow!(
+        servers.iter().all(known),
+        "nats",
+        "has an address that is no NATS server's: write nats://host:4222 or tls://host:4222"
+    );
     allow!(
         said.cluster_token.is_some(),
         "nats",

@@ -12,10 +12,13 @@ use windlass_sr::EngineChoice;
 use windlass_sr::cuda::devices::DeviceName;
 use windlass_types::AnchorPolicy;
 
+use super::values::parts;
 use super::{Settings, memory};
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
+/// Most CPU threads of enhancement.
+pub const MAX_THREADS: usize = 256;
 /// Bit rate in bit/s of the stills that a publisher is asked for: a fraction of the low layer's, so that its uplink is not felt.
 const STILLS_BPS: u32 = 50_000;
 
@@ -65,7 +68,7 @@ impl FromStr for Device {
         if let Ok(engine) = text.parse() {
             return Ok(Device::Engine(engine));
         }
-        let gpus: Result<Vec<DeviceName>, String> = text.split(',').map(str::parse).collect();
+        let gpus: Result<Vec<DeviceName>, String> = parts(text).map(str::parse).collect();
         gpus.map(Device::Gpus).map_err(|e| format!("{e}; or off, auto, cpu, cuda"))
     }
 }
@@ -97,7 +100,7 @@ impl FromStr for Policies {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut usual, mut rooms) = (None, BTreeMap::new());
-        for part in text.split(',') {
+        for part in parts(text) {
             // A room's name may have the sign in it, a policy's has not.
             let (room, policy) =
                 part.rsplit_once('=').map_or((None, part), |(room, policy)| (Some(room), policy));
@@ -177,7 +180,7 @@ impl FromStr for Captured {
                 format!("`{name}` is none of layers, stills, learn, adapt, and not off")
             })
         };
-        let uses: BTreeSet<Use> = text.split(',').map(of).collect::<Result<_, _>>()?;
+        let uses: BTreeSet<Use> = parts(text).map(of).collect::<Result<_, _>>()?;
         if !uses.contains(&Use::Layers) {
             return Err(format!("`{text}` needs layers, on which all else builds: layers,{text}"));
         }
@@ -213,9 +216,9 @@ pub(super) fn enhancer(said: &Settings, budget: Duration) -> Result<Option<Enhan
     let default = EnhancerConfig::default();
     let threads = said.enhancer_threads.unwrap_or(default.threads);
     allow!(
-        (1..=256).contains(&threads),
+        (1..=MAX_THREADS).contains(&threads),
         "enhancer-threads",
-        "must be from 1 to 256, not {threads}"
+        "must be from 1 to {MAX_THREADS}, not {threads}"
     );
     let mib = said.enhancer_memory_mb.unwrap_or_else(|| (memory::allowed_mib() / 2).max(64));
     allow!(mib >= 64, "enhancer-memory-mb", "must be 64 or more, not {mib}");

@@ -7,6 +7,7 @@ use windlass_sfu::{Limits, share_of_one};
 use windlass_signaling::DoorLimits;
 
 use super::Settings;
+use super::values::parts;
 
 /// Limits of one address: `sockets=N,joins=N,stun=N`, of which each may be left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,16 +32,19 @@ impl FromStr for MaxPerIp {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut max = MaxPerIp::default();
-        for part in text.split(',') {
+        for part in parts(text) {
             let (name, number) = part.split_once('=').unwrap_or((part, ""));
             let number: u32 = number
                 .parse()
                 .map_err(|_| format!("`{part}` is no limit: write sockets=N, joins=N or stun=N"))?;
-            match name {
-                "sockets" => max.sockets = Some(number as usize),
-                "joins" => max.joins = Some(number),
-                "stun" => max.stun = Some(number),
+            let twice = match name {
+                "sockets" => max.sockets.replace(number as usize).is_some(),
+                "joins" => max.joins.replace(number).is_some(),
+                "stun" => max.stun.replace(number).is_some(),
                 _ => return Err(format!("`{name}` is none of sockets, joins, stun")),
+            };
+            if twice {
+                return Err(format!("`{text}` has two limits of {name}"));
             }
         }
         Ok(max)

@@ -20,6 +20,7 @@ use crate::{logging, tls};
 
 pub use self::annotated::annotated;
 pub use self::cluster::{Cluster, NodeConfig};
+pub use self::enhancement::MAX_THREADS as MAX_ENHANCER_THREADS;
 pub use self::file::File;
 pub use self::settings::{Settings, is_live};
 

@@ -88,8 +88,6 @@ pub(super) struct Reach {
 const MAX_THREADS: usize = 64;
 /// TCP connections for each participant that there may be: browsers open one for each pair of candidates.
 const TCP_PER_PARTICIPANT: usize = 4;
-/// Of how many TCP connections one address may have one.
-const TCP_SHARE: usize = 10;
 
 impl Reach {
     /// Of a server for so many participants.
@@ -104,7 +102,6 @@ impl Reach {
                 tcp.advertise = addresses(&given, true, listen)?;
                 tcp.connections =
                     tcp.connections.max(participants.saturating_mul(TCP_PER_PARTICIPANT));
-                tcp.per_address = tcp.connections / TCP_SHARE;
                 if said.max_per_ip.is_some_and(|max| max.0.is_unbounded()) {
                     tcp.per_address = 0;
                 }
@@ -177,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_by_tcp_follow_the_participants_and_one_address_has_a_tenth() {
+    fn connections_by_tcp_follow_the_participants_and_those_of_one_address_do_not() {
         let tcp = |yaml: &str, participants| {
             let settings = File::parse(yaml).unwrap().settings;
             let tcp = Reach::of(&settings, participants).unwrap().tcp.unwrap();
@@ -185,7 +182,7 @@ mod tests {
         };
         assert_eq!(tcp("", 1000), (4000, 400));
         assert_eq!(tcp("", 1), (4000, 400));
-        assert_eq!(tcp("", 10_000), (40_000, 4000));
+        assert_eq!(tcp("", 10_000), (40_000, 400));
         assert_eq!(tcp("max-per-ip: sockets=0", 1000), (4000, 0));
     }
 

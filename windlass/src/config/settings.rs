@@ -18,7 +18,6 @@ use super::cluster::{ClusterFiles, NodeListen};
 use super::enhancement::{Captured, Device, Policies};
 use super::limits::MaxPerIp;
 use super::reach::{Advertise, Tcp};
-use super::turn::TurnServer;
 use super::values::{Parsed, TlsChoice};
 
 /// Whether a changed option takes effect while the server runs.
@@ -140,14 +139,15 @@ settings! {
         Restart trusted_proxies: Vec<Parsed<Network>>;
 
         /// TURN and STUN servers for clients that cannot reach this server directly. A static user and password stand before the host
-        /// (turn:USER:PASSWORD@HOST or turn:USER:@FILE@HOST); every client sees them
+        /// (turn:USER:PASSWORD@HOST or turn:USER:@FILE@HOST), special characters as in URLs (%3A for a colon, %2C for a comma);
+        /// every client sees them
         #[arg(
             value_name = "turn:HOST[:PORT][?transport=udp|tcp],...",
             value_delimiter = ',',
             env = "WINDLASS_TURN_URL",
             hide_env_values = true
         )]
-        Restart turn_url: Vec<Parsed<TurnServer>>;
+        Restart turn_url: Vec<String>;
 
         /// Secret shared with the TURN servers (coturn: static-auth-secret), from which each client's user and password are derived
         #[arg(value_name = "SECRET|@FILE", env = "WINDLASS_TURN_SECRET", hide_env_values = true)]
@@ -207,7 +207,8 @@ settings! {
         Live max_rooms: usize = Limits::default().rooms;
 
         /// Limits of one IP address (IPv6: /64): signalling sockets at a time, joins a minute, and STUN requests a second before a
-        /// call; 0: no limit. For clients that share one address: sockets=0
+        /// call; 0: no limit. For clients that share one address: sockets=0, which also lifts the limit of media TCP connections
+        /// (400, at the next start)
         /// [default: sockets=half of max-total-participants,joins=600,stun=500]
         #[arg(value_name = "sockets=N,joins=N,stun=N")]
         Live max_per_ip: Parsed<MaxPerIp>;

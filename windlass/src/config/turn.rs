@@ -1,19 +1,21 @@
 //! TURN servers for clients, and the credentials for them.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Result;
+use percent_encoding::percent_decode_str;
 use windlass_signaling::{TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
-use super::Settings;
+use super::{Invalid, Settings};
 
 /// Lifetime of TURN credentials, in seconds.
 const TTL: std::ops::RangeInclusive<u64> = 60..=604_800;
 
-/// A TURN or STUN server, with a static user and password where it has them: `turn:USER:PASSWORD@HOST`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnServer {
+/// A TURN or STUN server, with a static user and password where it has them: `turn:USER:PASSWORD@HOST`. It is read once all options are
+/// known: the command line's own errors would repeat the whole value, password included.
+struct TurnServer {
     url: TurnUrl,
     user: Option<(String, TurnSecret)>,
 }
@@ -34,10 +36,17 @@ impl FromStr for TurnServer {
                 "the server at {host} needs user and password: turn:USER:PASSWORD@HOST"
             ));
         };
-        let password = password.parse::<TurnSecret>().map_err(|e| format!("{host}: {e}"))?;
+        let plain = |text: &str| {
+            let decoded = percent_decode_str(text).decode_utf8();
+            decoded
+                .map(Cow::into_owned)
+                .map_err(|_| format!("{host}: user or password is no UTF-8"))
+        };
+        let password =
+            plain(password)?.parse::<TurnSecret>().map_err(|e| format!("{host}: {e}"))?;
         Ok(TurnServer {
             url: url(&format!("{scheme}:{host}"))?,
-            user: Some((user.to_owned(), password)),
+            user: Some((plain(user)?, password)),
         })
     }
 }
@@ -45,8 +54,9 @@ impl FromStr for TurnServer {
 pub(super) fn turn(said: &Settings) -> Result<TurnConfig> {
     let ttl = said.turn_ttl_s();
     allow!(TTL.contains(&ttl), "turn-ttl-s", "must be from 60 to 604800, not {ttl}");
-    let servers: Vec<&TurnServer> =
-        said.turn_url.iter().flatten().map(|server| &server.0).collect();
+    let read = |text: &String| text.parse::<TurnServer>().map_err(|e| Invalid::new("turn-url", e));
+    let servers: Vec<TurnServer> =
+        said.turn_url.iter().flatten().map(read).collect::<Result<_, _>>()?;
     let mut users = servers.iter().filter_map(|server| server.user.as_ref());
     let user = users.next();
     let one = users.all(|other| Some(other) == user);
@@ -95,6 +105,9 @@ mod tests {
         assert_eq!(user.urls, [url[0].parse().unwrap()]);
         let access = TurnAccess::Static("anna".to_owned(), "so:uth".parse().unwrap());
         assert_eq!(user.access, access);
+        let special = said(&["turn:1700000000%3Aanna:so%2Cuth@turn.example.org:3478"], "").unwrap();
+        let access = TurnAccess::Static("1700000000:anna".to_owned(), "so,uth".parse().unwrap());
+        assert_eq!(special.access, access);
         assert_eq!(said(&["stun:turn.example.org"], "").unwrap().access, TurnAccess::Open);
         assert!(said(&[], "turn-secret: north").is_err());
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 /// A value that the file has as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,53 @@ impl<T: FromStr> FromStr for Parsed<T> {
 
 impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Parsed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        deserializer.deserialize_any(Text)?.parse().map_err(D::Error::custom)
     }
+}
+
+/// Reads an option's text as people write it in YAML: a text, a list of texts, a number, or `off`, which YAML 1.1 reads as `false`.
+struct Text;
+
+impl<'de> Visitor<'de> for Text {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, or a list of texts")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_bool<E: Error>(self, on: bool) -> Result<String, E> {
+        Ok(if on { "on" } else { "off" }.to_owned())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<String, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(Element(text)) = list.next_element()? {
+            texts.push(text);
+        }
+        Ok(texts.join(","))
+    }
+}
+
+/// One of a list.
+struct Element(String);
+
+impl<'de> Deserialize<'de> for Element {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Text).map(Element)
+    }
+}
+
+/// The parts of a text between commas, without the spaces around them.
+pub(super) fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim)
 }
 
 impl<T: fmt::Display> fmt::Display for Parsed<T> {
@@ -55,7 +100,7 @@ impl FromStr for TlsChoice {
 
 /// So many files, separated by commas.
 pub(super) fn files<const N: usize>(text: &str) -> Option<[PathBuf; N]> {
-    let files: Vec<PathBuf> = text.split(',').map(PathBuf::from).collect();
+    let files: Vec<PathBuf> = parts(text).map(PathBuf::from).collect();
     let named = files.iter().all(|file| !file.as_os_str().is_empty());
     files.try_into().ok().filter(|_| named)
 }
