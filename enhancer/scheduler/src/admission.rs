@@ -120,11 +120,19 @@ struct Claim {
     over: f64,
 }
 
-impl Claim {
-    /// Smaller claims first. Claims that differ by less than a fifth count as equal, so that noise decides nothing.
-    fn rank(&self) -> (i64, bool, u64) {
-        let step = (self.over.max(1e-9).ln() / 0.2).floor() as i64;
-        (step, !self.admitted, self.number)
+/// Claims that are larger than the smallest of their group by no more than this factor count as equal to it.
+const EQUAL: f64 = 1.2;
+
+/// Sorts smaller claims first. Those that differ by less than a fifth count as equal, so that noise decides nothing: of them, admitted
+/// streams come first, then older ones.
+fn sort(claims: &mut [Claim]) {
+    claims.sort_unstable_by(|a, b| a.over.total_cmp(&b.over));
+    let mut rest = claims;
+    while let Some(smallest) = rest.first().map(|claim| claim.over) {
+        let equal = rest.partition_point(|claim| claim.over <= EQUAL * smallest).max(1);
+        let (group, larger) = rest.split_at_mut(equal);
+        group.sort_unstable_by_key(|claim| (!claim.admitted, claim.number));
+        rest = larger;
     }
 }
 
@@ -457,15 +465,16 @@ fn claims(streams: &BTreeMap<StreamId, Stream>, shares: &mut Shares, bounds: Bou
             Claim { id, number, admitted, owner, share, takes, over: takes }
         })
         .collect();
-    all.sort_unstable_by_key(|c| (c.owner.room, c.owner.publisher, c.rank()));
+    all.sort_unstable_by_key(|c| (c.owner.room, c.owner.publisher));
     for room in all.chunk_by_mut(|a, b| a.owner.room == b.owner.room) {
         for publisher in room.chunk_by_mut(|a, b| a.owner.publisher == b.owner.publisher) {
+            sort(publisher);
             add_up(publisher);
         }
-        room.sort_unstable_by_key(Claim::rank);
+        sort(room);
         add_up(room);
     }
-    all.sort_unstable_by_key(Claim::rank);
+    sort(&mut all);
     all
 }
 

@@ -326,3 +326,15 @@ proptest! {
         prop_assert_eq!(admission.frame(now, honest, Some(0)), None);
     }
 }
+
+#[test]
+fn among_nearly_equal_streams_the_oldest_stays_whatever_they_take() {
+    for step in 0..20 {
+        let measured = |id| (Owner::alone(StreamId(id)), if id == 0 { 1.1 } else { 1.0 }, 0);
+        let mut machine = Machine::within(slots(1), 4, measured);
+        machine.cost = 0.012 * (1.0 + 0.05 * f64::from(step));
+        let admitted = machine.run(20);
+        assert!(admitted.contains(&0), "{} s a frame: {admitted:?}", machine.cost);
+        assert!(admitted.len() < 4, "{} s a frame: {admitted:?}", machine.cost);
+    }
+}
