@@ -12,6 +12,7 @@ use std::process::Command;
 
 use windlass_enhancer::engine::{CpuEngine, Engine, Luma, Residual, embedded_model};
 use windlass_hybrid::Detail;
+use windlass_hybrid::cells::Cells;
 use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
 use windlass_hybrid::resample::{self, box_down, lanczos};
 use windlass_vp9::simd::Isa;
@@ -69,7 +70,7 @@ fn main() {
                                 *d = i16::midpoint(*d, *m);
                             }
                         }
-                        learned.learn_from(Isa::detect(), low, &detail, None, &mut scratch);
+                        learned.learn_from(Isa::detect(), low, &detail, Cells::All, &mut scratch);
                     }
                 }
             }

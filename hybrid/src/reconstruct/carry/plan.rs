@@ -24,7 +24,7 @@ pub(crate) const LAYERS: usize = 2;
 /// Side in low samples of the area around a cell whose variance tells whether it has texture.
 const WINDOW: usize = 8;
 /// What a reference that fits perfectly still gets wrong, in 1/256 square grey level: two such are averaged.
-const LEAST_NOISE: u64 = 16;
+const MIN_NOISE: u64 = 16;
 /// What betters a cell by less, in 1/256 square grey level, is left out.
 const FLOOR: u64 = 2;
 /// How many times as much as that of a cell beside a cell's own misfit counts: it tells where something moves.
@@ -96,12 +96,12 @@ impl Layer {
     }
 }
 
-/// A luma picture as it is shown.
-pub(crate) struct Painted {
+/// The picture of a frame that the references before it make.
+pub(crate) struct CarriedPicture {
     pub luma: Plane,
-    /// Where references have a part in that too.
+    /// The chroma, where a reference has any.
     pub colour: Option<Colour>,
-    /// By cell: whether it shows pixels of the publisher's own that fit.
+    /// By cell of [`SIDE`]: whether it shows captured pixels that fit.
     pub captured: Vec<bool>,
 }
 
@@ -128,11 +128,12 @@ impl Plan {
         self.used = 0;
     }
 
-    /// Makes the plan of frame `id` from references of frames before `end`.
+    /// Makes the plan of frame `id` from references of frames before frame `end`.
     pub fn make(
         &mut self,
         isa: Isa,
-        (id, end): (u64, u64),
+        id: u64,
+        end: u64,
         low: &FrameBuffer,
         references: &References,
         searches: &mut Searches,
@@ -327,7 +328,7 @@ fn step(vector: FlowVector, scale: usize) -> Step {
 /// by more than there is detail it is likely another thing, and its detail is wrong as well: that counts in squares.
 /// The bound leaves room for products of two.
 fn noise(misfit: u64, energy: u64) -> u64 {
-    let noise = misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + LEAST_NOISE;
+    let noise = misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + MIN_NOISE;
     noise.min(u32::MAX.into())
 }
 
@@ -446,13 +447,14 @@ mod tests {
     use super::*;
 
     /// The greatest mean square of differences of samples.
-    const MOST: u64 = 5500 * 5500;
+    const MAX_SQUARE: u64 = 5500 * 5500;
 
     #[test]
     fn extremes_of_misfit_and_energy_do_not_overflow() {
-        for (misfit, energy) in [(MOST, 0), (MOST, MOST), (0, MOST), (0, 0)] {
+        for (misfit, energy) in [(MAX_SQUARE, 0), (MAX_SQUARE, MAX_SQUARE), (0, MAX_SQUARE), (0, 0)]
+        {
             let one = noise(misfit, energy);
-            assert!(joint(one, one) <= one && joint(MOST, one) <= MOST);
+            assert!(joint(one, one) <= one && joint(MAX_SQUARE, one) <= MAX_SQUARE);
             assert_eq!(joint(one, u64::MAX), one);
         }
     }
@@ -478,8 +480,8 @@ mod tests {
 
     #[test]
     fn smoothing_the_greatest_misfits_does_not_overflow() {
-        let mut values = vec![MOST as u32; 9];
+        let mut values = vec![MAX_SQUARE as u32; 9];
         smooth(&mut values, 3, OWN_MISFIT.max(OWN_ENERGY), &mut Default::default());
-        assert_eq!(values, [MOST as u32; 9]);
+        assert_eq!(values, [MAX_SQUARE as u32; 9]);
     }
 }

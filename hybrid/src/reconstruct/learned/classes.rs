@@ -9,7 +9,8 @@ use std::ops::Range;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Samples, by_isa};
 
-use super::{CELL, TAPS};
+use super::TAPS;
+use crate::cells::{CELL, Cells};
 
 /// Reach of a window.
 pub(super) const REACH: usize = 2;
@@ -38,7 +39,7 @@ pub(super) struct Band {
     pub stride: usize,
     /// A row of these, too, has `stride` elements.
     pub classes: Vec<u8>,
-    /// Columns that are not left out.
+    /// Columns of the chosen cells.
     spans: Vec<Range<usize>>,
     /// Sums over three columns of the three last rows, and the products of one row: energy,
     /// difference, twice the mixed product, `stride` each.
@@ -48,18 +49,18 @@ pub(super) struct Band {
 }
 
 impl Band {
-    /// Classifies rows of one row of cells; whether any of it is not left out.
+    /// Classifies some rows of one row of cells; whether any of its cells is among `cells`.
     pub fn classify(
         &mut self,
         isa: Isa,
         low: Samples<'_>,
         rows: Range<usize>,
-        skip: Option<&[bool]>,
+        cells: Cells<'_>,
     ) -> bool {
         self.width = low.width;
         self.rows = rows.len();
         self.stride = (low.width + 2 * REACH).next_multiple_of(16) + SLACK;
-        self.mark(low, rows.start / CELL, skip);
+        self.mark(low, rows.start / CELL, cells);
         if self.spans.is_empty() {
             return false;
         }
@@ -112,15 +113,16 @@ impl Band {
         }
     }
 
-    fn mark(&mut self, low: Samples<'_>, cell_row: usize, skip: Option<&[bool]>) {
+    /// Finds the columns of the chosen cells in a row of cells.
+    fn mark(&mut self, low: Samples<'_>, cell_row: usize, cells: Cells<'_>) {
         self.spans.clear();
-        let Some(skip) = skip else {
+        let Cells::Only(mask) = cells else {
             self.spans.push(0..low.width);
             return;
         };
         let columns = low.width.div_ceil(CELL);
         self.spans.reserve(columns);
-        for (i, _) in skip[cell_row * columns..][..columns].iter().enumerate().filter(|c| !c.1) {
+        for (i, _) in mask[cell_row * columns..][..columns].iter().enumerate().filter(|c| *c.1) {
             let (start, end) = (i * CELL, low.width.min((i + 1) * CELL));
             match self.spans.last_mut() {
                 Some(last) if last.end == start => last.end = end,

@@ -8,11 +8,11 @@ use windlass_vp9::by_isa;
 use windlass_vp9::simd::Isa;
 
 use super::filters::{Filters, WEIGHT_BITS};
-use super::{CLASSES, MOST_PHASES, Record, TAPS};
+use super::{CLASSES, MAX_PHASES, Record, TAPS};
 use crate::detail::Detail;
 
 /// Most examples of a class that one anchor gives: bounds the sums to 31 bits.
-const MOST_EXAMPLES: u32 = 4000;
+const MAX_EXAMPLES: u32 = 4000;
 /// Examples of all classes that one anchor gives, roughly.
 const EXAMPLES: usize = 60_000;
 /// Energy added to every tap's own, so that a class with few examples stays near zero, or the prior.
@@ -25,7 +25,7 @@ const FADING: f64 = 0.25;
 /// Without it VMAF is 0.9 and VMAF-NEG 0.5 lower on faces, PSNR 0.01 to 0.04 dB higher.
 const GAIN: f64 = 5.0 / 4.0 * (1 << WEIGHT_BITS) as f64;
 /// The greatest detail of an example, in 1/16 grey level.
-const MOST_DETAIL: i16 = 2047;
+const MAX_DETAIL: i16 = 2047;
 /// Examples of one class that are summed together.
 pub(super) const BATCH: usize = 8;
 
@@ -50,7 +50,7 @@ struct Sums {
     count: f64,
     /// The lower triangle counts.
     taps: [[f64; TAPS]; TAPS],
-    detail: [[f64; TAPS]; MOST_PHASES],
+    detail: [[f64; TAPS]; MAX_PHASES],
 }
 
 /// The examples of one anchor in one class.
@@ -65,14 +65,14 @@ pub(super) struct Examples {
 }
 
 /// Sums of products of values with the taps.
-pub(super) type Products = [[i32; TAPS]; TAPS + MOST_PHASES];
+pub(super) type Products = [[i32; TAPS]; TAPS + MAX_PHASES];
 pub(super) type Batch = [Record; BATCH];
 
 const NO_SUMS: Sums =
-    Sums { count: 0.0, taps: [[0.0; TAPS]; TAPS], detail: [[0.0; TAPS]; MOST_PHASES] };
+    Sums { count: 0.0, taps: [[0.0; TAPS]; TAPS], detail: [[0.0; TAPS]; MAX_PHASES] };
 const NO_EXAMPLES: Examples = Examples {
     count: 0,
-    sums: [[0; TAPS]; TAPS + MOST_PHASES],
+    sums: [[0; TAPS]; TAPS + MAX_PHASES],
     batch: [[0; 48]; BATCH],
     waiting: 0,
 };
@@ -107,7 +107,7 @@ impl Fit {
         (x, y): (usize, usize),
     ) {
         let examples = &mut self.examples[usize::from(class)];
-        if examples.count >= MOST_EXAMPLES {
+        if examples.count >= MAX_EXAMPLES {
             return;
         }
         examples.count += 1;
@@ -116,7 +116,7 @@ impl Fit {
         let scale = self.scale;
         for (row, to) in record[TAPS..].chunks_exact_mut(scale).take(scale).enumerate() {
             for (to, &d) in to.iter_mut().zip(&detail.row(scale * y + row)[scale * x..]) {
-                *to = d.clamp(-MOST_DETAIL, MOST_DETAIL);
+                *to = d.clamp(-MAX_DETAIL, MAX_DETAIL);
             }
         }
         examples.waiting += 1;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use windlass_vp9::simd::vector::Vector;
 
 use super::classes::{Band, DIRECTIONS, REACH, SLACK, STRENGTHS, grow};
-use super::filters::{Filters, MOST, SIDE, WEIGHT_BITS};
+use super::filters::{Filters, MAX_PREDICTION, SIDE, WEIGHT_BITS};
 use super::fit::{BATCH, Batch, Products};
 use super::{FLAT, TAPS};
 use crate::resample::add_saturating;
@@ -272,7 +272,7 @@ unsafe fn level<V: Vector>(low: V, high: V) -> V {
         let half = V::splat32(1 << (BITS - 1));
         let low = low.add32(half).shr_i32::<BITS>();
         let both = low.pack_i32_i16(high.add32(half).shr_i32::<BITS>());
-        both.min_i16(V::splat16(MOST)).max_i16(V::splat16(-MOST))
+        both.min_i16(V::splat16(MAX_PREDICTION)).max_i16(V::splat16(-MAX_PREDICTION))
     }
 }
 
