@@ -31,6 +31,7 @@ pub mod decoder;
 pub mod detail;
 pub mod flow;
 mod history;
+mod lines;
 pub mod reconstruct;
 pub mod resample;
 pub mod still;

@@ -39,7 +39,7 @@ fn decode_irreversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Erro
         let step = header.quantiser.steps[band.index].size(range);
         // Halves of a step; a block whose last bits were left out has larger ones.
         let scale = 0.5 * step * (1u32 << block.coarser) as f32;
-        place(&mut plane, stride, (band.rows, block.area), halves, |h| h as f32 * scale);
+        place(&mut plane, stride, band.rows, block.area, halves, |h| h as f32 * scale);
     })?;
     wavelet::inverse::<Irreversible>(&mut plane, stride, header.levels);
     let mut samples = vec![0; plane.len()];
@@ -69,7 +69,7 @@ fn decode_reversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Error>
     let stride = format.width as usize;
     let mut plane = vec![0i32; format.area()];
     decode_blocks(header, packets, |band, block, halves| {
-        place(&mut plane, stride, (band.rows, block.area), halves, |h| {
+        place(&mut plane, stride, band.rows, block.area, halves, |h| {
             let magnitude = (h.unsigned_abs() << block.coarser >> 1) as i32;
             if h < 0 { -magnitude } else { magnitude }
         });
@@ -229,7 +229,8 @@ fn read_pass(bits: &mut BitReader) -> Result<(u32, u32), Error> {
 fn place<T>(
     plane: &mut [T],
     stride: usize,
-    (rows, area): (Rows, Area),
+    rows: Rows,
+    area: Area,
     samples: &[i32],
     value: impl Fn(i32) -> T,
 ) {

@@ -29,6 +29,7 @@
 //! ```
 
 #![deny(unsafe_code)]
+#![warn(clippy::too_many_lines)]
 
 mod bands;
 mod bits;

@@ -25,10 +25,10 @@ use crate::detail::{Detail, ONE};
 use crate::resample::{self, bicubic, lanczos};
 use crate::threads::{Join, OneThread};
 use carry::colour::Colour;
-use carry::plan::{CarriedPicture, Plan, QUARTER, SIDE, area};
+use carry::plan::{CarriedPicture, Plan, SIDE, area};
 use carry::reference::{Reference, References};
 use carry::searches::Searches;
-use carry::warp::{self, Shares, blend};
+use carry::warp::{self, Shares, Target, blend};
 use learned::Learned;
 use sources::Sources;
 use windlass_types::SCALES;
@@ -54,7 +54,7 @@ pub(crate) struct Rebuilder {
     changed: Vec<bool>,
     last: Option<Last>,
     plan: Plan,
-    /// That of the picture on display.
+    /// The plan of the picture on display.
     last_plan: Plan,
     /// Whether every picture is made anew: for comparisons.
     pub always: bool,
@@ -168,7 +168,7 @@ impl Rebuilder {
         CarriedPicture { luma, colour, captured: self.plan.captured(references) }
     }
 
-    /// By tile, the share of the publisher's own detail that is lost to frame `id`. The next picture is made anew.
+    /// By tile, the share of captured detail that is lost to frame `id`. The next picture is made anew.
     pub fn lost(
         &mut self,
         id: u64,
@@ -181,7 +181,7 @@ impl Rebuilder {
         self.plan.lost(&sources.references)
     }
 
-    /// What filters make of a low picture, with some detail beyond that. The next picture is made anew.
+    /// The luma that filters make of a low picture, with `rest` added where there is some. The next picture is made anew.
     pub fn base(&mut self, low: &FrameBuffer, learned: &Learned, rest: Option<&Detail>) -> Plane {
         self.plan.clear();
         self.luma(low, &References::default(), learned, rest, None)
@@ -315,7 +315,7 @@ impl Job<'_> {
         }
     }
 
-    /// Where a strip begins before which `share` of `all` changed strips lie.
+    /// The low row of a strip before which `share` of `all` changed strips lie.
     fn divide(&self, rows: &Range<usize>, share: usize, all: usize) -> usize {
         let changed = || rows.clone().step_by(STRIP).filter(|&top| self.has_changed(top));
         let before = changed().count() * share / all;
@@ -339,7 +339,7 @@ impl Job<'_> {
         [self.scale * top * width, chroma, chroma]
     }
 
-    /// The same as [`rows`](Self::rows), one strip after the other.
+    /// Makes the low `rows` on one thread, one strip after the other; see [`rows`](Self::rows).
     fn strips(&self, worker: &mut Worker, rows: Range<usize>, planes: [&mut [u8]; 3]) {
         let height = self.low.height();
         let first = self.planes_to(rows.start);
@@ -392,7 +392,7 @@ impl Job<'_> {
         }
     }
 
-    /// Brings the parts of a strip that have changed nearer to what references say.
+    /// Blends references into the changed parts of a strip.
     fn carry(
         &self,
         rows: &Range<usize>,
@@ -412,17 +412,17 @@ impl Job<'_> {
                     }
                     let area = area((column, row), size).scaled(scale);
                     let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
-                    let steps = (&carried.steps(scale), QUARTER * scale);
-                    blend(self.isa, &reference.high, area, steps, &shares, (out, stride), scratch);
+                    let (steps, target) = (carried.steps(scale), Target { samples: out, stride });
+                    blend(self.isa, &reference.high, area, steps, &shares, target, scratch);
                 }
             }
         }
     }
 
-    /// Brings the chroma of a strip nearer to what references say.
+    /// Blends the chroma of references into a strip.
     fn carry_colour(&self, worker: &mut Worker, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
-        /// Side of the largest cell.
-        const MOST: usize = SIDE * *SCALES.end() / 2;
+        /// Side of the chroma of a cell at the largest scale, in HR samples.
+        const MAX_SIDE: usize = SIDE * *SCALES.end() / 2;
         let scratch = &mut worker.warp;
         if high[0].is_empty() {
             return;
@@ -436,22 +436,22 @@ impl Job<'_> {
                 let lines = (high[0].len() / width).saturating_sub(first);
                 (area.width, area.height) =
                     (area.width.min(width - area.x), area.height.min(lines));
-                let mut cells = [[0; MOST * MOST]; 2];
+                let mut cells = [[0; MAX_SIDE * MAX_SIDE]; 2];
                 let mut any = false;
                 for (planes, carried) in self.plan.colours(self.references, row * across + column) {
                     for (n, cell) in cells.iter_mut().enumerate() {
                         if !any {
                             for y in 0..area.height {
                                 let from = &high[n][(first + y) * width + area.x..][..area.width];
-                                for (to, &v) in cell[y * MOST..].iter_mut().zip(from) {
+                                for (to, &v) in cell[y * MAX_SIDE..].iter_mut().zip(from) {
                                     *to = i16::from(v) * ONE;
                                 }
                             }
                         }
-                        let step = carried.chroma_step(scale);
-                        let (steps, shares) = ([step; 4], [[carried.share; 3]; 3]);
-                        let (steps, to) = ((&steps, QUARTER * scale), (&mut cell[..], MOST));
-                        blend(self.isa, &planes[n], area, steps, &shares, to, scratch);
+                        let (steps, shares) =
+                            (carried.chroma_steps(scale), [[carried.share; 3]; 3]);
+                        let target = Target { samples: &mut cell[..], stride: MAX_SIDE };
+                        blend(self.isa, &planes[n], area, steps, &shares, target, scratch);
                     }
                     any = true;
                 }
@@ -459,7 +459,7 @@ impl Job<'_> {
                     for (cell, high) in cells.iter().zip(&mut high) {
                         for y in 0..area.height {
                             let to = &mut high[(first + y) * width + area.x..][..area.width];
-                            resample::narrow(self.isa, &cell[y * MOST..][..area.width], to);
+                            resample::narrow(self.isa, &cell[y * MAX_SIDE..][..area.width], to);
                         }
                     }
                 }

@@ -23,7 +23,7 @@ fn format(width: u16, height: u16) -> Format {
 }
 
 impl Htj2k {
-    /// Levels of the transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
+    /// Levels of the wavelet transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
     pub const LEVELS: u8 = 5;
 
     /// What the samples of a detail are to it.
@@ -98,14 +98,14 @@ impl Htj2k {
         budget: usize,
         mut code: impl FnMut(f32) -> Result<Vec<u8>, AnchorCodecError>,
     ) -> Result<Vec<u8>, AnchorCodecError> {
-        super::rate::encode_within(strength, budget, MODEL, (1.0 / 16.0, 1024.0), |step| {
+        super::rate::encode_within(strength, budget, MODEL, 1.0 / 16.0..=1024.0, |step| {
             code(step * f32::from(crate::detail::ONE))
         })
     }
 }
 
 thread_local! {
-    /// What the last picture was transformed in.
+    /// The memory in which the last picture was transformed.
     static MEMORY: std::cell::Cell<Vec<f32>> = const { std::cell::Cell::new(Vec::new()) };
 }
 

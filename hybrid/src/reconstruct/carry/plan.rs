@@ -8,42 +8,42 @@
 use super::colour::Colour;
 use super::reference::{Reference, References};
 use super::searches::Searches;
-use super::warp::{self, Area, Shares, Step, WHOLE, misfit};
+use super::warp::{self, Area, Quarters, Shares, Step, WHOLE, misfit};
 use crate::flow::{self, FlowVector};
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
-/// Side of a cell in low samples: it has one share.
+/// Side of a cell, in low samples: each cell has one share.
 pub(crate) const SIDE: usize = 4;
-/// Side of its quarters, each of which has a vector of its own.
-pub(crate) const QUARTER: usize = SIDE / 2;
-/// References that a picture is made from, at most: the last ones before it.
+/// Side of a cell's quarters, in low samples: each quarter has a vector.
+const QUARTER: usize = SIDE / 2;
+/// Largest number of references that a picture is made from: the last ones before it.
 pub(crate) const LAYERS: usize = 2;
 
-/// Side in low samples of the area around a cell whose variance tells whether it has texture.
+/// Side of the area around a cell whose variance says whether it has texture, in low samples.
 const WINDOW: usize = 8;
-/// What a reference that fits perfectly still gets wrong, in 1/256 square grey level: two such are averaged.
+/// Noise of a reference that fits perfectly, in 1/256 square grey level: two such references are averaged.
 const MIN_NOISE: u64 = 16;
-/// What betters a cell by less, in 1/256 square grey level, is left out.
+/// Smallest gain for which a cell takes anything from a reference, in 1/256 square grey level.
 const FLOOR: u64 = 2;
-/// How many times as much as that of a cell beside a cell's own misfit counts: it tells where something moves.
+/// Weight of a cell's own misfit, over that of each cell beside it: the own misfit shows where something moves.
 const OWN_MISFIT: u32 = 6;
-/// Likewise its energy, which tells of the surroundings.
+/// Weight of a cell's own energy, over that of each cell beside it: energy is a matter of the surroundings.
 const OWN_ENERGY: u32 = 2;
 /// Variance of low samples from which on a cell has texture, in 1/256 square grey level.
 const TEXTURE: u32 = 16 * 256;
-/// Detail of which a cell need not have more, in 1/256 square grey level.
+/// Energy of detail beyond which a cell's loss counts little, in 1/256 square grey level.
 const ENOUGH: f64 = 256.0;
-/// From this share on captured pixels are not displaced by enhanced ones.
+/// Smallest share at which captured pixels fit: enhanced pixels do not replace them. In 1/[`WHOLE`].
 const FITS: i16 = WHOLE / 8;
 
-/// What a cell takes from a reference.
+/// The place in a reference that a cell is taken from, and its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Carried {
-    /// From the cell to its place: the mean of those of its quarters.
+    /// From the cell to its place in the reference: the mean of the quarters' vectors.
     pub vector: FlowVector,
-    /// From each quarter to its own, row by row.
+    /// From each quarter to its place in the reference, row by row.
     pub quarters: [FlowVector; 4],
     /// In 1/[`WHOLE`]; 0 for nothing.
     pub share: i16,
@@ -55,15 +55,17 @@ impl Carried {
         step(self.vector, scale)
     }
 
-    /// Those of the quarters.
-    pub fn steps(self, scale: usize) -> [Step; 4] {
-        self.quarters.map(|vector| step(vector, scale))
+    /// The vectors of the quarters, in samples of a picture so many times as large.
+    pub fn steps(self, scale: usize) -> Quarters {
+        let steps = self.quarters.map(|vector| step(vector, scale));
+        Quarters { steps, side: QUARTER * scale }
     }
 
-    /// The same in its chroma.
-    pub fn chroma_step(self, scale: usize) -> Step {
+    /// The cell's vector in the chroma of that picture, the same for all quarters.
+    pub fn chroma_steps(self, scale: usize) -> Quarters {
         let Step { x, y } = self.step(scale);
-        Step { x: (x + 1) >> 1, y: (y + 1) >> 1 }
+        let step = Step { x: (x + 1) >> 1, y: (y + 1) >> 1 };
+        Quarters { steps: [step; 4], side: QUARTER * scale }
     }
 }
 
@@ -105,7 +107,7 @@ pub(crate) struct CarriedPicture {
     pub captured: Vec<bool>,
 }
 
-/// See the module's text.
+/// By cell of a picture: the references that it is made from, the places in them and the shares.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     size: (usize, usize),
@@ -115,7 +117,7 @@ pub(crate) struct Plan {
     noise: Vec<u64>,
     /// By cell: the misfit of the low pictures, in 1/256 square grey level.
     misfits: Vec<u32>,
-    /// By cell: the energy of what the reference has there, likewise.
+    /// By cell: the energy of what the reference has there, in 1/256 square grey level.
     energies: Vec<u32>,
     /// Working memory.
     rows: [Vec<u32>; 2],
@@ -262,18 +264,18 @@ impl Plan {
         (0..cells).map(move |i| layers().any(|(a, b)| a.cells[i] != b.cells[i]))
     }
 
-    /// By cell, whether pixels of the publisher's own fit.
+    /// By cell, whether captured pixels fit.
     pub fn captured(&self, references: &References) -> Vec<bool> {
         self.fits(references, Reference::is_captured)
     }
 
-    /// By cell, whether the colour of a reference does.
+    /// By cell, whether the colour of a reference fits.
     pub fn coloured(&self, references: &References) -> Vec<bool> {
         self.fits(references, |reference, place| reference.colour(place).is_some())
     }
 
-    /// By tile, the share of the publisher's own detail that is lost to this picture: what its places have of it beyond the
-    /// filters, and how badly low pictures fit there.
+    /// By tile, the share of captured detail that is lost to this picture: of the energy at the cells' places, and of the
+    /// misfits there.
     pub fn lost(&self, references: &References) -> Vec<f64> {
         let columns = self.size.0.div_ceil(SIDE);
         let tiles = TileMap::empty(self.size.0, self.size.1);
