@@ -34,7 +34,7 @@ impl DecayMeter {
         self.last = None;
     }
 
-    /// What was lost so far, in mean square grey levels of luma, and in how many frames.
+    /// The sum of the mean square differences of luma so far, in square grey levels, and the frames over which it came about.
     pub fn total(&self) -> (f64, u64) {
         (self.lost, self.frames)
     }

@@ -103,7 +103,7 @@ impl History {
             && is_cut(&before.low.planes()[0], &last.low.planes()[0])
     }
 
-    /// Where the frame of a timestamp is.
+    /// The place of a timestamp's frame.
     pub fn find(&self, timestamp: u32) -> Option<usize> {
         self.entries.iter().rposition(|e| e.shown_at.contains(&Some(timestamp)))
     }

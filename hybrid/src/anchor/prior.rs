@@ -1,4 +1,4 @@
-//! What an anchor need not say: the detail that the built-in filters expect of its low picture.
+//! The part of an anchor's detail that is not coded: what the built-in filters predict from the low picture.
 //!
 //! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is coded. What the quantiser then
 //! takes away leaves the picture much as it would be without an anchor, not smoother; and no anchor depends on
@@ -22,7 +22,7 @@ pub struct Prior {
 }
 
 impl Prior {
-    /// Those for pictures `scale` times as large.
+    /// The built-in filters for pictures `scale` times as large.
     ///
     /// # Panics
     ///

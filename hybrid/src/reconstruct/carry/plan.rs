@@ -69,7 +69,7 @@ impl Carried {
     }
 }
 
-/// A reference with the cells' shares of it.
+/// A reference, and what each cell takes from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
     id: u64,
@@ -142,13 +142,13 @@ impl Plan {
     ) {
         self.size = (low.width(), low.height());
         let known = references.before(end);
-        // Nothing is better than what an anchor said of the frame itself.
-        let most = if known.last().is_some_and(|r| r.id == id) {
+        // A reference of the frame itself is better than all others.
+        let max = if known.last().is_some_and(|r| r.id == id) {
             1
         } else {
             searches.effort().references()
         };
-        let known = &known[known.len().saturating_sub(most)..];
+        let known = &known[known.len().saturating_sub(max)..];
         self.used = 0;
         self.noise.clear();
         for reference in known {
@@ -281,13 +281,13 @@ impl Plan {
         let tiles = TileMap::empty(self.size.0, self.size.1);
         let mut sums = vec![(0.0, 0.0); tiles.columns() * tiles.rows()];
         for i in 0..columns * self.size.1.div_ceil(SIDE) {
-            let (mut most, mut kept) = (0.0f64, 0.0f64);
+            let (mut largest, mut kept) = (0.0f64, 0.0f64);
             for layer in &self.layers[..self.used] {
                 let Some(reference) = references.get(layer.id) else { continue };
                 let carried = layer.cells[i];
                 let place = place((i % columns, i / columns), carried.vector, self.size);
                 let energy = f64::from(reference.energy(place));
-                most = most.max(energy);
+                largest = largest.max(energy);
                 if reference.is_captured(place) {
                     // Where there is nothing to be carried all is there.
                     let share = f64::from(carried.share) / f64::from(WHOLE);
@@ -297,7 +297,7 @@ impl Plan {
             let misfit = self.misfits.get(i).map_or(0.0, |&misfit| f64::from(misfit));
             let tile = i / columns * SIDE / TILE * tiles.columns() + i % columns * SIDE / TILE;
             sums[tile].0 += kept;
-            sums[tile].1 += most + misfit + ENOUGH;
+            sums[tile].1 += largest + misfit + ENOUGH;
         }
         sums.iter().map(|(kept, all)| 1.0 - kept / all).collect()
     }
@@ -326,7 +326,7 @@ fn step(vector: FlowVector, scale: usize) -> Step {
     Step { x: step(vector.x), y: step(vector.y) }
 }
 
-/// What is wrong with a reference's picture where low pictures differ so, and it has so much detail. Where they differ
+/// The noise of a reference's picture where the low pictures have this misfit, and the reference this energy of detail. Where they differ
 /// by more than there is detail it is likely another thing, and its detail is wrong as well: that counts in squares.
 /// The bound leaves room for products of two.
 fn noise(misfit: u64, energy: u64) -> u64 {

@@ -12,17 +12,17 @@ use windlass_vp9::{Samples, by_isa};
 use super::TAPS;
 use crate::cells::{CELL, Cells};
 
-/// Reach of a window.
+/// Reach of a window to each side, in low samples.
 pub(super) const REACH: usize = 2;
-/// Directions, of half a turn.
+/// Number of gradient directions in half a turn.
 pub(super) const DIRECTIONS: usize = 8;
-/// Gradient energies that divide classes, weak to strong; below the first there is no filter.
+/// Gradient energies that divide classes, weak to strong, in square grey levels; below the first there is no filter.
 pub(super) const STRENGTHS: [i32; 5] = [72, 288, 1152, 4608, 18_432];
-/// Classes with a filter: strength, coherence, direction.
+/// Number of classes with a filter: by strength, coherence and direction.
 pub(super) const CLASSES: usize = STRENGTHS.len() * 2 * DIRECTIONS;
-/// The class of a flat sample, and of one that is left out; its filter is zero.
+/// The class of flat samples, and of those that are left out; its filter is zero.
 pub(super) const FLAT: u8 = CLASSES as u8;
-/// Elements behind the last one of a line that vectors may touch.
+/// Elements behind the end of a line that SIMD vectors may touch.
 pub(super) const SLACK: usize = 48;
 
 /// A window, then values of an example, with room for vectors.

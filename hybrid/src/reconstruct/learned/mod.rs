@@ -34,7 +34,7 @@ use classes::{Band, CLASSES, FLAT, Record};
 use filters::Filters;
 use fit::Fit;
 
-/// Neighbours that a filter weighs: a 5×5 window without its centre.
+/// Number of neighbours that a filter weighs: a 5×5 window without its centre.
 const TAPS: usize = 24;
 /// Largest number of high samples for one low sample: a scale of 4, squared.
 const MAX_PHASES: usize = 16;
@@ -168,7 +168,7 @@ impl Learned {
         self.fit.solve(self.prior.as_ref(), filters);
     }
 
-    /// Adds what the low picture lets expect to the HR strip of some LR `rows`, with saturation.
+    /// Adds the prediction from the low picture to the HR strip of some LR `rows`, with saturation.
     /// `strip` is `scale * rows.len()` rows of `scale * low.width` samples, as
     /// [`lanczos`](crate::resample::lanczos) makes them. Samples outside `cells` need not be right.
     ///
@@ -201,7 +201,7 @@ impl Learned {
         }
     }
 
-    /// Leaves of an anchor's detail what its low picture does not let expect: the prediction is subtracted.
+    /// Subtracts the prediction from an anchor's detail.
     /// Nothing changes outside `cells`, nor while there are no filters.
     ///
     /// # Panics
@@ -252,7 +252,7 @@ impl Learned {
         self.learn_from(Isa::detect(), low.into(), detail, Cells::All, &mut Scratch::default());
     }
 
-    /// The detail that the low picture lets expect; `None` where there are no filters.
+    /// The detail that is predicted from the low picture; `None` where there are no filters.
     pub fn predict(&self, low: &Plane) -> Option<Detail> {
         self.filters.as_ref()?;
         let mut detail = Detail::zero(self.scale * low.width(), self.scale * low.height());

@@ -5,7 +5,7 @@ use crate::info::{Block, FrameInfo, MotionVector};
 
 /// `MV_BORDER`: how far candidates may point out of the frame, in 1/8 sample.
 const CANDIDATE_BORDER: i32 = 16 << 3;
-/// `(BORDERINPIXELS - INTERP_EXTEND) << 3`: how far predicted vectors may.
+/// `(BORDERINPIXELS - INTERP_EXTEND) << 3`: how far predicted vectors may point out of the frame, in 1/8 sample.
 const PREDICTION_BORDER: i32 = (160 - 4) << 3;
 /// `COMPANDED_MVREF_THRESH`: whole samples from which on 1/8 precision is not used.
 const HIGH_PRECISION_BELOW: i32 = 8;

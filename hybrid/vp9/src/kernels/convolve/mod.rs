@@ -31,12 +31,12 @@ pub use filters::SUBPEL_FILTERS;
 use super::span;
 use crate::simd::{Isa, Set};
 
-/// Greatest side of a block in samples.
+/// Largest side of a block, in samples.
 pub const MAX_SIDE: usize = 64;
-/// Greatest step of a scaled reference, in sixteenths of a sample (five times as large).
+/// Largest step of a scaled reference, in 1/16 sample: a reference five times as large.
 pub const MAX_STEP: u32 = 80;
 
-/// The filter whose outer factors are all zero.
+/// Number of the bilinear filter, whose outer factors are all zero.
 const BILINEAR: u8 = 3;
 /// Samples before the whole position that a filter reads.
 const BEFORE: usize = 3;
@@ -44,9 +44,9 @@ const BEFORE: usize = 3;
 const AFTER: usize = 4;
 /// Bytes that SIMD forms may read beyond the last sample that counts.
 const SLACK: usize = 8;
-/// Rows that the vertical filters of an unscaled block read at most.
+/// Largest number of rows that the vertical filters of an unscaled block read.
 const ROWS: usize = MAX_SIDE + BEFORE + AFTER;
-/// Rows that the vertical filters of a scaled block read at most.
+/// Largest number of rows that the vertical filters of a scaled block read.
 const SCALED_ROWS: usize = ((15 + (MAX_SIDE - 1) * MAX_STEP as usize) >> 4) + 1 + BEFORE + AFTER;
 
 type Filter = [i16; 8];
