@@ -155,3 +155,22 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captured_tiles_replace_enhanced_ones_and_not_the_other_way_round() {
+        let low = Arc::new(FrameBuffer::grey(150, 70));
+        let mut entry = Entry { id: 1, shown_at: [None; 2], low, anchored: None };
+        let (mut one, full) = (TileMap::empty(150, 70), TileMap::full(150, 70));
+        one.set(1, 0);
+        let (enhanced, captured) = (AnchorSource::Enhanced, AnchorSource::Captured);
+        entry.add_tiles(&full, enhanced);
+        assert_eq!(entry.new_tiles(&one, enhanced).count(), 0);
+        assert_eq!(entry.new_tiles(&one, captured), one);
+        entry.add_tiles(&one, captured);
+        assert_eq!(entry.new_tiles(&full, captured), full.without(&one));
+    }
+}

@@ -37,7 +37,7 @@ pub(crate) struct LeftModes {
     predicted_segment: [u8; 8],
 }
 
-/// What does not change within a frame.
+/// The inputs that do not change within a frame.
 pub(crate) struct FrameModes<'a> {
     pub(crate) header: &'a FrameHeader,
     pub(crate) compressed: CompressedHeader,

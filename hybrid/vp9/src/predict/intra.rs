@@ -11,7 +11,7 @@ const NO_ABOVE: u8 = 127;
 /// Stands in for the column to the left where there is none.
 const NO_LEFT: u8 = 129;
 
-/// Where a transform block lies.
+/// The place of a transform block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IntraEdges {
     /// Left edge in the plane's samples.

@@ -30,7 +30,7 @@ impl Default for Coefficients {
     }
 }
 
-/// What was read.
+/// The extent of the tokens of a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extent {
     /// Number of tokens before the end; 0: the block is empty.

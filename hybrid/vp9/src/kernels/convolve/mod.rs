@@ -51,7 +51,7 @@ const SCALED_ROWS: usize = ((15 + (MAX_SIDE - 1) * MAX_STEP as usize) >> 4) + 1 
 
 type Filter = [i16; 8];
 
-/// Where the samples come from.
+/// The source of the samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     /// The plane, or the part of it that holds the block with its surroundings.
@@ -77,7 +77,7 @@ impl Reference<'_> {
     }
 }
 
-/// Where the prediction goes; `check` has passed.
+/// The destination of the prediction; `check` has passed.
 struct Block<'a> {
     dst: &'a mut [u8],
     stride: usize,
@@ -179,7 +179,7 @@ fn at_the_end(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block
 
 /// Predicts a block from a reference of another size.
 ///
-/// As [`predict`], but sample `x` of a row lies `fx + x * step_x` sixteenths after the offset, row
+/// Predicts as [`predict`] does, but sample `x` of a row lies `fx + x * step_x` sixteenths after the offset, row
 /// `y` lies `fy + y * step_y` sixteenths below it; steps are 1..=[`MAX_STEP`] (16 is the own size,
 /// 32 a reference twice as large). The reference must always have 3 samples before the block's
 /// first and 4 after its last whole position in both directions.

@@ -25,7 +25,7 @@ impl Line {
     }
 }
 
-/// Where the block goes.
+/// The destination of a block.
 #[derive(Clone, Copy)]
 pub(super) struct To {
     pub(super) at: *mut u8,
