@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use windlass_hybrid::Detail;
+use windlass_hybrid::cells::Cells;
 use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
 use windlass_hybrid::resample::{self, box_down, lanczos};
 use windlass_sr::{CpuEngine, Engine, Luma, Residual, embedded_model};
@@ -69,7 +70,7 @@ fn main() {
                                 *d = i16::midpoint(*d, *m);
                             }
                         }
-                        learned.learn_from(Isa::detect(), low, &detail, None, &mut scratch);
+                        learned.learn_from(Isa::detect(), low, &detail, Cells::All, &mut scratch);
                     }
                 }
             }

@@ -4,6 +4,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use windlass_hybrid::Detail;
+use windlass_hybrid::cells::Cells;
 use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};
@@ -43,17 +44,26 @@ fn learned(c: &mut Criterion) {
                     for y in (0..360).step_by(STRIP) {
                         let rows = y..(y + STRIP).min(360);
                         let out = &mut strip[..scale * wide * rows.len()];
-                        learned.predict_add(*isa, (&low).into(), rows, out, None, &mut scratch);
+                        learned.predict_add(
+                            *isa,
+                            (&low).into(),
+                            rows,
+                            out,
+                            Cells::All,
+                            &mut scratch,
+                        );
                     }
                 });
             });
             group.bench_function("take out", |b| {
                 b.iter(|| {
-                    learned.take_out(*isa, (&low).into(), &mut rest, None, &mut scratch);
+                    learned.take_out(*isa, (&low).into(), &mut rest, Cells::All, &mut scratch);
                 });
             });
             group.bench_function("learn", |b| {
-                b.iter(|| learned.learn_from(*isa, (&low).into(), &detail, None, &mut scratch));
+                b.iter(|| {
+                    learned.learn_from(*isa, (&low).into(), &detail, Cells::All, &mut scratch);
+                });
             });
         }
     }

@@ -1,14 +1,14 @@
 //! Whether a picture is of another scene than the one before it.
 //!
-//! Filters that have learned from one person's pictures made those of another 0.1 dB worse than the built-in ones do. A cut is told by
+//! Filters that have learned from one person's pictures made those of another 0.1 dB worse than the built-in ones do. A cut is detected by
 //! the mean difference of the two low pictures: between frames of seven clips of people and screens it was at most 23 grey levels, between
 //! pictures of different clips at least 41.
 
 use windlass_vp9::PlaneBuffer;
 
-/// From this mean difference in grey levels on it is another scene.
-const LEAST: u32 = 32;
-/// One sample of so many is looked at, each way.
+/// Smallest mean difference of two scenes, in grey levels: between the 23 and 41 that were measured.
+const MIN_DIFFERENCE: u32 = 32;
+/// One sample in this many is compared, in each direction.
 const EVERY: usize = 4;
 
 /// Whether two lumas of one size show different scenes.
@@ -19,5 +19,5 @@ pub(crate) fn is_cut(a: &PlaneBuffer, b: &PlaneBuffer) -> bool {
         sum += u32::from(a.abs_diff(b));
         count += 1;
     }
-    sum >= LEAST * count.max(1)
+    sum >= MIN_DIFFERENCE * count.max(1)
 }

@@ -11,19 +11,20 @@ use crate::detail::{Detail, ONE};
 use windlass_types::tiles::TileMap;
 use windlass_vp9::{Plane, Samples};
 
-/// One anchor of so many is looked at.
+/// One anchor in this many is measured: to make the older picture takes as long as a frame.
 const EVERY: u32 = 4;
-/// Further apart, what anchors differ by is no longer what a picture loses.
-const MOST_APART: u64 = 300;
+/// Largest distance of two anchors that are compared, in frames. Beyond it their difference is no longer decay.
+const MAX_INTERVAL: u64 = 300;
 
-/// See the module.
+/// Sums up the decay of rebuilt pictures, frame by frame.
 #[derive(Default)]
 pub(crate) struct DecayMeter {
     /// The frame of the last anchor.
     last: Option<u64>,
     anchors: u32,
-    /// Square grey levels, and the frames that they came with.
+    /// Sum of the mean square differences, in square grey levels.
     lost: f64,
+    /// Frames over which `lost` came about.
     frames: u64,
 }
 
@@ -33,41 +34,43 @@ impl DecayMeter {
         self.last = None;
     }
 
-    /// What was lost so far, in mean square grey levels of luma, and in how many frames.
+    /// The sum of the mean square differences of luma so far, in square grey levels, and the frames over which it came about.
     pub fn total(&self) -> (f64, u64) {
         (self.lost, self.frames)
     }
 
-    /// An anchor gives the frame `id`: over how many frames there is something to be learned from what that showed
-    /// before, if it is to be looked at.
-    pub fn anchor(&mut self, id: u64) -> Option<u64> {
+    /// Notes an enhanced anchor of the frame `id`. Returns the frames since the last anchor, where this one is to be
+    /// [compared](Self::compare) with the picture before it.
+    pub fn interval(&mut self, id: u64) -> Option<u64> {
         let last = self.last.replace(id)?;
-        // One that came late says nothing of the one before.
-        let apart = id.saturating_sub(last);
+        // A late anchor is older than the one before: the interval is 0, and nothing is measured.
+        let interval = id.saturating_sub(last);
         self.last = Some(id.max(last));
         self.anchors += 1;
-        let looks = (1..=MOST_APART).contains(&apart) && (self.anchors - 1).is_multiple_of(EVERY);
-        looks.then_some(apart)
+        let measures =
+            (1..=MAX_INTERVAL).contains(&interval) && (self.anchors - 1).is_multiple_of(EVERY);
+        measures.then_some(interval)
     }
 
-    /// Compares what a frame showed with what the anchor gives it in these tiles.
+    /// Compares the frame's picture before the anchor with the anchor's detail, in the anchor's tiles.
     pub fn compare(
         &mut self,
-        apart: u64,
-        seen: &Plane,
+        interval: u64,
+        before: &Plane,
         low: Samples<'_>,
         detail: &Detail,
-        (tiles, scale): (&TileMap, usize),
+        tiles: &TileMap,
+        scale: usize,
     ) {
-        let Ok(before) = detail_of(seen, low, scale) else { return };
+        let Ok(before) = detail_of(before, low, scale) else { return };
         if (before.width(), before.height()) == (detail.width(), detail.height()) {
             self.lost += mean_square(&before, detail, tiles, scale);
-            self.frames += apart;
+            self.frames += interval;
         }
     }
 }
 
-/// Over the whole picture; outside of the tiles nothing differs.
+/// Mean square difference over the whole picture, where nothing differs outside the tiles, in square grey levels.
 fn mean_square(a: &Detail, b: &Detail, tiles: &TileMap, scale: usize) -> f64 {
     let side = windlass_types::tiles::TILE * scale;
     let mut sum = 0.0;

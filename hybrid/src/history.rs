@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::cut::is_cut;
+use windlass_types::AnchorSource;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::{DecodedFrame, FrameBuffer};
 
@@ -13,26 +14,25 @@ pub(crate) struct Entry {
     /// When it was shown; a frame may be shown again.
     shown_at: [Option<u32>; 2],
     pub low: Arc<FrameBuffer>,
-    /// What anchors have given it.
-    pub given: Option<Given>,
+    /// The tiles that anchors have given; `None` before the first anchor.
+    anchored: Option<AnchoredTiles>,
 }
 
-/// What anchors have given a frame.
-pub(crate) struct Given {
-    /// The tiles.
-    pub tiles: TileMap,
-    /// Those of them that are the publisher's own.
-    pub captured: TileMap,
+/// The tiles of a frame that anchors have given.
+struct AnchoredTiles {
+    all: TileMap,
+    /// The tiles of captured anchors.
+    captured: TileMap,
 }
 
-/// Frames that are remembered however large they are.
-const LEAST: usize = 16;
-/// Luma samples of those that are remembered beyond them: 16 MB with chroma.
-const SAMPLES: usize = 11_000_000;
+/// Smallest number of remembered frames, however large the frames are.
+const MIN_FRAMES: usize = 16;
+/// Largest number of luma samples of all remembered frames, beyond [`MIN_FRAMES`]: 16 MB with chroma.
+const MAX_SAMPLES: usize = 11_000_000;
 
-/// Remembers the last `most` frames, fewer where they are large.
+/// Remembers the last `max` frames, fewer where they are large.
 pub(crate) struct History {
-    most: usize,
+    max: usize,
     entries: VecDeque<Entry>,
     /// Frame ids begin at 1.
     last_id: u64,
@@ -40,8 +40,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub fn new(most: usize) -> Self {
-        Self { most, entries: VecDeque::with_capacity(most + 1), last_id: 0, current: 0 }
+    pub fn new(max: usize) -> Self {
+        Self { max, entries: VecDeque::with_capacity(max + 1), last_id: 0, current: 0 }
     }
 
     /// Forgets all frames.
@@ -50,10 +50,10 @@ impl History {
         self.current = 0;
     }
 
-    /// Forgets what anchors have given, and no frame.
-    pub fn without_detail(&mut self) {
+    /// Forgets which tiles anchors have given; the frames stay.
+    pub fn forget_anchors(&mut self) {
         for entry in &mut self.entries {
-            entry.given = None;
+            entry.anchored = None;
         }
     }
 
@@ -76,7 +76,7 @@ impl History {
             return;
         }
         let area = (frame.picture.width() * frame.picture.height()).max(1);
-        while self.entries.len() >= self.most.min(LEAST.max(SAMPLES / area)) {
+        while self.entries.len() >= self.max.min(MIN_FRAMES.max(MAX_SAMPLES / area)) {
             self.entries.pop_front();
         }
         self.last_id += 1;
@@ -85,7 +85,7 @@ impl History {
             id: self.last_id,
             shown_at: [None, Some(timestamp)],
             low: frame.picture.clone(),
-            given: None,
+            anchored: None,
         });
     }
 
@@ -103,7 +103,7 @@ impl History {
             && is_cut(&before.low.planes()[0], &last.low.planes()[0])
     }
 
-    /// Where the frame of a timestamp is.
+    /// The place of a timestamp's frame.
     pub fn find(&self, timestamp: u32) -> Option<usize> {
         self.entries.iter().rposition(|e| e.shown_at.contains(&Some(timestamp)))
     }
@@ -113,7 +113,7 @@ impl History {
         self.entries.get(at)
     }
 
-    /// The same, to be changed.
+    /// The frame at a place that [`find`](Self::find) gave, to be changed.
     pub fn entry_mut(&mut self, at: usize) -> Option<&mut Entry> {
         self.entries.get_mut(at)
     }
@@ -125,7 +125,7 @@ impl History {
 }
 
 impl Entry {
-    /// Width and height of its low picture.
+    /// Width and height of the frame's low picture.
     pub fn size(&self) -> (usize, usize) {
         (self.low.width(), self.low.height())
     }
@@ -133,5 +133,44 @@ impl Entry {
     /// Counts frames in the order in which they were first shown.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The tiles of an anchor that add something to this frame. Captured tiles replace enhanced ones.
+    pub fn new_tiles(&self, tiles: &TileMap, source: AnchorSource) -> TileMap {
+        match (&self.anchored, source) {
+            (Some(anchored), AnchorSource::Captured) => tiles.without(&anchored.captured),
+            (Some(anchored), AnchorSource::Enhanced) => tiles.without(&anchored.all),
+            (None, _) => tiles.clone(),
+        }
+    }
+
+    /// Notes the tiles that an anchor has given.
+    pub fn add_tiles(&mut self, tiles: &TileMap, source: AnchorSource) {
+        let none = || TileMap::empty(self.low.width(), self.low.height());
+        let anchored =
+            self.anchored.get_or_insert_with(|| AnchoredTiles { all: none(), captured: none() });
+        anchored.all = anchored.all.with(tiles);
+        if source == AnchorSource::Captured {
+            anchored.captured = anchored.captured.with(tiles);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captured_tiles_replace_enhanced_ones_and_not_the_other_way_round() {
+        let low = Arc::new(FrameBuffer::grey(150, 70));
+        let mut entry = Entry { id: 1, shown_at: [None; 2], low, anchored: None };
+        let (mut one, full) = (TileMap::empty(150, 70), TileMap::full(150, 70));
+        one.set(1, 0);
+        let (enhanced, captured) = (AnchorSource::Enhanced, AnchorSource::Captured);
+        entry.add_tiles(&full, enhanced);
+        assert_eq!(entry.new_tiles(&one, enhanced).count(), 0);
+        assert_eq!(entry.new_tiles(&one, captured), one);
+        entry.add_tiles(&one, captured);
+        assert_eq!(entry.new_tiles(&full, captured), full.without(&one));
     }
 }

@@ -21,14 +21,17 @@
 
 // `by_isa!` gives kernels two vector types; some need one.
 #![allow(clippy::extra_unused_type_parameters)]
+#![warn(clippy::too_many_lines)]
 
 pub mod anchor;
+pub mod cells;
 mod cut;
 mod decay;
 pub mod decoder;
 pub mod detail;
 pub mod flow;
 mod history;
+mod lines;
 pub mod reconstruct;
 pub mod resample;
 pub mod still;

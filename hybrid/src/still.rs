@@ -1,4 +1,4 @@
-//! A publisher's stills: what its camera shows beyond what everybody expects of its low layer, coded as an anchor.
+//! A publisher's stills: what its camera shows beyond the prediction from its low layer, coded as an anchor.
 //!
 //! The publisher decodes its own low layer as it leaves, so it has, bit for bit, the picture that subscribers enlarge, and
 //! codes only what is missing there ([`prior`](crate::anchor::prior), [`colour`]), by [HTJ2K](crate::anchor::codec). The server
@@ -18,19 +18,19 @@ use windlass_types::tiles::TileMap;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{DecodeError, Decoder, FrameBuffer, Samples, SizeLimit};
 
-/// Low pictures that are remembered: a still is made of a frame that has just been sent.
+/// Number of low pictures that are remembered: a still is made of a frame that has just been sent.
 const REMEMBERED: usize = 8;
 
-/// What is asked of a publisher.
+/// The still that a publisher is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StillRequest<'a> {
-    /// The frame of the low layer that shows what the camera does.
+    /// RTP timestamp of the frame of the low layer that the still is for.
     pub rtp_timestamp: u32,
     /// HR size over LR size: 2, 3 or 4.
     pub scale: usize,
     /// The bits of the map of the tiles to give.
     pub tiles: &'a [u8],
-    /// Most bytes of the payload.
+    /// Largest length of the payload, in bytes.
     pub bytes: usize,
 }
 
@@ -48,7 +48,7 @@ pub struct Still {
 /// Why there is no still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StillError {
-    /// The low picture of that frame is not known: frames were missing before it, or it is long past.
+    /// The low picture of the frame is not remembered: frames were missing before it, or it is too old.
     #[error("the low picture is not known")]
     NoBase,
     /// The tile map is not one of the low picture.
@@ -57,12 +57,12 @@ pub enum StillError {
     /// The camera's picture is smaller than the one that is asked for.
     #[error("the camera's picture is too small")]
     Camera,
-    /// It cannot be coded in so few bytes, or not at all.
+    /// The still cannot be coded in so few bytes, or not at all.
     #[error("{0}")]
     Code(#[from] AnchorCodecError),
 }
 
-/// Makes the stills of one publisher: see the module's text.
+/// Makes the stills of one publisher: low layer and camera pictures in, payloads of captured anchors out.
 #[derive(Debug)]
 pub struct StillMaker {
     decoder: Decoder,
@@ -77,7 +77,7 @@ impl Default for StillMaker {
 }
 
 impl StillMaker {
-    /// One that waits for a key frame, and takes no low picture beyond `limit`.
+    /// A maker that waits for a key frame, and takes no low picture beyond `limit`.
     pub fn limited(limit: SizeLimit) -> Self {
         let decoder = Decoder::with_limit(limit).lending(REMEMBERED);
         Self { decoder, lows: VecDeque::with_capacity(REMEMBERED), prior: None }
@@ -95,18 +95,18 @@ impl StillMaker {
         Ok(())
     }
 
-    /// Frames are missing: it waits for a key frame.
+    /// Forgets all frames, where some are missing, and waits for a key frame.
     pub fn reset(&mut self) {
         self.decoder.reset();
         self.lows.clear();
     }
 
-    /// Whether it can follow nothing but a key frame.
+    /// Whether only a key frame can be followed next.
     pub fn needs_key_frame(&self) -> bool {
         self.decoder.needs_key_frame()
     }
 
-    /// Makes the still of a frame of which the camera gave this luma and chroma, the latter half as wide and high, rounded up.
+    /// Makes the still of a frame from the camera's luma and chroma. Chroma is half as wide and high, rounded up.
     ///
     /// # Panics
     ///
@@ -169,7 +169,7 @@ mod tests {
         maker
     }
 
-    /// What the camera saw at the third: see `enhancer/examples/low_layer.rs`.
+    /// The camera's luma at the third frame: see `enhancer/examples/low_layer.rs`.
     fn camera() -> Plane {
         let samples = (0..192 * 128).map(|i| {
             let (x, y) = ((i % 192) as f32, (i / 192) as f32);
@@ -179,7 +179,7 @@ mod tests {
         Plane::from_samples(192, 128, samples.collect()).expect("the count is right")
     }
 
-    /// Its chroma: waves that are too fine for the low layer's.
+    /// The camera's chroma: waves that are too fine for the low layer's.
     fn chroma() -> [Plane; 2] {
         [0.9, 1.4].map(|fine: f32| {
             let samples = (0..96 * 64).map(|i| {

@@ -7,7 +7,7 @@ pub trait Join: Send + Sync {
     fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send));
 }
 
-/// One after the other, on the caller's thread.
+/// Runs one piece after the other, on the caller's thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OneThread;
 

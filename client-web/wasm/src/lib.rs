@@ -11,7 +11,7 @@
 //! | `decoder_new(scale) -> handle` | a decoder that waits for a key frame; HR is `scale` (2, 3 or 4) times as large as the low layer, 0 for another scale |
 //! | `decoder_free(handle)` | frees it |
 //! | `rescale(handle, scale) -> i32` | makes HR pictures of another size from now on, without a key frame: 0, or -1 where there is no such decoder or scale |
-//! | `set_effort(handle, effort) -> i32` | how thoroughly to search for what pictures take from anchors: 0 fully, 1 little, for a machine that does not keep up; 0, or -1 where there is no such decoder or effort |
+//! | `set_effort(handle, effort) -> i32` | how thoroughly to search for motion from references: 0 fully, 1 little, for a machine that does not keep up; 0, or -1 where there is no such decoder or effort |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
 //! | `refresh(handle) -> i32` | makes the picture on display anew where anchors have come since it was made: 1 it did, 0 there is nothing newer, -1 no such decoder. The next frame does so by itself |
@@ -45,15 +45,17 @@
 //!
 //! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new · 5 of a former epoch ·
 //! -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size.
-//! After 1 with `stat(9) > 0` the picture on display can be bettered by `refresh`.
+//! After 1 with `stat(9) > 0` `refresh` makes a better picture.
 //!
 //! ## Counters
 //!
 //! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old,
 //! 6 early, 7 malformed or of wrong size, 8 `frames_late` of the last anchor applied,
 //! 9 whether `refresh` would make another picture (0 or 1), 10 messages malformed,
-//! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch, 15 and 16 what pictures
-//! have lost after anchors and in how many frames.
+//! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch, 15 and 16 the
+//! decay that was measured, and over how many frames.
+
+#![warn(clippy::too_many_lines)]
 
 pub mod warm_up;
 
@@ -65,10 +67,10 @@ use windlass_vp9::{DecodeError, Decoder, FrameBuffer, Picture, Samples, SizeLimi
 
 use crate::warm_up::Piece;
 
-/// Largest block that [`alloc`] gives.
+/// Largest block that [`alloc`] gives, in bytes.
 const MAX_ALLOC: usize = 4 * 1024 * 1024;
 
-/// What a handle points to.
+/// The decoder of one subscribed track, behind a handle.
 pub struct Track {
     decoder: HybridDecoder,
     reassembler: Reassembler,
@@ -97,8 +99,9 @@ pub unsafe extern "C" fn dealloc(ptr: *mut u8, len: usize) {
     }
 }
 
-/// Most pixels of a low picture that any server enhances: a stream may change its size between key frames, which are all that is looked at before.
-const MOST_PIXELS: u64 = 1920 * 1080;
+/// Largest area of a low picture, in pixels: no server enhances a larger one. A stream may change its size between key
+/// frames, and the client checks the size of key frames alone.
+const MAX_PIXELS: u64 = 1920 * 1080;
 
 /// Makes a decoder whose pictures are `scale` times as large as the low layer; null where there is none.
 #[unsafe(no_mangle)]
@@ -109,7 +112,7 @@ pub extern "C" fn decoder_new(scale: u32) -> *mut Track {
     }
     Box::into_raw(Box::new(Track {
         decoder: HybridDecoder::new(HybridConfig { scale, ..HybridConfig::default() })
-            .limited(SizeLimit { area: MOST_PIXELS, ..SizeLimit::default() }),
+            .limited(SizeLimit { area: MAX_PIXELS, ..SizeLimit::default() }),
         reassembler: Reassembler::new(),
         size: (0, 0),
     }))
@@ -143,7 +146,7 @@ pub unsafe extern "C" fn rescale(handle: *mut Track, scale: u32) -> i32 {
     }
 }
 
-/// Searches so thoroughly for what pictures take from anchors, from the next picture on: 0 fully, 1 little.
+/// Sets how thoroughly motion from references is searched for, from the next picture on: 0 fully, 1 little.
 ///
 /// # Safety
 /// `handle` must be live or null.
@@ -381,10 +384,10 @@ pub unsafe extern "C" fn warm_up(handle: *mut Track, step: u32) -> i32 {
     i32::from(code >= 0 && warm_up::piece(step.saturating_add(1)).is_some())
 }
 
-/// Most samples of a camera's luma.
-const MOST_CAMERA: usize = 4096 * 4096;
+/// Largest number of samples of a camera's luma.
+const MAX_CAMERA: usize = 4096 * 4096;
 
-/// What a handle of stills points to.
+/// The maker of one publisher's stills, behind a handle.
 pub struct Stills {
     maker: StillMaker,
     camera: Vec<u8>,
@@ -396,7 +399,7 @@ pub struct Stills {
 #[unsafe(no_mangle)]
 pub extern "C" fn stills_new() -> *mut Stills {
     Box::into_raw(Box::new(Stills {
-        maker: StillMaker::limited(SizeLimit { area: MOST_PIXELS, ..SizeLimit::default() }),
+        maker: StillMaker::limited(SizeLimit { area: MAX_PIXELS, ..SizeLimit::default() }),
         camera: Vec::new(),
         size: (0, 0),
         payload: Vec::new(),
@@ -433,7 +436,7 @@ pub unsafe extern "C" fn stills_follow(
     stills.maker.follow(rtp_timestamp, data).map_or_else(error_code, |()| 0)
 }
 
-/// Waits for a key frame, as frames are missing.
+/// Forgets the frames of the low layer, where some are missing; a key frame must come next.
 ///
 /// # Safety
 /// `handle` must come from [`stills_new`] or be null.
@@ -445,15 +448,14 @@ pub unsafe extern "C" fn stills_reset(handle: *mut Stills) {
     }
 }
 
-/// Where the caller puts the planes of a camera frame of this size.
+/// The place where the caller puts the planes of a camera frame of this size.
 ///
 /// # Safety
 /// `handle` must come from [`stills_new`] or be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stills_camera(handle: *mut Stills, width: u32, height: u32) -> *mut u8 {
     let size = (width as usize, height as usize);
-    let samples =
-        size.0.checked_mul(size.1).filter(|&samples| (1..=MOST_CAMERA).contains(&samples));
+    let samples = size.0.checked_mul(size.1).filter(|&samples| (1..=MAX_CAMERA).contains(&samples));
     // SAFETY: as promised by the caller.
     let (Some(stills), Some(samples)) = (unsafe { handle.as_mut() }, samples) else {
         return std::ptr::null_mut();
@@ -516,7 +518,7 @@ pub extern "C" fn vp9_new() -> *mut Decoder {
     Box::into_raw(Box::new(Decoder::new()))
 }
 
-/// Decodes a chunk; the number of its pictures.
+/// Decodes a chunk, and returns the number of its pictures.
 ///
 /// # Safety
 /// `handle` must come from [`vp9_new`] or be null; `ptr` must point to `len` readable bytes.

@@ -12,21 +12,21 @@
 
 use windlass_types::message::VERSION;
 
-/// The pieces and their lengths.
+/// The pieces, each behind its length.
 const STREAM: &[u8] = include_bytes!("../warm-up/stream.bin");
-/// How often the stream is played; what is called often enough is optimised.
+/// Number of times that the stream is decoded: engines optimise functions that are called often.
 const PASSES: u32 = 3;
-/// RTP ticks from piece to piece; the stream's anchors count with it.
+/// RTP ticks from piece to piece, at 90 kHz: the timestamps of the stream's anchors are made with it.
 const TICKS: u32 = 3000;
 
-/// What a step gives to the decoder.
+/// The input of the decoder at a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
     /// A VP9 frame.
     Frame {
-        /// Its RTP timestamp.
+        /// The frame's RTP timestamp.
         rtp_timestamp: u32,
-        /// Its bytes.
+        /// The frame's bytes.
         data: &'static [u8],
     },
     /// A complete anchor in one message.

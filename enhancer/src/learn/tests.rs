@@ -11,6 +11,7 @@ use std::sync::Arc;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec;
 use windlass_hybrid::anchor::prior::Prior;
+use windlass_hybrid::cells::Cells;
 use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
 use windlass_sr::{CpuEngine, Engine, Input, Luma, Model, Residual, fused_model};
 use windlass_types::AnchorSource;
@@ -125,7 +126,7 @@ fn call(low: &[Vec<u8>], high: &[Vec<u8>]) -> Gains {
         let view = Input { low, twin: Some(of_plane(&seen)) };
         if n < end && n % FPS == 0 {
             let mut bare = base(low.samples());
-            prior.put_back(low.samples(), &mut bare, None);
+            prior.put_back(low.samples(), &mut bare, Cells::All);
             let bare = to_plane(&bare);
             let views = [view, Input { low, twin: Some(of_plane(&bare)) }];
             let (letter, now) = match trainer.train(&mut engine, &views, wanted).unwrap() {

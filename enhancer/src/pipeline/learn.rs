@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustix::time::{ClockId, clock_gettime};
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::prior::Prior;
+use windlass_hybrid::cells::Cells;
 use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
 use windlass_sr::{Engine, InferError, Input, Luma, Model};
 use windlass_vp9::simd::Isa;
@@ -331,7 +332,7 @@ fn without_anchors(low: Samples<'_>, scale: usize, prior: &mut Prior) -> Plane {
     let mut seen = Detail::zero(scale * low.width, scale * low.height);
     let rows = 0..low.height;
     lanczos(Isa::detect(), low, scale, rows, seen.samples_mut(), &mut Scratch::default());
-    prior.put_back(low, &mut seen, None);
+    prior.put_back(low, &mut seen, Cells::All);
     to_plane(&seen)
 }
 

@@ -11,11 +11,11 @@ use windlass_types::message::{HEADER_BYTES, Reassembler};
 use windlass_vp9::simd::Isa;
 use windlass_vp9_fuzz::{LIMIT, container, mutate};
 
-/// Frames and messages of one input that are looked at.
-const MOST: usize = 40;
-/// Luma samples of all HR pictures after which the rest is left out.
-const MOST_SAMPLES: u64 = 48 * LIMIT.area;
-/// What an anchor counts for: filters are fitted to it.
+/// Largest number of frames and messages of one input.
+const MAX_CHUNKS: usize = 40;
+/// Luma samples of all HR pictures after which the rest of an input is left out.
+const MAX_SAMPLES: u64 = 48 * LIMIT.area;
+/// Luma samples that an anchor counts for: filters are fitted to it.
 const ANCHOR: u64 = 4 * LIMIT.area;
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
     let mut simd = HybridDecoder::new(simd).limited(LIMIT);
     let mut reassembler = Reassembler::new();
     let (mut samples, mut pushed) = (0, 0);
-    for (n, chunk) in container::split(data).1.into_iter().take(MOST).enumerate() {
+    for (n, chunk) in container::split(data).1.into_iter().take(MAX_CHUNKS).enumerate() {
         if chunk == RESET {
             scalar.reset();
             simd.reset();
@@ -59,7 +59,7 @@ fuzz_target!(|data: &[u8]| {
         let counted = stats.applied + stats.too_old + stats.duplicate + stats.former_epoch;
         assert!(counted + stats.malformed <= pushed && stats.late <= stats.applied);
         samples += simd.hr().map_or(0, |p| (p.width() * p.height()) as u64);
-        if samples > MOST_SAMPLES {
+        if samples > MAX_SAMPLES {
             break;
         }
     }

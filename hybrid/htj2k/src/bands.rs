@@ -15,15 +15,15 @@ pub(crate) struct Area {
 /// One band of a resolution.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Band {
-    /// Its place among all bands, as quantisers are listed.
+    /// The band's place among all bands, in the order of quantisers.
     pub(crate) index: usize,
-    /// Its columns in the plane, and how many rows it has.
+    /// The band's columns in the plane, and the number of its rows.
     pub(crate) area: Area,
-    /// Where these lie in the plane.
+    /// The band's rows in the plane.
     pub(crate) rows: Rows,
-    /// Its level, from 1; the low band shares the last, or has 0 without a transform.
+    /// The band's level, from 1; the low band shares the last, or has 0 without a transform.
     pub(crate) level: u8,
-    /// In how many directions it is a high band; bits of its nominal gain.
+    /// Number of directions in which the band is a high one, which are the bits of its nominal gain.
     pub(crate) highs: u8,
 }
 

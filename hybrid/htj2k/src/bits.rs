@@ -68,7 +68,7 @@ impl<'a> BitReader<'a> {
         (0..length).try_fold(0, |value, _| Ok(value << 1 | u32::from(self.get()?)))
     }
 
-    /// What follows the header.
+    /// The bytes behind the header.
     pub(crate) fn finish(self) -> &'a [u8] {
         if self.value == 0xff { self.data.get(1..).unwrap_or_default() } else { self.data }
     }

@@ -11,7 +11,7 @@ use crate::wavelet::{self, Irreversible, Reversible, Rows, low_length};
 use crate::wide::wide;
 use crate::{Error, Format, Limits, Picture};
 
-/// Longest cleanup pass.
+/// Largest length of a cleanup pass, in bytes.
 const MAX_PASS: u32 = 65_534;
 
 /// Decodes a codestream, which may come from anywhere. A given stream gives the same samples on
@@ -39,7 +39,7 @@ fn decode_irreversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Erro
         let step = header.quantiser.steps[band.index].size(range);
         // Halves of a step; a block whose last bits were left out has larger ones.
         let scale = 0.5 * step * (1u32 << block.coarser) as f32;
-        place(&mut plane, stride, (band.rows, block.area), halves, |h| h as f32 * scale);
+        place(&mut plane, stride, band.rows, block.area, halves, |h| h as f32 * scale);
     })?;
     wavelet::inverse::<Irreversible>(&mut plane, stride, header.levels);
     let mut samples = vec![0; plane.len()];
@@ -54,12 +54,12 @@ wide! {
 
 #[inline(always)]
 fn round_by(plane: &[f32], format: Format, samples: &mut [i16]) {
-    let (least, most) = format.range();
-    let (least, most) = (least as f32, most as f32);
+    let (min, max) = format.range();
+    let (min, max) = (min as f32, max as f32);
     let level = format.level() as f32;
     for (to, &v) in samples.iter_mut().zip(plane) {
         // Adding 1.5·2²³ leaves no bits for a fraction.
-        let nearest = (v + level).clamp(least, most) + 12_582_912.0;
+        let nearest = (v + level).clamp(min, max) + 12_582_912.0;
         *to = (nearest.to_bits() as i32 - 0x4b40_0000) as i16;
     }
 }
@@ -69,14 +69,14 @@ fn decode_reversible(header: &Header, packets: &[u8]) -> Result<Vec<i16>, Error>
     let stride = format.width as usize;
     let mut plane = vec![0i32; format.area()];
     decode_blocks(header, packets, |band, block, halves| {
-        place(&mut plane, stride, (band.rows, block.area), halves, |h| {
+        place(&mut plane, stride, band.rows, block.area, halves, |h| {
             let magnitude = (h.unsigned_abs() << block.coarser >> 1) as i32;
             if h < 0 { -magnitude } else { magnitude }
         });
     })?;
     wavelet::inverse::<Reversible>(&mut plane, stride, header.levels);
-    let ((least, most), level) = (format.range(), format.level());
-    Ok(plane.iter().map(|&v| v.wrapping_add(level).clamp(least, most) as i16).collect())
+    let ((min, max), level) = (format.range(), format.level());
+    Ok(plane.iter().map(|&v| v.wrapping_add(level).clamp(min, max) as i16).collect())
 }
 
 /// A block as its packet describes it.
@@ -229,7 +229,8 @@ fn read_pass(bits: &mut BitReader) -> Result<(u32, u32), Error> {
 fn place<T>(
     plane: &mut [T],
     stride: usize,
-    (rows, area): (Rows, Area),
+    rows: Rows,
+    area: Area,
     samples: &[i32],
     value: impl Fn(i32) -> T,
 ) {

@@ -22,8 +22,8 @@ impl Encoder {
         Self::with_memory(Vec::new(), samples, format, levels)
     }
 
-    /// The same in memory that [`into_memory`](Self::into_memory) gave back, so that the system need not find and clear it
-    /// anew: for large pictures that takes as long as the transform.
+    /// Transforms a picture as [`new`](Self::new) does, in memory that [`into_memory`](Self::into_memory) gave back. To find
+    /// and clear new memory takes as long as the transform, for large pictures.
     pub fn with_memory(
         mut plane: Vec<f32>,
         samples: &[i16],
@@ -58,8 +58,8 @@ impl Encoder {
 /// the format's range are clamped.
 pub fn encode_lossless(samples: &[i16], format: Format, levels: u8) -> Result<Vec<u8>, Error> {
     let layout = layout(samples, format, levels)?;
-    let ((least, most), level) = (format.range(), format.level());
-    let centred = |&s: &i16| i32::from(s).clamp(least, most) - level;
+    let ((min, max), level) = (format.range(), format.level());
+    let centred = |&s: &i16| i32::from(s).clamp(min, max) - level;
     let mut plane: Vec<i32> = samples.iter().map(centred).collect();
     let stride = format.width as usize;
     wavelet::forward::<Reversible>(&mut plane, stride, layout.levels());
@@ -77,7 +77,7 @@ fn layout(samples: &[i16], format: Format, levels: u8) -> Result<Layout, Error> 
 /// The coded blocks of a picture.
 struct Coded {
     bytes: Vec<u8>,
-    /// Where the bytes of each end.
+    /// The end of each block's bytes.
     ends: Vec<usize>,
 }
 
@@ -112,9 +112,9 @@ wide! {
 
 #[inline(always)]
 fn centre_by(samples: &[i16], format: Format, out: &mut [f32]) {
-    let ((least, most), level) = (format.range(), format.level());
+    let ((min, max), level) = (format.range(), format.level());
     for (to, &s) in out.iter_mut().zip(samples) {
-        *to = (i32::from(s).clamp(least, most) - level) as f32;
+        *to = (i32::from(s).clamp(min, max) - level) as f32;
     }
 }
 
@@ -131,7 +131,7 @@ fn quantised_by(
     stride: usize,
     block: &Block,
     out: &mut [u32],
-    Quantiser { inverse, most }: Quantiser,
+    Quantiser { inverse, max }: Quantiser,
 ) -> bool {
     let is_small = |row: &[f32]| row.iter().fold(true, |all, v| all & (v.abs() * inverse < 1.0));
     if (0..block.height).all(|y| is_small(row(plane, stride, block, y))) {
@@ -139,7 +139,7 @@ fn quantised_by(
     }
     quad_order(plane, stride, block, out, |v| {
         let q = (v * inverse) as i32;
-        q.unsigned_abs().min(most) << 1 | q as u32 >> 31
+        q.unsigned_abs().min(max) << 1 | q as u32 >> 31
     })
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::{Error, Format, Limits};
 
+/// Start of codestream; this and the following are markers (ITU-T T.800, table A.2; CAP: T.814).
 const SOC: u16 = 0xff4f;
 const CAP: u16 = 0xff50;
 const SIZ: u16 = 0xff51;
@@ -19,7 +20,7 @@ const SOT: u16 = 0xff90;
 const SOD: u16 = 0xff93;
 const EOC: u16 = 0xffd9;
 
-/// Which wavelet a stream uses.
+/// The wavelet of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transform {
     Irreversible,
@@ -38,8 +39,8 @@ impl Step {
     /// The step nearest to a size, in a band of a nominal range. Exponents stay below 25, so that
     /// magnitudes have no more than 26 bits.
     pub(crate) fn nearest(size: f32, range: i32) -> Self {
-        let least = power_of_two(range - 24);
-        let size = if size.is_nan() { least } else { size.clamp(least, power_of_two(range + 1)) };
+        let min = power_of_two(range - 24);
+        let size = if size.is_nan() { min } else { size.clamp(min, power_of_two(range + 1)) };
         let bits = size.to_bits();
         // The power of two in the float, and its fraction rounded to eleven bits.
         let rounded = (bits >> 12) + (bits >> 11 & 1);

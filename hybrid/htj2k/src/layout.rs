@@ -12,11 +12,11 @@ use crate::tag_tree::TagTree;
 use crate::wavelet::NORMS;
 use crate::{Error, Format};
 
-/// Logarithm of the side of a block.
+/// Binary logarithm of the side of a block.
 const LOG_BLOCK: u32 = 6;
-/// Greatest width and height of a block.
+/// Largest width and height of a block, in samples.
 pub const BLOCK: usize = 1 << LOG_BLOCK;
-/// Most levels that the encoder makes.
+/// Largest number of levels that the encoder makes.
 pub const MAX_LEVELS: u8 = NORMS.len() as u8;
 /// Bits above the nominal range of a band, for filters that overshoot.
 const GUARD_BITS: u8 = 2;
@@ -24,27 +24,27 @@ const GUARD_BITS: u8 = 2;
 /// A block of a band, and where its coefficients lie in the transformed plane, which is as wide as the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Its band's place among all bands.
+    /// The place of the block's band among all bands.
     pub band: usize,
-    /// Its first column.
+    /// The block's first column.
     pub x: usize,
     /// The plane's row of its first row.
     pub y: usize,
-    /// Rows of the plane from one of its rows to the next.
+    /// Rows of the plane from one row of the block to the next.
     pub row_step: usize,
-    /// Its columns: 1 to [`BLOCK`].
+    /// Number of columns: 1 to [`BLOCK`].
     pub width: usize,
-    /// Its rows: 1 to [`BLOCK`].
+    /// Number of rows: 1 to [`BLOCK`].
     pub height: usize,
 }
 
-/// How the coefficients of a band become integers: the magnitude times `inverse`, rounded down, and `most` at most.
+/// How the coefficients of a band become integers: the magnitude times `inverse`, rounded down, and at most `max`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantiser {
     /// One over the quantiser step.
     pub inverse: f32,
     /// Greatest magnitude, below 2²⁷.
-    pub most: u32,
+    pub max: u32,
 }
 
 /// The blocks of a picture in the order of the codestream.
@@ -96,7 +96,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// What the picture's samples are.
+    /// The format of the picture's samples.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -116,7 +116,7 @@ impl Layout {
         let steps = self.steps(step).into_iter();
         let quantiser = |(step, bands): (Step, &BandBlocks)| Quantiser {
             inverse: 1.0 / step.size(self.range(&bands.band)),
-            most: (1 << magnitude_bits(step)) - 1,
+            max: (1 << magnitude_bits(step)) - 1,
         };
         steps.zip(&self.bands).map(quantiser).collect()
     }

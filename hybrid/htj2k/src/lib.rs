@@ -29,6 +29,7 @@
 //! ```
 
 #![deny(unsafe_code)]
+#![warn(clippy::too_many_lines)]
 
 mod bands;
 mod bits;
@@ -71,7 +72,7 @@ pub enum Error {
     Unsupported(&'static str),
 }
 
-/// What the samples of a picture are.
+/// The size of a picture, and the kind of its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
     /// Width in samples.
@@ -92,8 +93,8 @@ impl Format {
 
     /// Whether such pictures can be coded.
     pub fn is_legal(&self) -> bool {
-        let most = if self.signed { 16 } else { 15 };
-        self.width > 0 && self.height > 0 && (1..=most).contains(&self.bits)
+        let max = if self.signed { 16 } else { 15 };
+        self.width > 0 && self.height > 0 && (1..=max).contains(&self.bits)
     }
 
     /// The least and greatest sample.
@@ -105,7 +106,7 @@ impl Format {
         }
     }
 
-    /// What is taken off before the transform.
+    /// The level that is subtracted from samples before the transform.
     pub fn level(&self) -> i32 {
         if self.signed { 0 } else { 1 << (self.bits - 1) }
     }
@@ -114,7 +115,7 @@ impl Format {
 /// A decoded picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// What its samples are.
+    /// The picture's format.
     pub format: Format,
     /// The samples, row by row.
     pub samples: Vec<i16>,
@@ -124,8 +125,8 @@ pub struct Picture {
 /// stream's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Greatest width and height.
+    /// Largest width and height, in samples.
     pub max_side: u32,
-    /// Greatest number of samples.
+    /// Largest number of samples.
     pub max_area: u32,
 }

@@ -12,7 +12,7 @@ pub(crate) struct TagTree {
 struct Node {
     /// The least of the leaves below; while decoding, unknown until it has been read.
     value: u32,
-    /// It is known not to be less than this.
+    /// The lower bound of the value, so far.
     low: u32,
     /// Whether the value itself has been written.
     told: bool,

@@ -30,7 +30,7 @@ pub(crate) trait Lifting {
     fn undo_high(step: usize, x: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value;
     /// Undoes [`low`](Self::low).
     fn undo_low(step: usize, x: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value;
-    /// What low and high samples are multiplied by after the last step.
+    /// Scales a low or high sample after the last step.
     fn scale(x: Self::Value, high: bool) -> Self::Value;
     /// Undoes [`scale`](Self::scale).
     fn undo_scale(x: Self::Value, high: bool) -> Self::Value;
@@ -41,8 +41,11 @@ pub(crate) trait Lifting {
 /// The irreversible 9/7 transform.
 pub(crate) struct Irreversible;
 
+/// Lifting factors of the high samples, by step (ITU-T T.800, table F.4: α and γ).
 const HIGH: [f32; 2] = [-1.586_134_3, 0.882_911_1];
+/// Lifting factors of the low samples, by step (ITU-T T.800, table F.4: β and δ).
 const LOW: [f32; 2] = [-0.052_980_12, 0.443_506_85];
+/// Scaling factor of the high band; its inverse scales the low band (ITU-T T.800, table F.4).
 const K: f32 = 1.230_174_1;
 
 impl Lifting for Irreversible {
@@ -133,7 +136,7 @@ pub(crate) fn low_length(length: usize, level: u8) -> usize {
     (length as u64).div_ceil(1 << level) as usize
 }
 
-/// Where the rows of a band lie in a transformed plane.
+/// The rows of a band in a transformed plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rows {
     first: usize,
@@ -141,7 +144,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Those of the low or high band of a level, from 1; at 0 there is no transform.
+    /// The rows of the low or high band of a level, from 1; at 0 there is no transform.
     pub(crate) fn new(level: u8, high: bool) -> Self {
         Self { first: if high { 1 << (level - 1) } else { 0 }, step: 1 << level }
     }

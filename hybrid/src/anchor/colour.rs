@@ -14,8 +14,8 @@ use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, Samples};
 
-/// Less than this, in sixteenths of a grey level, is what is left of the waves beside.
-const LEAST: u16 = ONE.unsigned_abs();
+/// Smallest change that counts as coded, in 1/16 grey level: less is the rest of wavelets from cells beside.
+const MIN_CHANGE: u16 = ONE.unsigned_abs();
 
 /// Width and height of the image of some tiles, for HR chroma planes of this size.
 fn image_size(tiles: &TileMap, (width, height): (usize, usize), scale: usize) -> (usize, usize) {
@@ -87,8 +87,8 @@ pub fn image(
 pub struct Decoded {
     /// U and V.
     pub planes: [Plane; 2],
-    /// By cell of [`SIDE`] low samples, whether the code says anything of it.
-    pub told: Vec<bool>,
+    /// By cell of [`SIDE`] low samples, whether the code changes it.
+    pub coded: Vec<bool>,
 }
 
 /// The HR chroma that a code of the colour of some tiles stands for.
@@ -104,7 +104,7 @@ pub fn decode(
     let side = |v: usize| u16::try_from(v).map_err(|_| AnchorCodecError::WrongSize);
     let image = super::codec::decode(HTJ2K, code, side(width)?, side(height)?)?;
     let (across, side) = (low[0].width.div_ceil(SIDE), SIDE * scale / 2);
-    let mut told = vec![false; across * low[0].height.div_ceil(SIDE)];
+    let mut coded = vec![false; across * low[0].height.div_ceil(SIDE)];
     for (n, plane) in planes.iter_mut().enumerate() {
         rows(tiles, size, scale, |(from_x, from_y), (x, y), columns| {
             let from = &image.row(n * height / 2 + from_y)[from_x..][..columns];
@@ -112,11 +112,11 @@ pub fn decode(
             for (i, (to, &d)) in to.iter_mut().zip(from).enumerate() {
                 let moved = i32::from(*to) * i32::from(ONE) + i32::from(d);
                 *to = ((moved + i32::from(ONE) / 2) >> 4).clamp(0, 255) as u8;
-                told[y / side * across + (x + i) / side] |= d.unsigned_abs() >= LEAST;
+                coded[y / side * across + (x + i) / side] |= d.unsigned_abs() >= MIN_CHANGE;
             }
         });
     }
-    Ok(Decoded { planes, told })
+    Ok(Decoded { planes, coded })
 }
 
 /// Splits a code in two: that of the luma's detail, and that of the colour where there is one.
@@ -182,8 +182,8 @@ mod tests {
                     assert!(psnr(a, b) > 45.0, "{} dB at {scale}", psnr(a, b));
                 }
                 let across = SIZE.0.div_ceil(SIDE);
-                let told = |column: usize, row: usize| decoded.told[row * across + column];
-                assert_eq!((told(2, 2), told(18, 2)), (tiles.is_full(), true));
+                let coded = |column: usize, row: usize| decoded.coded[row * across + column];
+                assert_eq!((coded(2, 2), coded(18, 2)), (tiles.is_full(), true));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What an anchor need not say: the detail that the built-in filters expect of its low picture.
+//! The part of an anchor's detail that is not coded: what the built-in filters predict from the low picture.
 //!
 //! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is coded. What the quantiser then
 //! takes away leaves the picture much as it would be without an anchor, not smoother; and no anchor depends on
@@ -8,6 +8,7 @@
 use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;
 
+use crate::cells::Cells;
 use crate::detail::Detail;
 use crate::reconstruct::learned::{Learned, Scratch};
 
@@ -21,7 +22,7 @@ pub struct Prior {
 }
 
 impl Prior {
-    /// Those for pictures `scale` times as large.
+    /// The built-in filters for pictures `scale` times as large.
     ///
     /// # Panics
     ///
@@ -46,27 +47,27 @@ impl Prior {
     ///
     /// Where the detail has not `scale` times the size of the low picture.
     pub fn take_out(&mut self, low: Samples<'_>, detail: &mut Detail) {
-        self.expect(low, None);
+        self.expect(low, Cells::All);
         self.combine(detail, i16::saturating_sub);
     }
 
-    /// Adds to decoded detail what was not coded; nothing in the cells to `skip`, for each of which, row by row, there
-    /// is a flag.
+    /// Adds to decoded detail what was not coded, in these cells.
     ///
     /// # Panics
     ///
     /// Where the detail has not `scale` times the size of the low picture.
-    pub fn put_back(&mut self, low: Samples<'_>, detail: &mut Detail, skip: Option<&[bool]>) {
-        self.expect(low, skip);
+    pub fn put_back(&mut self, low: Samples<'_>, detail: &mut Detail, cells: Cells<'_>) {
+        self.expect(low, cells);
         self.combine(detail, i16::saturating_add);
     }
 
-    fn expect(&mut self, low: Samples<'_>, skip: Option<&[bool]>) {
+    /// Predicts the detail of these cells from the low picture.
+    fn expect(&mut self, low: Samples<'_>, cells: Cells<'_>) {
         let scale = self.learned.scale();
         self.expected.clear();
         self.expected.resize(scale * low.width * scale * low.height, 0);
         let rows = 0..low.height;
-        self.learned.predict_add(self.isa, low, rows, &mut self.expected, skip, &mut self.scratch);
+        self.learned.predict_add(self.isa, low, rows, &mut self.expected, cells, &mut self.scratch);
     }
 
     fn combine(&self, detail: &mut Detail, with: impl Fn(i16, i16) -> i16) {
@@ -94,10 +95,10 @@ mod tests {
             let mut rest = detail.clone();
             prior.take_out((&low).into(), &mut rest);
             assert_ne!(rest, detail);
-            prior.put_back((&low).into(), &mut rest, None);
+            prior.put_back((&low).into(), &mut rest, Cells::All);
             assert_eq!(rest, detail);
-            prior.put_back((&low).into(), &mut rest, Some(&[true; 40]));
-            assert_eq!(rest, detail, "all cells are skipped");
+            prior.put_back((&low).into(), &mut rest, Cells::Only(&[false; 40]));
+            assert_eq!(rest, detail, "no cell is chosen");
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::anchor::codec::{Htj2k, detail_of};
+use crate::anchor::payload;
 use crate::resample::box_half;
 use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
+use windlass_types::tiles::TileMap;
 use windlass_vp9::{FrameInfo, Plane, psnr};
 
 const SIZE: (usize, usize) = (256, 192);
@@ -112,10 +114,10 @@ fn tiles_of_a_later_anchor_leave_the_rest_as_it_was_shown() {
 #[test]
 fn what_is_older_than_all_references_is_too_old_though_its_frame_is_remembered() {
     let [mut d, _] = decoders();
-    for n in 1..=MOST as u32 + 2 {
+    for n in 1..=MAX_REFERENCES as u32 + 2 {
         show(&mut d, n, &scene(0, f64::from(n)));
     }
-    for n in (3..).take(MOST) {
+    for n in (3..).take(MAX_REFERENCES) {
         let outcome = give(&mut d, n, &scene(0, f64::from(n)), &all());
         assert!(matches!(outcome, AnchorOutcome::Applied { .. }), "{outcome:?}");
     }
@@ -124,7 +126,7 @@ fn what_is_older_than_all_references_is_too_old_though_its_frame_is_remembered()
 
 #[test]
 fn the_publishers_own_pixels_are_taken_however_many_references_are_younger() {
-    let late = MOST as u32 + 1;
+    let late = MAX_REFERENCES as u32 + 1;
     let picture = |captured: bool| {
         let mut d = HybridDecoder::new(HybridConfig { learning: false, ..HybridConfig::default() });
         for n in 0..=late {

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::anchor::codec::Htj2k;
 use crate::anchor::fixture::low_layer;
+use crate::detail::Detail;
 use crate::still::{StillMaker, StillRequest};
+use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_vp9::{Plane, psnr};
 

@@ -2,11 +2,18 @@
 
 use proptest::prelude::*;
 
+use super::early::MAX_LEAD;
 use super::*;
 use crate::anchor::codec::Htj2k;
+use crate::anchor::payload;
+use crate::anchor::prior::Prior;
+use crate::detail::Detail;
+use crate::reconstruct::carry::searches::Searches;
 use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
+use windlass_types::tiles::{TILE, TileMap};
+use windlass_vp9::Samples;
 
 pub const REALTIME: &[u8] = include_bytes!("../../vp9/tests/fixtures/realtime.ivf");
 pub const ALTREF: &[u8] = include_bytes!("../../vp9/tests/fixtures/altref.ivf");
@@ -126,14 +133,9 @@ fn unlearning() -> HybridDecoder {
 fn made_anew(d: &HybridDecoder) -> Picture {
     let current = d.history.current().expect("something is shown");
     let mut picture = Picture::default();
-    let mut known = Known {
-        references: &d.references,
-        searches: &mut Searches::default(),
-        learned: &d.learned,
-        generation: 0,
-    };
+    let (sources, mut searches) = (&d.reconstruction.sources, Searches::default());
     let mut rebuilder = Rebuilder::new(Isa::SCALAR, d.config.scale);
-    rebuilder.rebuild(current.id(), &current.low, &mut known, &mut picture);
+    rebuilder.rebuild(current.id(), &current.low, sources, &mut searches, &mut picture);
     picture
 }
 
@@ -465,9 +467,10 @@ fn parts_share_one_reference_and_a_lost_one_costs_its_tiles_alone() {
             give(&mut lossy, &part);
         }
     }
+    let references = &whole.reconstruction.sources.references;
     assert!(
-        whole.references.next_after(0).is_some_and(|first| {
-            whole.references.next_after(first.id).is_none() && first.is_settled(false)
+        references.next_after(0).is_some_and(|first| {
+            references.next_after(first.id).is_none() && first.is_settled(false)
         }),
         "parts make one reference"
     );

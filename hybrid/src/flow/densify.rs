@@ -5,17 +5,17 @@ use super::FlowVector;
 use super::grid::Grid;
 use super::patch::{CELL, CELLS};
 
-/// The most that a vector is worth. A cell has at most sixteen patches, so that sums of weighed vectors and
-/// their doubles fit 32 bits.
-const MOST: i32 = 1 << 10;
+/// Largest weight of a vector. A cell has at most sixteen patches, so that sums of weighted vectors and their doubles
+/// fit 32 bits.
+const MAX_WEIGHT: i32 = 1 << 10;
 
-/// Where a vector misses by this, in 1/256 square grey level a sample, it is worth a quarter of that.
+/// Mean square error at which a vector has a quarter of the largest weight, in 1/256 square grey level.
 const QUARTER: i32 = 16 * 256;
 
-/// What a vector is worth where it leaves such a sum of squares in a cell, in 1/256 square grey level.
+/// The weight of a vector with this sum of squared errors in a cell, in 1/256 square grey level.
 pub(super) fn weight(squares: i32) -> u16 {
-    let root = MOST * QUARTER / (squares / (CELL * CELL) as i32 + QUARTER);
-    (root * root / MOST).max(1) as u16
+    let root = MAX_WEIGHT * QUARTER / (squares / (CELL * CELL) as i32 + QUARTER);
+    (root * root / MAX_WEIGHT).max(1) as u16
 }
 
 /// Sums over the patches of a cell.
@@ -76,15 +76,15 @@ mod tests {
     #[test]
     fn means_are_rounded_to_the_nearest_and_extremes_fit() {
         assert_eq!([mean(7, 2), mean(-7, 2), mean(9, 4), mean(-9, 4)], [4, -3, 2, -2]);
-        let (all, low) = (16 * MOST, i32::from(i16::MIN));
+        let (all, low) = (16 * MAX_WEIGHT, i32::from(i16::MIN));
         assert_eq!(mean(all * low, all), i16::MIN);
         assert_eq!(mean(all * i32::from(i16::MAX), all), i16::MAX);
     }
 
     #[test]
     fn what_fits_is_worth_more() {
-        assert_eq!(i32::from(weight(0)), MOST);
-        assert_eq!(i32::from(weight(4 * QUARTER)), MOST / 4);
+        assert_eq!(i32::from(weight(0)), MAX_WEIGHT);
+        assert_eq!(i32::from(weight(4 * QUARTER)), MAX_WEIGHT / 4);
         assert_eq!(weight(4 * 4080 * 4080), 1);
     }
 }

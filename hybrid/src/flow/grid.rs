@@ -4,14 +4,14 @@ use super::FlowVector;
 use super::patch::{CELLS, SIDE};
 use super::pyramid::Level;
 
-/// What has been found for a patch.
+/// The result of the search for a patch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found {
     /// From the patch to its place in the reference.
     pub vector: FlowVector,
-    /// Whether the vector is another than in the last search, or that knows nothing.
+    /// Whether the vector differs from that of the last search, or there is none of the last search.
     pub moved: bool,
-    /// What the vector is worth in each of the patch's cells. Of the finest level alone.
+    /// The vector's weight in each of the patch's cells; at the finest level alone.
     pub weights: [u16; CELLS * CELLS],
 }
 
@@ -55,7 +55,7 @@ impl Grid {
         &self.found[row * self.columns + column]
     }
 
-    /// The same, to be changed.
+    /// The patch of a place in the grid, to be changed.
     pub fn at_mut(&mut self, column: usize, row: usize) -> &mut Found {
         &mut self.found[row * self.columns + column]
     }

@@ -43,23 +43,23 @@ use thiserror::Error;
 
 use densify::Sums;
 use grid::Grid;
-use pyramid::{LEVELS, Pyramid};
+use pyramid::{MAX_LEVELS, Pyramid};
 use search::Task;
 use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;
 
-pub use pyramid::{LARGEST, SMALLEST};
+pub use pyramid::{MAX_SIDE, MIN_SIDE};
 
-/// Side of a cell in samples.
+/// Side of a cell, in samples: each cell has a vector.
 pub const CELL: usize = patch::CELL;
 
-/// Steps of a vector in a sample.
+/// Units of a [`FlowVector`] in one sample.
 pub const UNIT: i32 = patch::UNIT;
 
 /// Why there is no flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FlowError {
-    /// A side is below [`SMALLEST`] or beyond [`LARGEST`], or there are fewer samples than that.
+    /// A side is below [`MIN_SIDE`] or beyond [`MAX_SIDE`], or there are fewer samples than that.
     #[error("a picture of {0} × {1} samples has no flow")]
     Size(usize, usize),
     /// The pictures differ in size, or there is no reference yet.
@@ -77,7 +77,7 @@ pub struct FlowVector {
 }
 
 impl FlowVector {
-    /// The same at the next finer level.
+    /// The vector at the next finer level.
     fn doubled(self) -> Self {
         Self { x: self.x.saturating_mul(2), y: self.y.saturating_mul(2) }
     }
@@ -88,7 +88,7 @@ impl FlowVector {
 pub struct FlowSettings {
     /// Samples from a patch to the next: 2, 4, 6 or 8; others are taken for the nearest below, and less than 2 for 2.
     pub stride: usize,
-    /// Steps of a patch's descent at the finest level, at most; twice as many at others.
+    /// Largest number of steps of a patch's descent at the finest level; twice as many at others.
     pub iterations: usize,
 }
 
@@ -144,7 +144,7 @@ pub struct FlowSearch {
     former: Pyramid,
     /// Whether `former` and `grids` are of a search in this reference.
     searched: bool,
-    grids: [Grid; LEVELS],
+    grids: [Grid; MAX_LEVELS],
     sums: Sums,
     flow: Flow,
 }

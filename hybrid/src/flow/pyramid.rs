@@ -4,17 +4,17 @@ use windlass_vp9::Samples;
 
 use super::FlowError;
 
-/// Least side of a picture: two patches each way.
-pub const SMALLEST: usize = 16;
+/// Smallest side of a picture, in samples: two patches.
+pub const MIN_SIDE: usize = 16;
 
-/// Greatest side of a picture.
-pub const LARGEST: usize = 1 << 14;
+/// Largest side of a picture, in samples.
+pub const MAX_SIDE: usize = 1 << 14;
 
-/// Samples that repeat an edge, on each side: patches hang over edges, and are searched beyond them.
+/// Samples that repeat an edge, on each side: patches hang over edges and are searched beyond them.
 pub(super) const PAD: usize = 16;
 
-/// Levels at most: at the coarsest a descent leads as far as vectors do at the finest.
-pub(super) const LEVELS: usize = 6;
+/// Largest number of levels: at the coarsest a descent leads as far as vectors do at the finest.
+pub(super) const MAX_LEVELS: usize = 6;
 
 /// One size of a picture.
 #[derive(Debug, Clone, Default)]
@@ -102,8 +102,8 @@ impl Level {
 /// A picture's levels, the finest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pyramid {
-    /// As many as the largest picture had; of these `count` are in use.
-    levels: [Level; LEVELS],
+    /// The memory of all levels; the first `count` are in use.
+    levels: [Level; MAX_LEVELS],
     count: usize,
 }
 
@@ -112,7 +112,7 @@ impl Pyramid {
     pub fn fill(&mut self, picture: Samples<'_>) -> Result<(), FlowError> {
         let Samples { data, stride, width, height } = picture;
         self.count = 0;
-        let sides = SMALLEST..=LARGEST;
+        let sides = MIN_SIDE..=MAX_SIDE;
         let fits = sides.contains(&width) && sides.contains(&height) && stride >= width;
         // Without the rest of the last row's stride.
         let least = stride.checked_mul(height.saturating_sub(1)).and_then(|n| n.checked_add(width));
@@ -121,10 +121,10 @@ impl Pyramid {
         }
         self.levels[0].copy(picture);
         self.count = 1;
-        while self.count < LEVELS {
+        while self.count < MAX_LEVELS {
             let (finer, coarser) = self.levels.split_at_mut(self.count);
             let finer = &finer[self.count - 1];
-            if finer.width.min(finer.height) / 2 < SMALLEST {
+            if finer.width.min(finer.height) / 2 < MIN_SIDE {
                 break;
             }
             coarser[0].halve(finer);

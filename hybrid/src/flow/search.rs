@@ -19,19 +19,19 @@ use super::patch::{
 };
 use super::pyramid::{Level, PAD};
 
-/// How far a descent may lead, in samples: beyond a patch's side there is nothing of it to be seen.
-const REACH: i32 = SIDE as i32;
+/// Largest distance of a descent from its start, in samples: a patch's side, beyond which the patch is out of sight.
+const MAX_DISTANCE: i32 = SIDE as i32;
 
-/// A step of at most this, in 1/[`UNIT`] sample, is the last: it is taken without a comparison, whose noise
-/// would be greater than what there is to gain.
+/// Largest step that ends a descent, in 1/[`UNIT`] sample. It is taken without a comparison, whose noise would be
+/// greater than the gain.
 const LAST_STEP: i32 = 8;
 
-/// Added to the sums of squared gradients at the finest level: as if there were noise of four grey levels
-/// between samples that lie two apart. So flat patches stay where they begin.
+/// Damping of the sums of squared gradients at the finest level, in square grey levels: noise of four grey levels
+/// between samples that lie two apart. With it flat patches stay where they begin.
 const DAMPING: i64 = 4096;
 
-/// A fourth of the noise, in squares, is left at each coarser level; so much damping at least.
-const LEAST_DAMPING: i64 = 256;
+/// Smallest damping, in square grey levels. Each coarser level has a fourth of the damping of the finer one.
+const MIN_DAMPING: i64 = 256;
 
 /// Bits of a fraction in [`Inverse`].
 const SHIFT: u32 = 36;
@@ -42,20 +42,20 @@ pub(super) struct Task<'a> {
     pub now: &'a Level,
     pub former: Option<&'a Level>,
     pub reference: &'a Level,
-    /// How often it has been halved.
+    /// How often the pictures have been halved.
     pub halved: u32,
-    /// What was found at half the size.
+    /// The results at half the size.
     pub coarser: Option<&'a Grid>,
-    /// Comparisons after the candidates', at most.
+    /// Largest number of comparisons after those of the candidates.
     pub iterations: usize,
     /// Whether cells' weights are wanted.
     pub weigh: bool,
-    /// What was found in the last search, and what is now.
+    /// The results of the last search, which those of this one replace.
     pub grid: &'a mut Grid,
 }
 
 impl Task<'_> {
-    /// Does it.
+    /// Searches.
     pub fn run(mut self, isa: Isa) {
         let task = &mut self;
         // SAFETY: kernels check their slices.
@@ -80,7 +80,7 @@ unsafe fn level_simd<W: Vector, N: Vector>(task: &mut Task<'_>) {
 #[inline(always)]
 unsafe fn level<P: Patches>(task: &mut Task<'_>) {
     let mut template = Template::default();
-    let damping = (DAMPING >> (2 * task.halved)).max(LEAST_DAMPING);
+    let damping = (DAMPING >> (2 * task.halved)).max(MIN_DAMPING);
     for row in 0..task.grid.rows() {
         for column in 0..task.grid.columns() {
             let (x, y) = (column * task.grid.stride(), row * task.grid.stride());
@@ -143,7 +143,7 @@ impl<'a> Patch<'a> {
         Place::new(self.reference, self.place, vector)
     }
 
-    /// Its vector.
+    /// Searches for the patch's vector.
     #[inline(always)]
     unsafe fn search<P: Patches>(
         &self,
@@ -174,7 +174,7 @@ impl<'a> Patch<'a> {
         for i in 0..=iterations {
             let (x, y) = inverse.step(&found);
             let next = limits.clamp(i32::from(best.x) + x, i32::from(best.y) + y);
-            let far = |a: i16, b: i16| (i32::from(a) - i32::from(b)).abs() > REACH * UNIT;
+            let far = |a: i16, b: i16| (i32::from(a) - i32::from(b)).abs() > MAX_DISTANCE * UNIT;
             if next == best || far(next.x, begin.x) || far(next.y, begin.y) {
                 break;
             }
@@ -226,20 +226,20 @@ impl Inverse {
 
 /// The vectors that lead from a patch no further than the edges are repeated.
 struct Limits {
-    least: (i32, i32),
-    most: (i32, i32),
+    min: (i32, i32),
+    max: (i32, i32),
 }
 
 impl Limits {
     #[inline(always)]
     fn new(reference: &Level, (x, y): (i32, i32)) -> Self {
-        /// A place may begin so many samples before a level, or behind it, and then one sample more is looked at.
+        /// Samples by which a place may begin before a level, or behind it. Behind it one sample more is read.
         const BEFORE: i32 = PAD as i32;
         const BEHIND: i32 = PAD as i32 - SIDE as i32 - 1;
         let (width, height) = (reference.width() as i32, reference.height() as i32);
         Self {
-            least: ((-BEFORE - x) * UNIT, (-BEFORE - y) * UNIT),
-            most: ((width + BEHIND - x) * UNIT, (height + BEHIND - y) * UNIT),
+            min: ((-BEFORE - x) * UNIT, (-BEFORE - y) * UNIT),
+            max: ((width + BEHIND - x) * UNIT, (height + BEHIND - y) * UNIT),
         }
     }
 
@@ -247,8 +247,8 @@ impl Limits {
     fn clamp(&self, x: i32, y: i32) -> FlowVector {
         let limit = |v: i32| v.clamp(i16::MIN.into(), i16::MAX.into()) as i16;
         FlowVector {
-            x: limit(x.clamp(self.least.0, self.most.0)),
-            y: limit(y.clamp(self.least.1, self.most.1)),
+            x: limit(x.clamp(self.min.0, self.max.0)),
+            y: limit(y.clamp(self.min.1, self.max.1)),
         }
     }
 }

@@ -15,26 +15,27 @@
 
 pub(crate) mod carry;
 pub mod learned;
+pub(crate) mod sources;
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::cells::{CELL, Cells};
 use crate::detail::{Detail, ONE};
 use crate::resample::{self, bicubic, lanczos};
 use crate::threads::{Join, OneThread};
 use carry::colour::Colour;
-use carry::plan::{Painted, Plan, QUARTER, SIDE, area};
+use carry::plan::{CarriedPicture, Plan, SIDE, area};
 use carry::reference::{Reference, References};
 use carry::searches::Searches;
-use carry::warp::{self, Shares, blend};
+use carry::warp::{self, Shares, Target, blend};
 use learned::Learned;
+use sources::Sources;
 use windlass_types::SCALES;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Picture, Plane, PlaneBuffer, Samples};
 
-/// Side of a cell in low samples: what is left alone or made anew.
-pub(crate) const CELL: usize = learned::CELL;
-/// Cells of a plan in one of these, each way.
+/// Cells of a plan in one [`CELL`], in each direction.
 const PLANNED: usize = CELL / SIDE;
 
 /// Low rows of a strip: two rows of cells.
@@ -47,14 +48,13 @@ pub(crate) struct Rebuilder {
     threads: Arc<dyn Join>,
     /// One for each part of a picture that may be made at the same time.
     workers: Vec<Worker>,
-    /// By cell: whether its low samples or what it takes from references changed; then also those beside.
-    own: Vec<bool>,
+    /// By cell: whether its low samples changed, or what it takes from references.
+    differs: Vec<bool>,
+    /// By cell: whether it must be made anew: it or a cell beside it differs.
     changed: Vec<bool>,
-    /// By cell: whether it can be left alone.
-    skip: Vec<bool>,
     last: Option<Last>,
     plan: Plan,
-    /// That of the picture on display.
+    /// The plan of the picture on display.
     last_plan: Plan,
     /// Whether every picture is made anew: for comparisons.
     pub always: bool,
@@ -77,15 +77,6 @@ struct Last {
     generation: u64,
 }
 
-/// What pictures are made from beside their low ones.
-pub(crate) struct Known<'a> {
-    pub references: &'a References,
-    pub searches: &'a mut Searches,
-    pub learned: &'a Learned,
-    /// Counts changes of references and filters.
-    pub generation: u64,
-}
-
 impl Rebuilder {
     pub fn new(isa: Isa, scale: usize) -> Self {
         Self {
@@ -93,9 +84,8 @@ impl Rebuilder {
             scale,
             threads: Arc::new(OneThread),
             workers: vec![Worker::default()],
-            own: Vec::new(),
+            differs: Vec::new(),
             changed: Vec::new(),
-            skip: Vec::new(),
             last: None,
             plan: Plan::default(),
             last_plan: Plan::default(),
@@ -125,7 +115,8 @@ impl Rebuilder {
         &mut self,
         id: u64,
         low: &Arc<FrameBuffer>,
-        known: &mut Known<'_>,
+        sources: &Sources,
+        searches: &mut Searches,
         high: &mut Picture,
     ) -> bool {
         let (width, height) = (low.width(), low.height());
@@ -134,52 +125,63 @@ impl Rebuilder {
             *high = Picture::grey(size.0, size.1);
             self.last = None;
         }
-        let still = self.is_still(id, low, known);
+        let still = self.is_still(id, low, sources);
         if !still {
             std::mem::swap(&mut self.plan, &mut self.last_plan);
-            self.plan.make(self.isa, (id, id + 1), low, known.references, known.searches);
+            self.plan.make(self.isa, id, id + 1, low, &sources.references, searches);
         }
-        self.find_changes(low, known.generation, still);
-        self.skip.clear();
-        self.skip.extend(self.changed.iter().map(|c| !c));
+        self.find_changes(low, sources.generation, still);
         let job = Job {
             isa: self.isa,
             scale: self.scale,
             low,
             plan: &self.plan,
-            references: known.references,
-            learned: known.learned,
+            references: &sources.references,
+            learned: &sources.learned,
             rest: None,
-            skip: &self.skip,
+            changed: &self.changed,
             threads: &*self.threads,
         };
         let planes = [high.y.samples_mut(), high.u.samples_mut(), high.v.samples_mut()];
         job.rows(&mut self.workers, 0..height, planes);
-        self.last = Some(Last { id, low: low.clone(), generation: known.generation });
+        self.last = Some(Last { id, low: low.clone(), generation: sources.generation });
         self.plan.any()
     }
 
-    /// What frame `id` shows of references before it. The next picture is made anew.
-    pub fn painted(&mut self, id: u64, low: &FrameBuffer, known: &mut Known<'_>) -> Painted {
-        self.plan.make(self.isa, (id, id), low, known.references, known.searches);
+    /// The picture of frame `id` that the references before it make. The next picture is made anew.
+    pub fn carried_picture(
+        &mut self,
+        id: u64,
+        low: &FrameBuffer,
+        sources: &Sources,
+        searches: &mut Searches,
+    ) -> CarriedPicture {
+        let Sources { references, learned, .. } = sources;
+        self.plan.make(self.isa, id, id, low, references, searches);
         let size = (low.width(), low.height());
-        let coloured = known.references.before(id).iter().any(Reference::has_colour);
+        let coloured = references.before(id).iter().any(Reference::has_colour);
         let mut colour = coloured.then(|| Colour::none(size, self.scale));
-        let luma = self.luma(low, known.references, known.learned, None, colour.as_mut());
+        let luma = self.luma(low, references, learned, None, colour.as_mut());
         if let Some(colour) = &mut colour {
-            colour.known = self.plan.coloured(known.references);
+            colour.known = self.plan.coloured(references);
         }
-        Painted { luma, colour, captured: self.plan.captured(known.references) }
+        CarriedPicture { luma, colour, captured: self.plan.captured(references) }
     }
 
-    /// By tile, the share of the publisher's own detail that is lost to frame `id`. The next picture is made anew.
-    pub fn lost(&mut self, id: u64, low: &FrameBuffer, known: &mut Known<'_>) -> Vec<f64> {
+    /// By tile, the share of captured detail that is lost to frame `id`. The next picture is made anew.
+    pub fn lost(
+        &mut self,
+        id: u64,
+        low: &FrameBuffer,
+        sources: &Sources,
+        searches: &mut Searches,
+    ) -> Vec<f64> {
         self.last = None;
-        self.plan.make(self.isa, (id, id + 1), low, known.references, known.searches);
-        self.plan.lost(known.references)
+        self.plan.make(self.isa, id, id + 1, low, &sources.references, searches);
+        self.plan.lost(&sources.references)
     }
 
-    /// What filters make of a low picture, with some detail beyond that. The next picture is made anew.
+    /// The luma that filters make of a low picture, with `rest` added where there is some. The next picture is made anew.
     pub fn base(&mut self, low: &FrameBuffer, learned: &Learned, rest: Option<&Detail>) -> Plane {
         self.plan.clear();
         self.luma(low, &References::default(), learned, rest, None)
@@ -197,8 +199,8 @@ impl Rebuilder {
         let (width, height) = (low.width(), low.height());
         let mut luma = Plane::filled(width * self.scale, height * self.scale, 0);
         self.last = None;
-        self.skip.clear();
-        self.skip.resize(width.div_ceil(CELL) * height.div_ceil(CELL), false);
+        self.changed.clear();
+        self.changed.resize(width.div_ceil(CELL) * height.div_ceil(CELL), true);
         let job = Job {
             isa: self.isa,
             scale: self.scale,
@@ -207,7 +209,7 @@ impl Rebuilder {
             references,
             learned,
             rest,
-            skip: &self.skip,
+            changed: &self.changed,
             threads: &*self.threads,
         };
         let [u, v]: [&mut [u8]; 2] = match colour {
@@ -221,11 +223,11 @@ impl Rebuilder {
 
     /// Whether the plan of the picture on display is that of frame `id` too: the same luma and the same references, of which
     /// none is one of the two frames.
-    fn is_still(&self, id: u64, low: &FrameBuffer, known: &Known<'_>) -> bool {
+    fn is_still(&self, id: u64, low: &FrameBuffer, sources: &Sources) -> bool {
         let Some(last) = self.last.as_ref().filter(|_| !self.always) else { return false };
-        let before = |id: u64| known.references.before(id + 1);
+        let before = |id: u64| sources.references.before(id + 1);
         let (was, is) = (before(last.id), before(id));
-        last.generation == known.generation
+        last.generation == sources.generation
             && was.len() == is.len()
             && is.last().is_none_or(|r| r.id != id && r.id != last.id)
             && last.low.planes()[0].shows_the_same(&low.planes()[0])
@@ -234,7 +236,7 @@ impl Rebuilder {
     /// Marks the cells whose HR samples may differ from those on display; `still`: by their chroma alone.
     fn find_changes(&mut self, low: &FrameBuffer, generation: u64, still: bool) {
         let (columns, rows) = (low.width().div_ceil(CELL), low.height().div_ceil(CELL));
-        self.own.clear();
+        self.differs.clear();
         self.changed.clear();
         let size = (low.width(), low.height());
         let last = self.last.as_ref().filter(|last| {
@@ -247,24 +249,24 @@ impl Rebuilder {
             self.changed.resize(columns * rows, true);
             return;
         };
-        self.own.resize(columns * rows, false);
+        self.differs.resize(columns * rows, false);
         let across = low.width().div_ceil(SIDE);
         if !still {
             for (i, differs) in self.plan.differences(&self.last_plan).enumerate() {
-                self.own[i / across / PLANNED * columns + i % across / PLANNED] |= differs;
+                self.differs[i / across / PLANNED * columns + i % across / PLANNED] |= differs;
             }
         }
         let (was, is) = (last.low.planes(), low.planes());
-        compare::<CELL>(&was[0], &is[0], columns, &mut self.own);
-        compare::<{ CELL / 2 }>(&was[1], &is[1], columns, &mut self.own);
-        compare::<{ CELL / 2 }>(&was[2], &is[2], columns, &mut self.own);
+        compare::<CELL>(&was[0], &is[0], columns, &mut self.differs);
+        compare::<{ CELL / 2 }>(&was[1], &is[1], columns, &mut self.differs);
+        compare::<{ CELL / 2 }>(&was[2], &is[2], columns, &mut self.differs);
         // Filters look up to three samples to every side, and shares lead to those of the plan's cells around:
         // at most into the cells beside.
-        let own = &self.own;
+        let differs = &self.differs;
         self.changed.extend((0..columns * rows).map(|i| {
             let (column, row) = (i % columns, i / columns);
             (row.saturating_sub(1)..(row + 2).min(rows)).any(|y| {
-                own[y * columns..][column.saturating_sub(1)..(column + 2).min(columns)]
+                differs[y * columns..][column.saturating_sub(1)..(column + 2).min(columns)]
                     .contains(&true)
             })
         }));
@@ -281,8 +283,8 @@ struct Job<'a> {
     learned: &'a Learned,
     /// Detail beyond what filters make, where there is some.
     rest: Option<&'a Detail>,
-    /// By cell: whether it is left alone.
-    skip: &'a [bool],
+    /// By cell: whether it is made anew; others are left alone.
+    changed: &'a [bool],
     threads: &'a dyn Join,
 }
 
@@ -313,7 +315,7 @@ impl Job<'_> {
         }
     }
 
-    /// Where a strip begins before which `share` of `all` changed strips lie.
+    /// The low row of a strip before which `share` of `all` changed strips lie.
     fn divide(&self, rows: &Range<usize>, share: usize, all: usize) -> usize {
         let changed = || rows.clone().step_by(STRIP).filter(|&top| self.has_changed(top));
         let before = changed().count() * share / all;
@@ -321,7 +323,7 @@ impl Job<'_> {
     }
 
     fn has_changed(&self, top: usize) -> bool {
-        self.skip[self.cells(top, (top + STRIP).min(self.low.height()))].contains(&false)
+        self.changed[self.cells(top, (top + STRIP).min(self.low.height()))].contains(&true)
     }
 
     /// The cells of some low rows.
@@ -337,7 +339,7 @@ impl Job<'_> {
         [self.scale * top * width, chroma, chroma]
     }
 
-    /// The same as [`rows`](Self::rows), one strip after the other.
+    /// Makes the low `rows` on one thread, one strip after the other; see [`rows`](Self::rows).
     fn strips(&self, worker: &mut Worker, rows: Range<usize>, planes: [&mut [u8]; 3]) {
         let height = self.low.height();
         let first = self.planes_to(rows.start);
@@ -357,7 +359,7 @@ impl Job<'_> {
 
     /// Makes the luma of a strip, where it has changed; `high` begins with it.
     fn luma(&self, worker: &mut Worker, rows: Range<usize>, high: &mut [u8]) {
-        let Self { isa, scale, low, learned, skip, .. } = *self;
+        let Self { isa, scale, low, learned, changed, .. } = *self;
         let samples = Samples::from(&low.planes()[0]);
         let stride = scale * samples.width;
         let columns = samples.width.div_ceil(CELL);
@@ -365,7 +367,8 @@ impl Job<'_> {
         worker.strip.resize(stride * scale * rows.len(), 0);
         let strip = &mut worker.strip[..];
         lanczos(isa, samples, scale, rows.clone(), strip, &mut worker.resample);
-        learned.predict_add(isa, samples, rows.clone(), strip, Some(skip), &mut worker.learned);
+        let wanted = Cells::Only(changed);
+        learned.predict_add(isa, samples, rows.clone(), strip, wanted, &mut worker.learned);
         if let Some(rest) = self.rest {
             let first = stride * scale * rows.start;
             resample::add_saturating(strip, &rest.samples()[first..first + strip.len()]);
@@ -373,12 +376,12 @@ impl Job<'_> {
         self.carry(&rows, strip, stride, &mut worker.warp);
         // Runs of changed cells go to the picture.
         let side = CELL * scale;
-        for (row, skip) in skip[cells].chunks(columns).enumerate() {
+        for (row, changed) in changed[cells].chunks(columns).enumerate() {
             let mut column = 0;
-            for run in skip.chunk_by(|a, b| a == b) {
+            for run in changed.chunk_by(|a, b| a == b) {
                 let span = column * side..((column + run.len()) * side).min(stride);
                 column += run.len();
-                if run[0] {
+                if !run[0] {
                     continue;
                 }
                 for y in row * side..((row + 1) * side).min(strip.len() / stride) {
@@ -389,7 +392,7 @@ impl Job<'_> {
         }
     }
 
-    /// Brings the parts of a strip that have changed nearer to what references say.
+    /// Blends references into the changed parts of a strip.
     fn carry(
         &self,
         rows: &Range<usize>,
@@ -402,24 +405,24 @@ impl Job<'_> {
         let columns = size.0.div_ceil(CELL);
         for (reference, layer) in self.plan.layers(self.references) {
             for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
-                let skip = &self.skip[row / PLANNED * columns..][..columns];
+                let changed = &self.changed[row / PLANNED * columns..][..columns];
                 for (column, carried, shares) in layer.row(row, size) {
-                    if skip[column / PLANNED] || shares == Shares::default() {
+                    if !changed[column / PLANNED] || shares == Shares::default() {
                         continue;
                     }
                     let area = area((column, row), size).scaled(scale);
                     let out = &mut strip[(area.y - scale * rows.start) * stride + area.x..];
-                    let steps = (&carried.steps(scale), QUARTER * scale);
-                    blend(self.isa, &reference.high, area, steps, &shares, (out, stride), scratch);
+                    let (steps, target) = (carried.steps(scale), Target { samples: out, stride });
+                    blend(self.isa, &reference.high, area, steps, &shares, target, scratch);
                 }
             }
         }
     }
 
-    /// Brings the chroma of a strip nearer to what references say.
+    /// Blends the chroma of references into a strip.
     fn carry_colour(&self, worker: &mut Worker, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
-        /// Side of the largest cell.
-        const MOST: usize = SIDE * *SCALES.end() / 2;
+        /// Side of the chroma of a cell at the largest scale, in HR samples.
+        const MAX_SIDE: usize = SIDE * *SCALES.end() / 2;
         let scratch = &mut worker.warp;
         if high[0].is_empty() {
             return;
@@ -433,22 +436,22 @@ impl Job<'_> {
                 let lines = (high[0].len() / width).saturating_sub(first);
                 (area.width, area.height) =
                     (area.width.min(width - area.x), area.height.min(lines));
-                let mut cells = [[0; MOST * MOST]; 2];
+                let mut cells = [[0; MAX_SIDE * MAX_SIDE]; 2];
                 let mut any = false;
                 for (planes, carried) in self.plan.colours(self.references, row * across + column) {
                     for (n, cell) in cells.iter_mut().enumerate() {
                         if !any {
                             for y in 0..area.height {
                                 let from = &high[n][(first + y) * width + area.x..][..area.width];
-                                for (to, &v) in cell[y * MOST..].iter_mut().zip(from) {
+                                for (to, &v) in cell[y * MAX_SIDE..].iter_mut().zip(from) {
                                     *to = i16::from(v) * ONE;
                                 }
                             }
                         }
-                        let step = carried.chroma_step(scale);
-                        let (steps, shares) = ([step; 4], [[carried.share; 3]; 3]);
-                        let (steps, to) = ((&steps, QUARTER * scale), (&mut cell[..], MOST));
-                        blend(self.isa, &planes[n], area, steps, &shares, to, scratch);
+                        let (steps, shares) =
+                            (carried.chroma_steps(scale), [[carried.share; 3]; 3]);
+                        let target = Target { samples: &mut cell[..], stride: MAX_SIDE };
+                        blend(self.isa, &planes[n], area, steps, &shares, target, scratch);
                     }
                     any = true;
                 }
@@ -456,7 +459,7 @@ impl Job<'_> {
                     for (cell, high) in cells.iter().zip(&mut high) {
                         for y in 0..area.height {
                             let to = &mut high[(first + y) * width + area.x..][..area.width];
-                            resample::narrow(self.isa, &cell[y * MOST..][..area.width], to);
+                            resample::narrow(self.isa, &cell[y * MAX_SIDE..][..area.width], to);
                         }
                     }
                 }

@@ -29,7 +29,8 @@ pub fn area(from: Samples<'_>, (width, height): (usize, usize)) -> Plane {
     Plane::from_samples(width, height, out).expect("one sample for each place")
 }
 
-/// What a sample covers along one side, in pieces of which a sample of the larger side has as many as the smaller side has samples.
+/// The part of a side that a sample covers, in pieces. A sample of the larger side has as many pieces as the smaller
+/// side has samples.
 struct Span {
     pieces: Range<usize>,
     by: usize,
@@ -40,7 +41,7 @@ impl Span {
         Span { pieces: at * from..(at + 1) * from, by: to }
     }
 
-    /// Each sample that it covers, with how many pieces of it.
+    /// Each sample that the span covers, with the number of its pieces in the span.
     fn each(&self, mut take: impl FnMut(usize, usize)) {
         let Range { start, end } = self.pieces;
         for sample in start / self.by..end.div_ceil(self.by) {

@@ -7,6 +7,7 @@ use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;
 
 use super::{Scratch, lanczos};
+use crate::cells::{CELL, Cells};
 use crate::detail::Detail;
 
 /// From one scale to a smaller one, at least half as large.
@@ -30,7 +31,7 @@ impl Shrink {
     }
 
     /// Fills rows of `width` samples from rows of another width. Beyond the edge the last sample repeats.
-    fn apply(self, (source, source_width): (&[i16], usize), (out, width): (&mut [i16], usize)) {
+    fn apply(self, source: &[i16], source_width: usize, out: &mut [i16], width: usize) {
         let rows = source.len() / source_width.max(1);
         let area = (self.from * self.from) as i32;
         if width == 0 || rows == 0 {
@@ -53,8 +54,8 @@ impl Shrink {
     }
 }
 
-/// The detail over a low picture at a smaller scale, where `detail` is that at a larger one: of the whole picture made smaller, what
-/// it has beyond Lanczos. Nothing in the cells to `skip`, of `cell` low samples each way.
+/// Converts detail to a smaller scale. The HR picture of `detail` is made smaller, and Lanczos of the low picture is
+/// subtracted from it. Outside `cells` the result is 0.
 ///
 /// # Panics
 ///
@@ -64,7 +65,7 @@ pub(crate) fn shrink_detail(
     low: Samples<'_>,
     detail: &Detail,
     shrink: Shrink,
-    (skip, cell): (Option<&[bool]>, usize),
+    cells: Cells<'_>,
 ) -> Detail {
     let (from, to) = (shrink.from, shrink.to);
     let (width, height) = (to * low.width, to * low.height);
@@ -74,18 +75,18 @@ pub(crate) fn shrink_detail(
     lanczos(isa, low, from, 0..low.height, &mut whole, &mut scratch);
     super::add_saturating(&mut whole, detail.samples());
     let mut out = Detail::zero(width, height);
-    shrink.apply((&whole, detail.width()), (out.samples_mut(), width));
+    shrink.apply(&whole, detail.width(), out.samples_mut(), width);
     whole.truncate(width * height);
     lanczos(isa, low, to, 0..low.height, &mut whole, &mut scratch);
     for (out, &base) in out.samples_mut().iter_mut().zip(&whole) {
         *out = out.saturating_sub(base);
     }
-    if let Some(skip) = skip {
-        let columns = low.width.div_ceil(cell);
+    if let Cells::Only(mask) = cells {
+        let columns = low.width.div_ceil(CELL);
         for y in 0..height {
-            let flags = &skip[y / (to * cell) * columns..][..columns];
-            for (part, &skip) in out.row_mut(y).chunks_mut(to * cell).zip(flags) {
-                if skip {
+            let flags = &mask[y / (to * CELL) * columns..][..columns];
+            for (part, &covered) in out.row_mut(y).chunks_mut(to * CELL).zip(flags) {
+                if !covered {
                     part.fill(0);
                 }
             }
@@ -122,7 +123,7 @@ mod tests {
     fn half_the_size_is_the_mean_of_four() {
         let source: Vec<i16> = (0..8 * 4).map(|i| i * 37 % 401 - 200).collect();
         let mut out = vec![0; 4 * 2];
-        Shrink::new(4, 2).expect("half").apply((&source, 8), (&mut out, 4));
+        Shrink::new(4, 2).expect("half").apply(&source, 8, &mut out, 4);
         for (i, &mean) in out.iter().enumerate() {
             let at = i / 4 * 16 + i % 4 * 2;
             let sum: i16 = [at, at + 1, at + 8, at + 9].iter().map(|&at| source[at]).sum();
@@ -137,7 +138,7 @@ mod tests {
             let shrink = Shrink::new(from, to).expect("smaller");
             let none = Detail::zero(40 * from, 30 * from);
             let isa = Isa::detect();
-            let out = shrink_detail(isa, (&low).into(), &none, shrink, (None, 8));
+            let out = shrink_detail(isa, (&low).into(), &none, shrink, Cells::All);
             // Away from the edges, where Lanczos of a ramp is the ramp.
             for y in 4 * to..26 * to {
                 for &d in &out.row(y)[4 * to..36 * to] {
@@ -148,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn skipped_cells_have_none() {
+    fn cells_that_are_not_chosen_have_none() {
         let low = low(16, 16);
         let shrink = Shrink::new(4, 2).expect("half");
         let detail = Detail::from_samples(64, 64, vec![160; 64 * 64]).expect("the count is right");
-        let skip = [false, true, true, true];
-        let out = shrink_detail(Isa::detect(), (&low).into(), &detail, shrink, (Some(&skip), 8));
+        let cells = Cells::Only(&[true, false, false, false]);
+        let out = shrink_detail(Isa::detect(), (&low).into(), &detail, shrink, cells);
         for y in 0..32 {
             for (x, &d) in out.row(y).iter().enumerate() {
                 assert_eq!(d == 0, x >= 16 || y >= 16, "{d} at {x}, {y}");
@@ -171,7 +172,7 @@ mod tests {
                 let source: Vec<i16> = (0..count).map(|i| values[i % values.len()]).collect();
                 let mut out = vec![0; width * to * height * to];
                 let shrink = Shrink::new(from, to).expect("smaller");
-                shrink.apply((&source, width * from), (&mut out, width * to));
+                shrink.apply(&source, width * from, &mut out, width * to);
                 let (least, most) = (source.iter().min(), source.iter().max());
                 prop_assert!(out.iter().all(|v| Some(v) >= least && Some(v) <= most));
             }

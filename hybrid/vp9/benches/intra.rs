@@ -3,7 +3,7 @@
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use windlass_vp9::kernels::intra::{IntraMode, predict_intra};
+use windlass_vp9::kernels::intra::{Edges, IntraMode, predict_intra};
 use windlass_vp9::simd::Isa;
 
 fn intra(c: &mut Criterion) {
@@ -17,7 +17,8 @@ fn intra(c: &mut Criterion) {
                 group.bench_function(format!("{mode:?}"), |b| {
                     b.iter(|| {
                         let (above, left) = (&edge[..=2 * side], &edge[..side]);
-                        predict_intra(*isa, mode, true, true, side, above, left, &mut dst, 32);
+                        let edges = Edges { above, left, have_left: true, have_above: true };
+                        predict_intra(*isa, mode, side, edges, &mut dst, 32);
                     });
                 });
             }

@@ -7,7 +7,7 @@
 
 /// Bytes that a refill takes: with the 8 bits of `BoolValue` they fill 64 bits.
 const REFILL_BYTES: usize = 7;
-/// Bits in those.
+/// Bits that a refill takes.
 const REFILL_BITS: i32 = 8 * REFILL_BYTES as i32;
 /// Bits of padding in `BoolValue` that do not make a partition truncated.
 const MAX_PADDING: i64 = 8;
@@ -23,7 +23,7 @@ pub(crate) struct BoolDecoder<'a> {
     fraction: i32,
     /// Zeros that were taken after the end of the data, in bits.
     padding: i64,
-    /// What is not in `value` yet.
+    /// The bytes that are not in `value` yet.
     data: &'a [u8],
 }
 

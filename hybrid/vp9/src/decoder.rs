@@ -14,16 +14,15 @@ use crate::simd::Isa;
 use crate::visitor::Visitor;
 use crate::{DecodeError, DecodedFrame, MAX_HEIGHT, MAX_WIDTH};
 
-/// Pictures that are kept for use again: eight references, the current one, and some that others
-/// still look at.
+/// Number of pictures that are kept for use again: eight references, the current one, and some that callers hold.
 const POOLED: usize = 14;
 
-/// What a decoder accepts; beyond it a header is refused before anything is allocated.
+/// The largest picture that a decoder accepts. A larger one is refused before anything is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeLimit {
-    /// Greatest area of a picture in luma samples.
+    /// Largest area of a picture, in luma samples.
     pub area: u64,
-    /// Greatest width or height.
+    /// Largest width or height, in luma samples.
     pub side: u32,
 }
 
@@ -33,7 +32,7 @@ impl Default for SizeLimit {
     }
 }
 
-/// What one frame hands on to the next.
+/// The state that one frame hands on to the next.
 #[derive(Debug, Default)]
 struct Stream {
     persistent: Persistent,
@@ -100,7 +99,7 @@ impl Decoder {
         }
     }
 
-    /// The same decoder, refusing pictures beyond `limit`.
+    /// Makes the decoder refuse pictures beyond `limit`.
     #[must_use]
     pub fn limited(mut self, limit: SizeLimit) -> Self {
         self.limit = limit;
@@ -112,8 +111,7 @@ impl Decoder {
         self.limit = limit;
     }
 
-    /// The same decoder, for a caller who holds up to `more` pictures and infos beside the references:
-    /// so many more are used again instead of being allocated.
+    /// Keeps `more` pictures and infos for use again, for a caller that holds as many beside the references.
     #[must_use]
     pub fn lending(mut self, more: usize) -> Self {
         self.pictures = Pool::new(POOLED + more);
@@ -142,7 +140,7 @@ impl Decoder {
         self.decode_with(chunk, None, &mut ())
     }
 
-    /// As [`Decoder::decode`], with the chunk's temporal layer (for [`FrameInfo`]) and a visitor.
+    /// Decodes one chunk as [`Decoder::decode`] does, with its temporal layer (for [`FrameInfo`]) and a visitor.
     pub fn decode_with<V: Visitor>(
         &mut self,
         chunk: &[u8],

@@ -14,7 +14,7 @@ use crate::simd::Isa;
 use crate::tile::{AboveNonzero, Row, TileDecoder, Workspace};
 use crate::visitor::Visitor;
 
-/// Greatest number of tile columns.
+/// Largest number of tile columns in the bitstream.
 pub(crate) const MAX_TILE_COLS: usize = 64;
 
 /// Memory that every frame uses.
@@ -29,7 +29,7 @@ pub(crate) struct Memory {
     edges: [Vec<SuperblockEdges>; 2],
 }
 
-/// What is needed to decode the tiles of a frame.
+/// The inputs of the tiles of a frame.
 pub(crate) struct FrameWork<'a> {
     pub(crate) header: &'a FrameHeader,
     pub(crate) compressed: CompressedHeader,

@@ -203,13 +203,13 @@ impl PictureRows<'_> {
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
     items: Vec<Arc<T>>,
-    most: usize,
+    max: usize,
 }
 
 impl<T: Default> Pool<T> {
     /// Keeps at most `most` things; what is lent beyond that is dropped by its last holder.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { items: Vec::with_capacity(most), most }
+    pub(crate) fn new(max: usize) -> Self {
+        Self { items: Vec::with_capacity(max), max }
     }
 
     /// One that nobody else holds. It is not in the pool until [`Pool::keep`].
@@ -220,7 +220,7 @@ impl<T: Default> Pool<T> {
 
     /// Gives one back that may still be lent to others.
     pub(crate) fn keep(&mut self, item: Arc<T>) {
-        if self.items.len() < self.most {
+        if self.items.len() < self.max {
             self.items.push(item);
         }
     }

@@ -190,12 +190,12 @@ impl Block {
     }
 }
 
-/// What the bitstream says about a frame.
+/// What the headers and blocks of a frame say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameInfo {
-    /// How it is coded.
+    /// Key, intra-only or inter frame.
     pub kind: FrameKind,
-    /// Whether it is to be displayed.
+    /// Whether the frame is to be displayed.
     pub shown: bool,
     /// Luma width.
     pub width: u32,
@@ -211,13 +211,13 @@ pub struct FrameInfo {
     pub filter_level: u8,
     /// Sharpness of the loop filter, 0 to 7.
     pub filter_sharpness: u8,
-    /// What the loop filter's level changes by: intra, last, golden, altref.
+    /// Changes of the loop filter's level by reference: intra, last, golden, altref.
     pub filter_ref_deltas: [i8; 4],
-    /// What it changes by with zero vectors and with others.
+    /// Changes of the loop filter's level with zero vectors, and with others.
     pub filter_mode_deltas: [i8; 2],
     /// Size of the coded frame in bytes: the accumulated residual of NeuroScaler §4.1 counts these.
     pub encoded_bytes: usize,
-    /// Temporal layer; VP9 frames do not say it themselves, so it is what the caller told.
+    /// Temporal layer, as the caller gave it: VP9 frames do not hold it.
     pub temporal_layer: Option<u8>,
     /// Every block of the frame in decoding order; empty where nothing is new.
     pub blocks: Vec<Block>,

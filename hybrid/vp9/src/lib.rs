@@ -34,6 +34,7 @@
 // A kernel's parts must land in the function that has the target features, and the arithmetic
 // decoder's state in registers.
 #![allow(clippy::inline_always)]
+#![warn(clippy::too_many_lines)]
 
 mod bit_reader;
 mod block;
@@ -69,9 +70,9 @@ struct Readme;
 
 use std::sync::Arc;
 
-/// Widest picture whose area is the bound (the bound is on the area, so portrait is fine).
+/// Width of the largest picture, in luma samples. The bound is on the area, so that portrait is fine.
 pub const MAX_WIDTH: u32 = 4096;
-/// Height belonging to [`MAX_WIDTH`].
+/// Height of the largest picture, in luma samples, at [`MAX_WIDTH`].
 pub const MAX_HEIGHT: u32 = 2304;
 
 /// One VP9 frame out of a chunk.
@@ -79,7 +80,7 @@ pub const MAX_HEIGHT: u32 = 2304;
 pub struct DecodedFrame {
     /// The picture. Hidden frames have one too.
     pub picture: Arc<FrameBuffer>,
-    /// What the bitstream says about it.
+    /// What the frame's headers and blocks say.
     pub info: Arc<FrameInfo>,
 }
 

@@ -66,7 +66,7 @@ impl Default for Workspace {
     }
 }
 
-/// What a row of superblocks is decoded from and to.
+/// The inputs and outputs of a row of superblocks.
 pub(crate) struct Row<'r, 'd, 'p> {
     pub(crate) reader: &'r mut BoolDecoder<'d>,
     /// The row's edges for the loop filter.

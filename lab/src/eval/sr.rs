@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use windlass_hybrid::anchor::prior::Prior;
+use windlass_hybrid::cells::Cells;
 use windlass_hybrid::detail::Detail;
 use windlass_hybrid::resample::to_plane;
 use windlass_sr::{
@@ -31,7 +32,7 @@ pub fn network(file: Option<&Path>) -> Result<Arc<Model>> {
 /// The luma that a viewer sees of a low picture without anchors.
 pub fn without_anchors(low: &Plane, scale: Scale) -> Plane {
     let mut seen = scale.base(low);
-    Prior::new(Isa::detect(), scale.factor()).put_back(low.into(), &mut seen, None);
+    Prior::new(Isa::detect(), scale.factor()).put_back(low.into(), &mut seen, Cells::All);
     to_plane(&seen)
 }
 

@@ -134,16 +134,16 @@ const OTHER_ROWS: [u32; 358] = [
     0x7f1_f4_1c_5,
 ];
 
-/// A code as the decoder looks it up: by context and the next seven bits.
+/// The decoder's codes of the first row of quads, by context and the next seven bits.
 /// Bits from the lowest: length (3), offset (1), ρ (4), e_1 (4), e_k (4).
 pub(super) static DECODE_FIRST: [u16; 1024] = decoding(&FIRST_ROW);
-/// The same for the other rows.
+/// The decoder's codes of all rows of quads but the first, in the form of [`DECODE_FIRST`].
 pub(super) static DECODE_OTHER: [u16; 1024] = decoding(&OTHER_ROWS);
 
-/// A code as the encoder looks it up: by context, ρ and the samples that reach the bound (none of
+/// The encoder's codes of the first row of quads, by context, ρ and the samples that reach the bound (none of
 /// them: there is no offset). Bits from the lowest: e_k (4), length (4), codeword (7).
 pub(super) static ENCODE_FIRST: [u16; 2048] = encoding(&FIRST_ROW);
-/// The same for the other rows.
+/// The encoder's codes of all rows of quads but the first, in the form of [`ENCODE_FIRST`].
 pub(super) static ENCODE_OTHER: [u16; 2048] = encoding(&OTHER_ROWS);
 
 /// The encoder's codes, of the first row of quads of a block and of the others, for coders of the same blocks elsewhere.

@@ -14,6 +14,7 @@ use crate::detail::Detail;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Htj2k;
 
+/// How the length of a code follows from its step, fitted to the detail of anchors.
 const MODEL: super::rate::Model =
     super::rate::Model { floor: (130.0, 0.0), offset: -2.7, power: 1.0 };
 
@@ -23,15 +24,15 @@ fn format(width: u16, height: u16) -> Format {
 }
 
 impl Htj2k {
-    /// Levels of the transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
+    /// Levels of the wavelet transform. Three lose up to 0.8 dB at 5 kB; more than five have nothing to gather.
     pub const LEVELS: u8 = 5;
 
-    /// What the samples of a detail are to it.
+    /// The HTJ2K format of detail.
     pub fn format(detail: &Detail) -> Result<Format, AnchorCodecError> {
         Htj2k::format_of(detail.width(), detail.height())
     }
 
-    /// What the samples of a detail of so many columns and rows are to it.
+    /// The HTJ2K format of detail of this size.
     pub fn format_of(width: usize, height: usize) -> Result<Format, AnchorCodecError> {
         let (width, height) = super::checked_size(width, height)?;
         Ok(format(width, height))
@@ -98,14 +99,14 @@ impl Htj2k {
         budget: usize,
         mut code: impl FnMut(f32) -> Result<Vec<u8>, AnchorCodecError>,
     ) -> Result<Vec<u8>, AnchorCodecError> {
-        super::rate::encode_within(strength, budget, MODEL, (1.0 / 16.0, 1024.0), |step| {
+        super::rate::encode_within(strength, budget, MODEL, 1.0 / 16.0..=1024.0, |step| {
             code(step * f32::from(crate::detail::ONE))
         })
     }
 }
 
 thread_local! {
-    /// What the last picture was transformed in.
+    /// The memory in which the last picture was transformed.
     static MEMORY: std::cell::Cell<Vec<f32>> = const { std::cell::Cell::new(Vec::new()) };
 }
 

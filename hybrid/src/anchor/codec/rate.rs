@@ -4,14 +4,17 @@
 //! that of its step, so that a first guess from the detail's strength and a few secant steps suffice; a
 //! bracket keeps the search safe where they do not.
 
+use std::ops::RangeInclusive;
+
 use super::AnchorCodecError;
 use crate::detail::{Detail, ONE};
 
-/// A code is good enough from this share of its budget on, and aimed at that one.
+/// Smallest share of its budget at which a code is good enough.
 const ENOUGH: f64 = 0.95;
+/// Share of the budget that the next code aims at.
 const AIM: f64 = 0.98;
-/// Most codes that are tried: many more than the property tests ever need.
-const TRIES: usize = 24;
+/// Largest number of codes that are tried: many more than the property tests ever need.
+const MAX_TRIES: usize = 24;
 
 /// How steps and lengths go together in a codec, fitted to the clips of `docs/anchor-codecs.md`:
 /// ln step = ln (mean detail) + `offset` − `power` · ln (bytes beyond the floor per sample).
@@ -48,10 +51,10 @@ pub(super) fn encode_within(
     strength: Strength,
     budget: usize,
     model: Model,
-    steps: (f32, f32),
+    steps: RangeInclusive<f32>,
     mut code: impl FnMut(f32) -> Result<Vec<u8>, AnchorCodecError>,
 ) -> Result<Vec<u8>, AnchorCodecError> {
-    let (finest, coarsest) = (f64::from(steps.0).ln(), f64::from(steps.1).ln());
+    let (finest, coarsest) = (f64::from(*steps.start()).ln(), f64::from(*steps.end()).ln());
     let area = strength.samples as f64;
     let floor = model.floor.0 + model.floor.1 * area;
     let beyond = |length: f64| (length - floor).max(1.0).ln();
@@ -62,7 +65,7 @@ pub(super) fn encode_within(
     let mean = (strength.magnitudes as f64 / area / f64::from(ONE)).max(0.01);
     let mut at = mean.ln() + model.offset - model.power * (aim - area.ln());
     at = at.clamp(finest, coarsest);
-    for tries in 0..TRIES {
+    for tries in 0..MAX_TRIES {
         let bytes = code(at.exp() as f32)?;
         let length = bytes.len();
         let tried = (at, beyond(length as f64));
@@ -109,7 +112,7 @@ mod tests {
         for slope in [0.6, 1.0, 1.6] {
             for budget in [300, 2000, 15_000, 90_000] {
                 let mut tries = 0;
-                let code = encode_within((&detail).into(), budget, MODEL, (0.01, 1e6), |step| {
+                let code = encode_within((&detail).into(), budget, MODEL, 0.01..=1e6, |step| {
                     tries += 1;
                     Ok(vec![0; (200.0 + 60_000.0 * f64::from(step).powf(-slope)) as usize])
                 });
@@ -125,12 +128,12 @@ mod tests {
         let detail = Detail::zero(8, 8);
         let stairs = |step: f32| Ok(vec![0; if step > 3.0 { 100 } else { 1000 }]);
         let code =
-            encode_within((&detail).into(), 500, MODEL, (1.0, 255.0), stairs).map(|c| c.len());
+            encode_within((&detail).into(), 500, MODEL, 1.0..=255.0, stairs).map(|c| c.len());
         assert_eq!(code, Ok(100));
-        let none = encode_within((&detail).into(), 50, MODEL, (1.0, 255.0), stairs);
+        let none = encode_within((&detail).into(), 50, MODEL, 1.0..=255.0, stairs);
         assert_eq!(none, Err(AnchorCodecError::Budget { budget: 50 }));
         let finest =
-            encode_within((&detail).into(), 5000, MODEL, (1.0, 255.0), stairs).map(|c| c.len());
+            encode_within((&detail).into(), 5000, MODEL, 1.0..=255.0, stairs).map(|c| c.len());
         assert_eq!(finest, Ok(1000));
     }
 }

@@ -18,16 +18,16 @@ use super::pyramid::Level;
 pub(super) use scalar::Scalar;
 pub(super) use simd::Simd;
 
-/// Samples of a patch's side.
+/// Side of a patch, in samples.
 pub(super) const SIDE: usize = 8;
 
-/// Steps of a vector in a sample.
+/// Units of a vector in one sample.
 pub(super) const UNIT: i32 = 64;
 
-/// Samples of a cell's side: each has a vector in the end.
+/// Side of a cell, in samples: each cell has a vector in the end.
 pub(super) const CELL: usize = 2;
 
-/// Cells of a patch's side.
+/// Cells along a patch's side.
 pub(super) const CELLS: usize = SIDE / CELL;
 
 /// A patch of the picture of now, and its gradients.
@@ -37,7 +37,7 @@ pub(super) struct Template {
     samples: [i16; SIDE * SIDE],
     /// Differences of the samples behind and before, along a row.
     across: [i16; SIDE * SIDE],
-    /// The same along a column.
+    /// Differences of the samples below and above, along a column.
     down: [i16; SIDE * SIDE],
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Where a vector leads to from a sample. Not further than the level's edges are repeated.
+    /// The place that a vector leads to from a sample. It must lie within the repeated edges of the level.
     #[inline(always)]
     pub fn new(level: &'a Level, (x, y): (i32, i32), vector: FlowVector) -> Self {
         let (x, y) = (x * UNIT + i32::from(vector.x), y * UNIT + i32::from(vector.y));

@@ -106,7 +106,7 @@ unsafe fn each<W: Vector>(template: &Template, place: Place<'_>, mut give: impl 
     }
 }
 
-/// See the scalar form.
+/// Eight samples between those of each lane's row, in 1/64 grey level.
 #[inline(always)]
 unsafe fn across<W: Vector>(p: *const u8, stride: usize, fraction: W) -> W {
     unsafe {

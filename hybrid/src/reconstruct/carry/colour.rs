@@ -1,4 +1,4 @@
-//! The colour of anchored frames: only pictures of the publisher's own have any.
+//! The colour of anchored frames: only captured anchors have any.
 
 use windlass_vp9::Plane;
 
@@ -15,7 +15,7 @@ pub(crate) struct Colour {
 }
 
 impl Colour {
-    /// That of no cell of a low picture.
+    /// The colour of a low picture in which no cell is known.
     pub fn none((width, height): (usize, usize), scale: usize) -> Self {
         let (columns, rows) = ((width * scale).div_ceil(2), (height * scale).div_ceil(2));
         let plane = || Plane::filled(columns, rows, 128);
@@ -23,7 +23,7 @@ impl Colour {
         Self { planes: [plane(), plane()], known }
     }
 
-    /// Whether it is of such a picture.
+    /// Whether the planes have the size for this low picture and scale.
     pub fn is_of(&self, (width, height): (usize, usize), scale: usize) -> bool {
         let plane = &self.planes[0];
         (plane.width(), plane.height())
@@ -31,12 +31,12 @@ impl Colour {
             && self.known.len() == width.div_ceil(SIDE) * height.div_ceil(SIDE)
     }
 
-    /// Becomes what a still says of some cells. It must be of the same size.
+    /// Takes over the decoded colour of an anchor, of the same size.
     pub fn show(&mut self, decoded: Decoded) {
-        (self.planes, self.known) = (decoded.planes, decoded.told);
+        (self.planes, self.known) = (decoded.planes, decoded.coded);
     }
 
-    /// Becomes that of the same picture at a larger scale, made smaller.
+    /// Takes over the colour of the same picture at a larger scale, made smaller.
     pub fn shrink(&mut self, larger: &Self) {
         for (from, to) in larger.planes.iter().zip(&mut self.planes) {
             *to = resample::area(from.into(), (to.width(), to.height()));
@@ -44,7 +44,7 @@ impl Colour {
         self.known.clone_from(&larger.known);
     }
 
-    /// Takes a cell of another.
+    /// Takes over a cell of another colour.
     pub fn take(&mut self, other: &Self, cell: usize, size: (usize, usize), scale: usize) {
         self.known[cell] = other.known[cell];
         let columns = size.0.div_ceil(SIDE);

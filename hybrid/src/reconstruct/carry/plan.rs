@@ -8,42 +8,42 @@
 use super::colour::Colour;
 use super::reference::{Reference, References};
 use super::searches::Searches;
-use super::warp::{self, Area, Shares, Step, WHOLE, misfit};
+use super::warp::{self, Area, Quarters, Shares, Step, WHOLE, misfit};
 use crate::flow::{self, FlowVector};
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
-/// Side of a cell in low samples: it has one share.
+/// Side of a cell, in low samples: each cell has one share.
 pub(crate) const SIDE: usize = 4;
-/// Side of its quarters, each of which has a vector of its own.
-pub(crate) const QUARTER: usize = SIDE / 2;
-/// References that a picture is made from, at most: the last ones before it.
+/// Side of a cell's quarters, in low samples: each quarter has a vector.
+const QUARTER: usize = SIDE / 2;
+/// Largest number of references that a picture is made from: the last ones before it.
 pub(crate) const LAYERS: usize = 2;
 
-/// Side in low samples of the area around a cell whose variance tells whether it has texture.
+/// Side of the area around a cell whose variance says whether it has texture, in low samples.
 const WINDOW: usize = 8;
-/// What a reference that fits perfectly still gets wrong, in 1/256 square grey level: two such are averaged.
-const LEAST_NOISE: u64 = 16;
-/// What betters a cell by less, in 1/256 square grey level, is left out.
+/// Noise of a reference that fits perfectly, in 1/256 square grey level: two such references are averaged.
+const MIN_NOISE: u64 = 16;
+/// Smallest gain for which a cell takes anything from a reference, in 1/256 square grey level.
 const FLOOR: u64 = 2;
-/// How many times as much as that of a cell beside a cell's own misfit counts: it tells where something moves.
+/// Weight of a cell's own misfit, over that of each cell beside it: the own misfit shows where something moves.
 const OWN_MISFIT: u32 = 6;
-/// Likewise its energy, which tells of the surroundings.
+/// Weight of a cell's own energy, over that of each cell beside it: energy is a matter of the surroundings.
 const OWN_ENERGY: u32 = 2;
 /// Variance of low samples from which on a cell has texture, in 1/256 square grey level.
 const TEXTURE: u32 = 16 * 256;
-/// Detail of which a cell need not have more, in 1/256 square grey level.
+/// Energy of detail beyond which a cell's loss counts little, in 1/256 square grey level.
 const ENOUGH: f64 = 256.0;
-/// From this share on captured pixels are not displaced by enhanced ones.
+/// Smallest share at which captured pixels fit: enhanced pixels do not replace them. In 1/[`WHOLE`].
 const FITS: i16 = WHOLE / 8;
 
-/// What a cell takes from a reference.
+/// The place in a reference that a cell is taken from, and its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Carried {
-    /// From the cell to its place: the mean of those of its quarters.
+    /// From the cell to its place in the reference: the mean of the quarters' vectors.
     pub vector: FlowVector,
-    /// From each quarter to its own, row by row.
+    /// From each quarter to its place in the reference, row by row.
     pub quarters: [FlowVector; 4],
     /// In 1/[`WHOLE`]; 0 for nothing.
     pub share: i16,
@@ -55,19 +55,21 @@ impl Carried {
         step(self.vector, scale)
     }
 
-    /// Those of the quarters.
-    pub fn steps(self, scale: usize) -> [Step; 4] {
-        self.quarters.map(|vector| step(vector, scale))
+    /// The vectors of the quarters, in samples of a picture so many times as large.
+    pub fn steps(self, scale: usize) -> Quarters {
+        let steps = self.quarters.map(|vector| step(vector, scale));
+        Quarters { steps, side: QUARTER * scale }
     }
 
-    /// The same in its chroma.
-    pub fn chroma_step(self, scale: usize) -> Step {
+    /// The cell's vector in the chroma of that picture, the same for all quarters.
+    pub fn chroma_steps(self, scale: usize) -> Quarters {
         let Step { x, y } = self.step(scale);
-        Step { x: (x + 1) >> 1, y: (y + 1) >> 1 }
+        let step = Step { x: (x + 1) >> 1, y: (y + 1) >> 1 };
+        Quarters { steps: [step; 4], side: QUARTER * scale }
     }
 }
 
-/// A reference with the cells' shares of it.
+/// A reference, and what each cell takes from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
     id: u64,
@@ -96,16 +98,16 @@ impl Layer {
     }
 }
 
-/// A luma picture as it is shown.
-pub(crate) struct Painted {
+/// The picture of a frame that the references before it make.
+pub(crate) struct CarriedPicture {
     pub luma: Plane,
-    /// Where references have a part in that too.
+    /// The chroma, where a reference has any.
     pub colour: Option<Colour>,
-    /// By cell: whether it shows pixels of the publisher's own that fit.
+    /// By cell of [`SIDE`]: whether it shows captured pixels that fit.
     pub captured: Vec<bool>,
 }
 
-/// See the module's text.
+/// By cell of a picture: the references that it is made from, the places in them and the shares.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     size: (usize, usize),
@@ -115,7 +117,7 @@ pub(crate) struct Plan {
     noise: Vec<u64>,
     /// By cell: the misfit of the low pictures, in 1/256 square grey level.
     misfits: Vec<u32>,
-    /// By cell: the energy of what the reference has there, likewise.
+    /// By cell: the energy of what the reference has there, in 1/256 square grey level.
     energies: Vec<u32>,
     /// Working memory.
     rows: [Vec<u32>; 2],
@@ -128,24 +130,25 @@ impl Plan {
         self.used = 0;
     }
 
-    /// Makes the plan of frame `id` from references of frames before `end`.
+    /// Makes the plan of frame `id` from references of frames before frame `end`.
     pub fn make(
         &mut self,
         isa: Isa,
-        (id, end): (u64, u64),
+        id: u64,
+        end: u64,
         low: &FrameBuffer,
         references: &References,
         searches: &mut Searches,
     ) {
         self.size = (low.width(), low.height());
         let known = references.before(end);
-        // Nothing is better than what an anchor said of the frame itself.
-        let most = if known.last().is_some_and(|r| r.id == id) {
+        // A reference of the frame itself is better than all others.
+        let max = if known.last().is_some_and(|r| r.id == id) {
             1
         } else {
             searches.effort().references()
         };
-        let known = &known[known.len().saturating_sub(most)..];
+        let known = &known[known.len().saturating_sub(max)..];
         self.used = 0;
         self.noise.clear();
         for reference in known {
@@ -261,30 +264,30 @@ impl Plan {
         (0..cells).map(move |i| layers().any(|(a, b)| a.cells[i] != b.cells[i]))
     }
 
-    /// By cell, whether pixels of the publisher's own fit.
+    /// By cell, whether captured pixels fit.
     pub fn captured(&self, references: &References) -> Vec<bool> {
         self.fits(references, Reference::is_captured)
     }
 
-    /// By cell, whether the colour of a reference does.
+    /// By cell, whether the colour of a reference fits.
     pub fn coloured(&self, references: &References) -> Vec<bool> {
         self.fits(references, |reference, place| reference.colour(place).is_some())
     }
 
-    /// By tile, the share of the publisher's own detail that is lost to this picture: what its places have of it beyond the
-    /// filters, and how badly low pictures fit there.
+    /// By tile, the share of captured detail that is lost to this picture: of the energy at the cells' places, and of the
+    /// misfits there.
     pub fn lost(&self, references: &References) -> Vec<f64> {
         let columns = self.size.0.div_ceil(SIDE);
         let tiles = TileMap::empty(self.size.0, self.size.1);
         let mut sums = vec![(0.0, 0.0); tiles.columns() * tiles.rows()];
         for i in 0..columns * self.size.1.div_ceil(SIDE) {
-            let (mut most, mut kept) = (0.0f64, 0.0f64);
+            let (mut largest, mut kept) = (0.0f64, 0.0f64);
             for layer in &self.layers[..self.used] {
                 let Some(reference) = references.get(layer.id) else { continue };
                 let carried = layer.cells[i];
                 let place = place((i % columns, i / columns), carried.vector, self.size);
                 let energy = f64::from(reference.energy(place));
-                most = most.max(energy);
+                largest = largest.max(energy);
                 if reference.is_captured(place) {
                     // Where there is nothing to be carried all is there.
                     let share = f64::from(carried.share) / f64::from(WHOLE);
@@ -294,7 +297,7 @@ impl Plan {
             let misfit = self.misfits.get(i).map_or(0.0, |&misfit| f64::from(misfit));
             let tile = i / columns * SIDE / TILE * tiles.columns() + i % columns * SIDE / TILE;
             sums[tile].0 += kept;
-            sums[tile].1 += most + misfit + ENOUGH;
+            sums[tile].1 += largest + misfit + ENOUGH;
         }
         sums.iter().map(|(kept, all)| 1.0 - kept / all).collect()
     }
@@ -323,11 +326,11 @@ fn step(vector: FlowVector, scale: usize) -> Step {
     Step { x: step(vector.x), y: step(vector.y) }
 }
 
-/// What is wrong with a reference's picture where low pictures differ so, and it has so much detail. Where they differ
+/// The noise of a reference's picture where the low pictures have this misfit, and the reference this energy of detail. Where they differ
 /// by more than there is detail it is likely another thing, and its detail is wrong as well: that counts in squares.
 /// The bound leaves room for products of two.
 fn noise(misfit: u64, energy: u64) -> u64 {
-    let noise = misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + LEAST_NOISE;
+    let noise = misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + MIN_NOISE;
     noise.min(u32::MAX.into())
 }
 
@@ -446,13 +449,14 @@ mod tests {
     use super::*;
 
     /// The greatest mean square of differences of samples.
-    const MOST: u64 = 5500 * 5500;
+    const MAX_SQUARE: u64 = 5500 * 5500;
 
     #[test]
     fn extremes_of_misfit_and_energy_do_not_overflow() {
-        for (misfit, energy) in [(MOST, 0), (MOST, MOST), (0, MOST), (0, 0)] {
+        for (misfit, energy) in [(MAX_SQUARE, 0), (MAX_SQUARE, MAX_SQUARE), (0, MAX_SQUARE), (0, 0)]
+        {
             let one = noise(misfit, energy);
-            assert!(joint(one, one) <= one && joint(MOST, one) <= MOST);
+            assert!(joint(one, one) <= one && joint(MAX_SQUARE, one) <= MAX_SQUARE);
             assert_eq!(joint(one, u64::MAX), one);
         }
     }
@@ -478,8 +482,8 @@ mod tests {
 
     #[test]
     fn smoothing_the_greatest_misfits_does_not_overflow() {
-        let mut values = vec![MOST as u32; 9];
+        let mut values = vec![MAX_SQUARE as u32; 9];
         smooth(&mut values, 3, OWN_MISFIT.max(OWN_ENERGY), &mut Default::default());
-        assert_eq!(values, [MOST as u32; 9]);
+        assert_eq!(values, [MAX_SQUARE as u32; 9]);
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::colour::Colour;
-use super::plan::{Painted, SIDE};
+use super::plan::{CarriedPicture, SIDE};
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::{FrameBuffer, Plane};
 
-/// References that are kept. The publisher's own picture may come a second late, and then has its place among those
-/// that were made of the low picture in the meantime.
-pub(crate) const MOST: usize = 6;
+/// Largest number of references that are kept. A captured anchor may come a second late: its place is then among the
+/// enhanced anchors that came in the meantime.
+pub(crate) const MAX_REFERENCES: usize = 6;
 
-/// Side of a spot in low samples: the energy of detail is known by these.
+/// Side of a spot, in low samples: the energy of detail is measured for each spot.
 const SPOT: usize = 2;
 
 /// An anchored frame.
@@ -19,115 +19,116 @@ const SPOT: usize = 2;
 pub(crate) struct Reference {
     /// The frame's number.
     pub id: u64,
-    /// Its low picture.
+    /// The frame's low picture.
     pub low: Arc<FrameBuffer>,
-    /// Its luma: what anchors gave, elsewhere what the frame showed before.
+    /// The frame's HR luma: what anchors gave, elsewhere what references before it make.
     pub high: Plane,
-    /// Its chroma, where some is known.
+    /// The frame's HR chroma, where some is known.
     colour: Option<Colour>,
     /// By spot: mean square of what the luma has around it beyond the filters, in 1/256 square grey level.
     energy: Vec<u32>,
-    /// By cell of [`SIDE`]: whether its pixels are the publisher's own.
+    /// By cell of [`SIDE`]: whether its pixels are captured, by an anchor of this frame or of one before it.
     captured: Vec<bool>,
-    /// The tiles that anchors gave.
+    /// The tiles that anchors of this frame gave.
     tiles: TileMap,
-    /// Those of them that are the publisher's own.
-    own: TileMap,
+    /// The tiles that the last anchor of this frame to give them had captured.
+    captured_tiles: TileMap,
 }
 
-/// What an anchor gives of a frame.
-pub(crate) struct Given<'a> {
+/// The HR picture that an anchor makes of its frame.
+pub(crate) struct AnchorPicture<'a> {
     /// The frame's luma with the anchor's detail.
     pub high: &'a Plane,
-    /// Without it.
+    /// The frame's luma by filters alone.
     pub base: &'a Plane,
-    /// Its chroma, where the anchor has any.
+    /// The HR chroma, where the anchor has any.
     pub colour: Option<Colour>,
-    /// The tiles that count.
+    /// The tiles that the anchor gives. The others are not used.
     pub tiles: &'a TileMap,
-    /// Whether they are the publisher's own pixels; otherwise the anchor is made of the low picture.
+    /// Whether the anchor is captured; otherwise it is enhanced.
     pub captured: bool,
-    /// What the frame showed before. Needed where there are other tiles.
-    pub painted: Option<Painted>,
+    /// The frame's picture before this anchor. A new reference needs it where the anchor does not give all tiles.
+    pub before: Option<CarriedPicture>,
 }
 
 impl Reference {
-    fn new(id: u64, low: Arc<FrameBuffer>, given: &mut Given<'_>) -> Self {
+    fn new(id: u64, low: Arc<FrameBuffer>, anchor: &AnchorPicture<'_>) -> Self {
         let size = (low.width(), low.height());
         let none = TileMap::empty(size.0, size.1);
         let cells = size.0.div_ceil(SIDE) * size.1.div_ceil(SIDE);
-        let (high, captured) = match &given.painted {
-            Some(painted) => (painted.luma.clone(), painted.captured.clone()),
-            None => (given.base.clone(), vec![false; cells]),
+        let (high, captured) = match &anchor.before {
+            Some(before) => (before.luma.clone(), before.captured.clone()),
+            None => (anchor.base.clone(), vec![false; cells]),
         };
-        let colour = given.painted.as_ref().and_then(|painted| painted.colour.clone());
-        let (energy, tiles, own) = (Vec::new(), none.clone(), none);
-        Self { id, low, high, colour, energy, captured, tiles, own }
+        let colour = anchor.before.as_ref().and_then(|before| before.colour.clone());
+        let (energy, tiles, captured_tiles) = (Vec::new(), none.clone(), none);
+        Self { id, low, high, colour, energy, captured, tiles, captured_tiles }
     }
 
     /// Takes the tiles that an anchor gives.
-    fn take(&mut self, given: &mut Given<'_>, scale: usize) {
+    fn take(&mut self, anchor: &mut AnchorPicture<'_>, scale: usize) {
         let columns = self.low.width().div_ceil(SIDE);
         for i in 0..self.captured.len() {
             let (column, row) = (i % columns, i / columns);
-            if !covers(given.tiles, column, row) {
+            if !covers(anchor.tiles, column, row) {
                 continue;
             }
-            let painted = given.painted.as_ref();
-            // What super-resolution makes of the low picture knows less than the publisher's own pixels, where they fit.
-            if !given.captured && painted.is_some_and(|painted| painted.captured[i]) {
-                if let Some(painted) = painted {
-                    copy(&painted.luma, &mut self.high, (column, row), scale);
-                }
+            // Captured pixels that fit are better than what super-resolution makes of the low picture.
+            let carried = anchor.before.as_ref().filter(|before| before.captured[i]);
+            if let (false, Some(before)) = (anchor.captured, carried) {
+                copy(&before.luma, &mut self.high, (column, row), scale);
                 self.captured[i] = true;
                 continue;
             }
-            copy(given.high, &mut self.high, (column, row), scale);
-            self.captured[i] = given.captured;
-            let Some(colour) = &mut given.colour else { continue };
+            copy(anchor.high, &mut self.high, (column, row), scale);
+            self.captured[i] = anchor.captured;
+            let Some(colour) = &mut anchor.colour else { continue };
             if colour.known[i] && self.colour.is_some() {
                 self.take_colour(colour, i, scale);
             }
         }
         if self.colour.is_none() {
-            self.colour = given.colour.take();
+            self.colour = anchor.colour.take();
         }
-        self.tiles = self.tiles.with(given.tiles);
-        self.own =
-            if given.captured { self.own.with(given.tiles) } else { self.own.without(given.tiles) };
-        self.measure(given.base, scale);
+        self.tiles = self.tiles.with(anchor.tiles);
+        self.captured_tiles = if anchor.captured {
+            self.captured_tiles.with(anchor.tiles)
+        } else {
+            self.captured_tiles.without(anchor.tiles)
+        };
+        self.measure(anchor.base, scale);
     }
 
-    /// Shows outside its tiles what the frame shows there now, and in those that were made of the low picture the
-    /// publisher's own pixels where they fit.
-    pub fn repaint(&mut self, painted: &Painted, base: &Plane, scale: usize) {
+    /// Takes over a new picture from the references before it: outside the anchored tiles all of it, in enhanced
+    /// tiles the captured pixels that fit.
+    pub fn update(&mut self, carried: &CarriedPicture, base: &Plane, scale: usize) {
         let columns = self.low.width().div_ceil(SIDE);
         for i in 0..self.captured.len() {
             let (column, row) = (i % columns, i / columns);
-            let given = covers(&self.tiles, column, row);
-            let own = covers(&self.own, column, row);
-            if !given || !own && painted.captured[i] {
-                copy(&painted.luma, &mut self.high, (column, row), scale);
-                self.captured[i] = painted.captured[i];
+            let anchored = covers(&self.tiles, column, row);
+            let captured = covers(&self.captured_tiles, column, row);
+            if !anchored || !captured && carried.captured[i] {
+                copy(&carried.luma, &mut self.high, (column, row), scale);
+                self.captured[i] = carried.captured[i];
             }
-            if let (false, Some(colour)) = (own, &painted.colour) {
+            if let (false, Some(colour)) = (captured, &carried.colour) {
                 self.take_colour(colour, i, scale);
             }
         }
         self.measure(base, scale);
     }
 
-    /// Whether [`repaint`](Self::repaint) has nothing to do, where references before it have the publisher's own pixels or not.
+    /// Whether [`update`](Self::update) would change nothing. `captured_before`: references before it have captured pixels.
     pub fn is_settled(&self, captured_before: bool) -> bool {
-        if captured_before { self.own.is_full() } else { self.tiles.is_full() }
+        if captured_before { self.captured_tiles.is_full() } else { self.tiles.is_full() }
     }
 
-    /// Whether any of it is the publisher's own.
+    /// Whether any pixels are captured.
     pub fn has_captured(&self) -> bool {
         self.captured.contains(&true)
     }
 
-    /// Finds out what it has beyond the filters.
+    /// Measures the energy of what the luma has beyond the filters, around each spot.
     fn measure(&mut self, base: &Plane, scale: usize) {
         let (columns, rows) = (self.low.width().div_ceil(SPOT), self.low.height().div_ceil(SPOT));
         let side = SPOT * scale;
@@ -158,24 +159,25 @@ impl Reference {
         self.energy[y / SPOT * self.low.width().div_ceil(SPOT) + x / SPOT]
     }
 
+    /// Takes over the chroma of a cell.
     fn take_colour(&mut self, from: &Colour, cell: usize, scale: usize) {
         let size = (self.low.width(), self.low.height());
         let colour = self.colour.get_or_insert_with(|| Colour::none(size, scale));
         colour.take(from, cell, size, scale);
     }
 
-    /// Its chroma, where that around a low sample is known.
+    /// The HR chroma planes, where the chroma of a low sample is known.
     pub fn colour(&self, (x, y): (usize, usize)) -> Option<&[Plane; 2]> {
         let cell = y / SIDE * self.low.width().div_ceil(SIDE) + x / SIDE;
         self.colour.as_ref().filter(|colour| colour.known[cell]).map(|colour| &colour.planes)
     }
 
-    /// Whether any of it has colour.
+    /// Whether any cell has known chroma.
     pub fn has_colour(&self) -> bool {
         self.colour.is_some()
     }
 
-    /// Whether a low sample is the publisher's own.
+    /// Whether the pixels of a low sample are captured.
     pub fn is_captured(&self, (x, y): (usize, usize)) -> bool {
         self.captured[y / SIDE * self.low.width().div_ceil(SIDE) + x / SIDE]
     }
@@ -198,7 +200,7 @@ fn copy(from: &Plane, to: &mut Plane, (column, row): (usize, usize), scale: usiz
     }
 }
 
-/// The references of a stream, oldest first, at most [`MOST`].
+/// The references of a stream, oldest first, at most [`MAX_REFERENCES`].
 #[derive(Debug, Default)]
 pub(crate) struct References {
     kept: Vec<Reference>,
@@ -217,41 +219,48 @@ impl References {
         self.kept.iter().find(|r| r.id == id)
     }
 
-    /// The same, to be changed.
+    /// The reference of a frame, to be changed.
     pub fn get_mut(&mut self, id: u64) -> Option<&mut Reference> {
         self.kept.iter_mut().find(|r| r.id == id)
     }
 
-    /// Those of frames before one, oldest first.
+    /// The references of frames before this one, oldest first.
     pub fn before(&self, id: u64) -> &[Reference] {
         &self.kept[..self.kept.partition_point(|r| r.id < id)]
     }
 
-    /// The first of a frame after one.
+    /// The first reference of a frame after this one.
     pub fn next_after(&self, id: u64) -> Option<&Reference> {
         self.kept.get(self.kept.partition_point(|r| r.id <= id))
     }
 
-    /// Whether a frame lies before all of them and there is no room for more.
+    /// Whether there is no room for a reference of this frame: the list is full, and the frame is older than all.
     pub fn are_beyond(&self, id: u64) -> bool {
-        self.kept.len() == MOST && self.kept[0].id > id
+        self.kept.len() == MAX_REFERENCES && self.kept[0].id > id
     }
 
-    /// Makes a frame a reference, or gives it more.
-    pub fn give(&mut self, id: u64, low: &Arc<FrameBuffer>, mut given: Given<'_>, scale: usize) {
+    /// Makes a frame a reference, or adds an anchor's tiles to the reference.
+    pub fn add(
+        &mut self,
+        id: u64,
+        low: &Arc<FrameBuffer>,
+        mut anchor: AnchorPicture<'_>,
+        scale: usize,
+    ) {
         let at = self.kept.partition_point(|r| r.id < id);
         if self.kept.get(at).is_none_or(|r| r.id != id) {
-            self.kept.insert(at, Reference::new(id, low.clone(), &mut given));
+            self.kept.insert(at, Reference::new(id, low.clone(), &anchor));
         }
-        self.kept[at].take(&mut given, scale);
-        self.spare = given.colour.or(self.spare.take());
+        self.kept[at].take(&mut anchor, scale);
+        self.spare = anchor.colour.or(self.spare.take());
     }
 
-    /// A colour of HR pictures at `scale`, of one that is made at another.
+    /// The colour that `make` fills in at the scale `made`, brought to `scale`.
     pub fn colour(
         &mut self,
         size: (usize, usize),
-        (made, scale): (usize, usize),
+        made: usize,
+        scale: usize,
         make: impl FnOnce(&mut Colour),
     ) -> Colour {
         let spare = self.spare.take().filter(|colour| colour.is_of(size, scale));
@@ -266,9 +275,9 @@ impl References {
         colour
     }
 
-    /// Drops what is too much.
+    /// Drops the oldest references beyond [`MAX_REFERENCES`].
     pub fn trim(&mut self) {
-        let more = self.kept.len().saturating_sub(MOST);
+        let more = self.kept.len().saturating_sub(MAX_REFERENCES);
         let mut dropped = self.kept.drain(..more).filter_map(|reference| reference.colour);
         self.spare = dropped.next_back().or(self.spare.take());
     }

@@ -8,7 +8,7 @@ use super::plan::LAYERS;
 use super::reference::Reference;
 use crate::flow::{Flow, FlowSearch};
 
-/// As many as a picture needs; each remembers its last picture, which saves time.
+/// One search for each reference of a picture. A search remembers its last picture, which saves time.
 #[derive(Debug, Default)]
 pub(crate) struct Searches {
     effort: Effort,
@@ -27,12 +27,12 @@ impl Searches {
         self.effort
     }
 
-    /// Searches so thoroughly from now on.
+    /// Sets how thoroughly to search from now on.
     pub fn set_effort(&mut self, effort: Effort) {
         self.effort = effort;
     }
 
-    /// The way from a picture to one of the references that it is made from; `None` where it is too small for that.
+    /// The flow from a picture to one of the references that it is made from; `None` where the picture is too small.
     pub fn search(
         &mut self,
         isa: Isa,

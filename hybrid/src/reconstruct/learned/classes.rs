@@ -9,19 +9,20 @@ use std::ops::Range;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Samples, by_isa};
 
-use super::{CELL, TAPS};
+use super::TAPS;
+use crate::cells::{CELL, Cells};
 
-/// Reach of a window.
+/// Reach of a window to each side, in low samples.
 pub(super) const REACH: usize = 2;
-/// Directions, of half a turn.
+/// Number of gradient directions in half a turn.
 pub(super) const DIRECTIONS: usize = 8;
-/// Gradient energies that divide classes, weak to strong; below the first there is no filter.
+/// Gradient energies that divide classes, weak to strong, in square grey levels; below the first there is no filter.
 pub(super) const STRENGTHS: [i32; 5] = [72, 288, 1152, 4608, 18_432];
-/// Classes with a filter: strength, coherence, direction.
+/// Number of classes with a filter: by strength, coherence and direction.
 pub(super) const CLASSES: usize = STRENGTHS.len() * 2 * DIRECTIONS;
-/// The class of a flat sample, and of one that is left out; its filter is zero.
+/// The class of flat samples, and of those that are left out; its filter is zero.
 pub(super) const FLAT: u8 = CLASSES as u8;
-/// Elements behind the last one of a line that vectors may touch.
+/// Elements behind the end of a line that SIMD vectors may touch.
 pub(super) const SLACK: usize = 48;
 
 /// A window, then values of an example, with room for vectors.
@@ -38,7 +39,7 @@ pub(super) struct Band {
     pub stride: usize,
     /// A row of these, too, has `stride` elements.
     pub classes: Vec<u8>,
-    /// Columns that are not left out.
+    /// Columns of the chosen cells.
     spans: Vec<Range<usize>>,
     /// Sums over three columns of the three last rows, and the products of one row: energy,
     /// difference, twice the mixed product, `stride` each.
@@ -48,18 +49,18 @@ pub(super) struct Band {
 }
 
 impl Band {
-    /// Classifies rows of one row of cells; whether any of it is not left out.
+    /// Classifies some rows of one row of cells; whether any of its cells is among `cells`.
     pub fn classify(
         &mut self,
         isa: Isa,
         low: Samples<'_>,
         rows: Range<usize>,
-        skip: Option<&[bool]>,
+        cells: Cells<'_>,
     ) -> bool {
         self.width = low.width;
         self.rows = rows.len();
         self.stride = (low.width + 2 * REACH).next_multiple_of(16) + SLACK;
-        self.mark(low, rows.start / CELL, skip);
+        self.mark(low, rows.start / CELL, cells);
         if self.spans.is_empty() {
             return false;
         }
@@ -112,15 +113,16 @@ impl Band {
         }
     }
 
-    fn mark(&mut self, low: Samples<'_>, cell_row: usize, skip: Option<&[bool]>) {
+    /// Finds the columns of the chosen cells in a row of cells.
+    fn mark(&mut self, low: Samples<'_>, cell_row: usize, cells: Cells<'_>) {
         self.spans.clear();
-        let Some(skip) = skip else {
+        let Cells::Only(mask) = cells else {
             self.spans.push(0..low.width);
             return;
         };
         let columns = low.width.div_ceil(CELL);
         self.spans.reserve(columns);
-        for (i, _) in skip[cell_row * columns..][..columns].iter().enumerate().filter(|c| !c.1) {
+        for (i, _) in mask[cell_row * columns..][..columns].iter().enumerate().filter(|c| *c.1) {
             let (start, end) = (i * CELL, low.width.min((i + 1) * CELL));
             match self.spans.last_mut() {
                 Some(last) if last.end == start => last.end = end,

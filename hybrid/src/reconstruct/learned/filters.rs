@@ -10,12 +10,12 @@ use windlass_vp9::simd::Isa;
 use super::classes::{Band, REACH};
 use super::{CLASSES, FLAT, TAPS, Window};
 
-/// A weight of one: 10 bits for the taps' weights, detail being in 1/16 grey level.
+/// Bits of a weight's fraction: a weight of 1 is 1 << 10, for taps in grey levels and detail in 1/16 grey level.
 pub(super) const WEIGHT_BITS: u32 = 10;
-/// The greatest prediction, in 1/16 grey level.
-pub(super) const MOST: i16 = 1024;
-/// Greatest magnitude of a weight, and of the sum of a filter's weights.
-const MOST_WEIGHT: i32 = 32_000;
+/// Largest magnitude of a prediction, in 1/16 grey level.
+pub(super) const MAX_PREDICTION: i16 = 1024;
+/// Largest magnitude of a weight, and of the sum of a filter's weights, in 1/1024.
+const MAX_WEIGHT: i32 = 32_000;
 
 /// The filters of all classes.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(super) struct Filters {
     scale: usize,
     /// By class, then high sample, row by row.
     weights: Vec<Window>,
-    /// The same for SIMD, and zero filters for [`FLAT`]: by class, row of the window, pair of high rows,
+    /// The weights in the order of SIMD, with zero filters for [`FLAT`]: by class, row of the window, pair of high rows,
     /// high column.
     packed: Vec<Pair>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Filters {
 #[repr(align(32))]
 pub(super) struct Pair(pub [[i16; 8]; 2]);
 
-/// Rows of a window.
+/// Side of a window, in low samples.
 pub(super) const SIDE: usize = 2 * REACH + 1;
 
 /// The built-in table for a scale.
@@ -79,12 +79,11 @@ impl Filters {
 
     /// Rounds weights in fixed point, and brings them within their bounds.
     pub fn set(&mut self, class: usize, phase: usize, weights: &[f64; TAPS]) {
-        let most = f64::from(MOST_WEIGHT);
-        let weights = weights.map(|w| w.round().clamp(-most, most) as i32);
+        let max = f64::from(MAX_WEIGHT);
+        let weights = weights.map(|w| w.round().clamp(-max, max) as i32);
         let sum: i32 = weights.iter().sum();
-        // Truncated weights may miss the bound by their number: MOST_WEIGHT leaves room for it.
-        let fit =
-            |w: i32| if sum.abs() > MOST_WEIGHT { w * 1000 / (sum.abs() / 32 + 1) } else { w };
+        // Truncated weights may miss the bound by their number: MAX_WEIGHT leaves room for it.
+        let fit = |w: i32| if sum.abs() > MAX_WEIGHT { w * 1000 / (sum.abs() / 32 + 1) } else { w };
         let weights = weights.map(|w| fit(w) as i16);
         self.weights[class * self.scale * self.scale + phase] = weights;
         let centre = -weights.iter().map(|&w| i32::from(w)).sum::<i32>() as i16;
@@ -144,6 +143,6 @@ impl Filters {
 /// One filter at one place, in 1/16 grey level.
 fn weigh(window: &[i16], filter: &Window) -> i16 {
     let sum: i32 = window.iter().zip(filter).map(|(&w, &f)| i32::from(w) * i32::from(f)).sum();
-    ((sum + (1 << (WEIGHT_BITS - 1))) >> WEIGHT_BITS).clamp(-i32::from(MOST), i32::from(MOST))
-        as i16
+    ((sum + (1 << (WEIGHT_BITS - 1))) >> WEIGHT_BITS)
+        .clamp(-i32::from(MAX_PREDICTION), i32::from(MAX_PREDICTION)) as i16
 }

@@ -8,25 +8,26 @@ use windlass_vp9::by_isa;
 use windlass_vp9::simd::Isa;
 
 use super::filters::{Filters, WEIGHT_BITS};
-use super::{CLASSES, MOST_PHASES, Record, TAPS};
+use super::{CLASSES, MAX_PHASES, Record, TAPS};
 use crate::detail::Detail;
 
-/// Most examples of a class that one anchor gives: bounds the sums to 31 bits.
-const MOST_EXAMPLES: u32 = 4000;
-/// Examples of all classes that one anchor gives, roughly.
+/// Largest number of examples of a class from one anchor: bounds the sums to 31 bits.
+const MAX_EXAMPLES: u32 = 4000;
+/// Number of examples of all classes from one anchor, roughly.
 const EXAMPLES: usize = 60_000;
-/// Energy added to every tap's own, so that a class with few examples stays near zero, or the prior.
+/// Energy that is added to that of every tap: a class with few examples stays near the prior.
 const DAMPING: f64 = 200.0;
-/// Examples that the prior counts for, each with the mean energy of its class.
+/// Weight of the prior, in examples with the mean energy of their class.
 const PRIOR: f64 = 1000.0;
-/// How much of the older examples an anchor of the whole picture takes away; one of tiles takes its share of that.
+/// Share of the older examples that fades with an anchor of the whole picture. An anchor of some tiles fades their
+/// share of that.
 const FADING: f64 = 0.25;
-/// From a weight to its fixed point, a quarter larger: least squares, and the quantiser of anchors, shrink detail.
+/// Factor from a weight to its fixed point, and a quarter more: least squares and the quantiser of anchors shrink detail.
 /// Without it VMAF is 0.9 and VMAF-NEG 0.5 lower on faces, PSNR 0.01 to 0.04 dB higher.
 const GAIN: f64 = 5.0 / 4.0 * (1 << WEIGHT_BITS) as f64;
-/// The greatest detail of an example, in 1/16 grey level.
-const MOST_DETAIL: i16 = 2047;
-/// Examples of one class that are summed together.
+/// Largest detail of an example, in 1/16 grey level.
+const MAX_DETAIL: i16 = 2047;
+/// Number of examples of one class that are summed together.
 pub(super) const BATCH: usize = 8;
 
 /// Every n-th row gives examples, so that a large picture gives no more than are needed.
@@ -44,13 +45,13 @@ pub(super) struct Fit {
     examples: Vec<Examples>,
 }
 
-/// What stays of all anchors in one class.
+/// The sums over all anchors, in one class.
 #[derive(Debug, Clone)]
 struct Sums {
     count: f64,
     /// The lower triangle counts.
     taps: [[f64; TAPS]; TAPS],
-    detail: [[f64; TAPS]; MOST_PHASES],
+    detail: [[f64; TAPS]; MAX_PHASES],
 }
 
 /// The examples of one anchor in one class.
@@ -65,14 +66,14 @@ pub(super) struct Examples {
 }
 
 /// Sums of products of values with the taps.
-pub(super) type Products = [[i32; TAPS]; TAPS + MOST_PHASES];
+pub(super) type Products = [[i32; TAPS]; TAPS + MAX_PHASES];
 pub(super) type Batch = [Record; BATCH];
 
 const NO_SUMS: Sums =
-    Sums { count: 0.0, taps: [[0.0; TAPS]; TAPS], detail: [[0.0; TAPS]; MOST_PHASES] };
+    Sums { count: 0.0, taps: [[0.0; TAPS]; TAPS], detail: [[0.0; TAPS]; MAX_PHASES] };
 const NO_EXAMPLES: Examples = Examples {
     count: 0,
-    sums: [[0; TAPS]; TAPS + MOST_PHASES],
+    sums: [[0; TAPS]; TAPS + MAX_PHASES],
     batch: [[0; 48]; BATCH],
     waiting: 0,
 };
@@ -107,7 +108,7 @@ impl Fit {
         (x, y): (usize, usize),
     ) {
         let examples = &mut self.examples[usize::from(class)];
-        if examples.count >= MOST_EXAMPLES {
+        if examples.count >= MAX_EXAMPLES {
             return;
         }
         examples.count += 1;
@@ -116,7 +117,7 @@ impl Fit {
         let scale = self.scale;
         for (row, to) in record[TAPS..].chunks_exact_mut(scale).take(scale).enumerate() {
             for (to, &d) in to.iter_mut().zip(&detail.row(scale * y + row)[scale * x..]) {
-                *to = d.clamp(-MOST_DETAIL, MOST_DETAIL);
+                *to = d.clamp(-MAX_DETAIL, MAX_DETAIL);
             }
         }
         examples.waiting += 1;

@@ -28,18 +28,16 @@ use std::ops::Range;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, Samples};
 
+use crate::cells::{CELL, Cells};
 use crate::detail::Detail;
 use classes::{Band, CLASSES, FLAT, Record};
 use filters::Filters;
 use fit::Fit;
 
-/// Side of a cell of the low picture that can be left out, in samples; bands are rows of cells.
-pub const CELL: usize = 8;
-
-/// Neighbours that a filter weighs: a 5×5 window without its centre.
+/// Number of neighbours that a filter weighs: a 5×5 window without its centre.
 const TAPS: usize = 24;
-/// Most high samples of a low one.
-const MOST_PHASES: usize = 16;
+/// Largest number of high samples for one low sample: a scale of 4, squared.
+const MAX_PHASES: usize = 16;
 
 /// Weights, or differences of samples from the centre of their window, row by row.
 type Window = [i16; TAPS];
@@ -130,7 +128,8 @@ impl Learned {
     }
 
     /// Learns from the detail of an anchor over its low picture; `detail` has `scale` times its size.
-    /// `skip` has a flag for each [`CELL`], row by row: true where the anchor gives nothing.
+    /// `cells` are those that the anchor covers: they alone teach the filters, and older examples fade by the share of the
+    /// picture that they are.
     ///
     /// # Panics
     ///
@@ -140,18 +139,21 @@ impl Learned {
         isa: Isa,
         low: Samples<'_>,
         detail: &Detail,
-        skip: Option<&[bool]>,
+        cells: Cells<'_>,
         scratch: &mut Scratch,
     ) {
-        self.check(low, detail, skip);
-        let given = skip.map(|skip| skip.iter().filter(|&&s| !s).count());
-        let samples = given.map_or(low.width * low.height, |cells| cells * CELL * CELL);
-        let share =
-            given.zip(skip).map_or(1.0, |(cells, skip)| cells as f64 / skip.len().max(1) as f64);
+        self.check(low, detail, cells);
+        let (samples, share) = match cells {
+            Cells::All => (low.width * low.height, 1.0),
+            Cells::Only(mask) => {
+                let count = mask.iter().filter(|&&covered| covered).count();
+                (count * CELL * CELL, count as f64 / mask.len().max(1) as f64)
+            }
+        };
         self.fit.begin(self.scale);
         for y in (0..low.height).step_by(fit::step(samples)) {
             let band = &mut scratch.band;
-            if !band.classify(isa, low, y..y + 1, skip) {
+            if !band.classify(isa, low, y..y + 1, cells) {
                 continue;
             }
             for x in 0..low.width {
@@ -166,10 +168,9 @@ impl Learned {
         self.fit.solve(self.prior.as_ref(), filters);
     }
 
-    /// Adds what the low picture lets expect to the HR strip of some LR `rows`, with saturation.
+    /// Adds the prediction from the low picture to the HR strip of some LR `rows`, with saturation.
     /// `strip` is `scale * rows.len()` rows of `scale * low.width` samples, as
-    /// [`lanczos`](crate::resample::lanczos) makes them. `skip` has a flag for each [`CELL`] of the
-    /// picture, row by row: true where nothing need be added.
+    /// [`lanczos`](crate::resample::lanczos) makes them. Samples outside `cells` need not be right.
     ///
     /// # Panics
     ///
@@ -180,13 +181,13 @@ impl Learned {
         low: Samples<'_>,
         rows: Range<usize>,
         strip: &mut [i16],
-        skip: Option<&[bool]>,
+        cells: Cells<'_>,
         scratch: &mut Scratch,
     ) {
         let wide = self.scale * low.width;
         assert!(rows.start <= rows.end && rows.end <= low.height, "rows {rows:?}");
         assert_eq!(strip.len(), wide * self.scale * rows.len(), "the strip has another size");
-        check_skip(low, skip);
+        cells.check(low);
         let Some(filters) = &self.filters else {
             return;
         };
@@ -194,14 +195,14 @@ impl Learned {
         for rows in bands(rows) {
             let (part, rest) = strip.split_at_mut(wide * self.scale * rows.len());
             strip = rest;
-            if scratch.band.classify(isa, low, rows, skip) {
+            if scratch.band.classify(isa, low, rows, cells) {
                 filters.add(isa, &mut scratch.band, part);
             }
         }
     }
 
-    /// Leaves of an anchor's detail what its low picture does not let expect: the prediction is subtracted.
-    /// Nothing changes in skipped cells, nor while there are no filters.
+    /// Subtracts the prediction from an anchor's detail.
+    /// Nothing changes outside `cells`, nor while there are no filters.
     ///
     /// # Panics
     ///
@@ -211,10 +212,10 @@ impl Learned {
         isa: Isa,
         low: Samples<'_>,
         detail: &mut Detail,
-        skip: Option<&[bool]>,
+        cells: Cells<'_>,
         scratch: &mut Scratch,
     ) {
-        self.check(low, detail, skip);
+        self.check(low, detail, cells);
         let Some(filters) = &self.filters else {
             return;
         };
@@ -224,7 +225,7 @@ impl Learned {
             let first = rows.start * self.scale;
             strip.clear();
             strip.resize(wide * self.scale * rows.len(), 0);
-            if !band.classify(isa, low, rows, skip) {
+            if !band.classify(isa, low, rows, cells) {
                 continue;
             }
             filters.add(isa, band, strip);
@@ -240,31 +241,26 @@ impl Learned {
         }
     }
 
-    fn check(&self, low: Samples<'_>, detail: &Detail, skip: Option<&[bool]>) {
+    fn check(&self, low: Samples<'_>, detail: &Detail, cells: Cells<'_>) {
         let size = (self.scale * low.width, self.scale * low.height);
         assert_eq!((detail.width(), detail.height()), size, "the detail has another size");
-        check_skip(low, skip);
+        cells.check(low);
     }
 
     /// [`learn_from`](Self::learn_from) a whole anchor.
     pub fn learn(&mut self, low: &Plane, detail: &Detail) {
-        self.learn_from(Isa::detect(), low.into(), detail, None, &mut Scratch::default());
+        self.learn_from(Isa::detect(), low.into(), detail, Cells::All, &mut Scratch::default());
     }
 
-    /// The detail that the low picture lets expect; `None` where there are no filters.
+    /// The detail that is predicted from the low picture; `None` where there are no filters.
     pub fn predict(&self, low: &Plane) -> Option<Detail> {
         self.filters.as_ref()?;
         let mut detail = Detail::zero(self.scale * low.width(), self.scale * low.height());
         let (isa, mut scratch) = (Isa::detect(), Scratch::default());
         let rows = 0..low.height();
-        self.predict_add(isa, low.into(), rows, detail.samples_mut(), None, &mut scratch);
+        self.predict_add(isa, low.into(), rows, detail.samples_mut(), Cells::All, &mut scratch);
         Some(detail)
     }
-}
-
-fn check_skip(low: Samples<'_>, skip: Option<&[bool]>) {
-    let cells = low.width.div_ceil(CELL) * low.height.div_ceil(CELL);
-    assert!(skip.is_none_or(|skip| skip.len() == cells), "a flag for each cell");
 }
 
 /// Rows cut where rows of cells begin.

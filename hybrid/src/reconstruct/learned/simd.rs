@@ -11,20 +11,20 @@ use std::ops::Range;
 use windlass_vp9::simd::vector::Vector;
 
 use super::classes::{Band, DIRECTIONS, REACH, SLACK, STRENGTHS, grow};
-use super::filters::{Filters, MOST, SIDE, WEIGHT_BITS};
+use super::filters::{Filters, MAX_PREDICTION, SIDE, WEIGHT_BITS};
 use super::fit::{BATCH, Batch, Products};
 use super::{FLAT, TAPS};
 use crate::resample::add_saturating;
 
-/// The greatest energy of samples that are flat in any direction: with the length of the tensor,
-/// which the estimate puts at 1.07 times the energy at most, it stays below the first strength.
+/// Largest energy of samples that are flat in any direction, in square grey levels. With the tensor's length, at most
+/// 1.07 times the energy by the estimate, it stays below the first strength.
 const SURELY_FLAT: i32 = STRENGTHS[0] * 100 / 207;
 
 /// The columns of a span, which is within the band; the band has its slack.
 ///
 /// # Safety
 ///
-/// See the module's text.
+/// Classifies the samples of a span: the SIMD form of `classes::classify`.
 #[inline(always)]
 pub(super) unsafe fn classify<V: Vector, O: Vector>(band: &mut Band, span: Range<usize>) {
     let (stride, width) = (band.stride, span.len());
@@ -118,7 +118,7 @@ unsafe fn class_of<V: Vector>(energy: V, a: V, b: V) -> V {
 ///
 /// # Safety
 ///
-/// See the module's text.
+/// Adds predictions to the high rows of a band: the SIMD form of `filters`.
 #[inline(always)]
 pub(super) unsafe fn add<V: Vector, O: Vector>(
     filters: &Filters,
@@ -136,7 +136,7 @@ pub(super) unsafe fn add<V: Vector, O: Vector>(
     band.high = high;
 }
 
-/// Low samples that are done together.
+/// Number of low samples that are predicted together.
 const GROUP: usize = 4;
 
 /// See [`add`]. Two or four high samples of a row make whole vectors. Three do not: they are
@@ -272,7 +272,7 @@ unsafe fn level<V: Vector>(low: V, high: V) -> V {
         let half = V::splat32(1 << (BITS - 1));
         let low = low.add32(half).shr_i32::<BITS>();
         let both = low.pack_i32_i16(high.add32(half).shr_i32::<BITS>());
-        both.min_i16(V::splat16(MOST)).max_i16(V::splat16(-MOST))
+        both.min_i16(V::splat16(MAX_PREDICTION)).max_i16(V::splat16(-MAX_PREDICTION))
     }
 }
 
@@ -288,7 +288,7 @@ unsafe fn add_to<V: Vector>(more: V, to: *mut i16, line: usize) {
 ///
 /// # Safety
 ///
-/// See the module's text.
+/// Adds up the products of a batch of examples: the SIMD form of `fit`.
 #[inline(always)]
 pub(super) unsafe fn accumulate<V: Vector, O: Vector>(
     batch: &Batch,

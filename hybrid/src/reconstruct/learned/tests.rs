@@ -53,15 +53,27 @@ fn an_anchor_of_a_few_cells_fades_what_older_ones_taught_by_its_share_only() {
         let mut learned = Learned::default();
         learned.learn(&low, &detail);
         // One flat cell teaches nothing.
-        let mut skip = vec![true; 20 * 12];
-        skip[7] = false;
+        let mut covered = vec![false; 20 * 12];
+        covered[7] = true;
         let (flat, none) = (Plane::filled(160, 90, 50), Detail::zero(320, 180));
         for _ in 0..parts {
             let mut scratch = Scratch::default();
-            learned.learn_from(Isa::SCALAR, (&flat).into(), &none, Some(&skip), &mut scratch);
+            learned.learn_from(
+                Isa::SCALAR,
+                (&flat).into(),
+                &none,
+                Cells::Only(&covered),
+                &mut scratch,
+            );
         }
         let mut rest = detail.clone();
-        learned.take_out(Isa::SCALAR, (&low).into(), &mut rest, None, &mut Scratch::default());
+        learned.take_out(
+            Isa::SCALAR,
+            (&low).into(),
+            &mut rest,
+            Cells::All,
+            &mut Scratch::default(),
+        );
         energy(&rest)
     };
     let (fresh, faded) = (rest_after(0), rest_after(60));
@@ -127,12 +139,19 @@ fn every_form_learns_and_predicts_as_the_scalar_one() {
             let (low, detail) = mixed(width, height, scale, 7);
             let run = |isa: Isa| {
                 let (mut learned, mut scratch) = (Learned::new(scale), Scratch::default());
-                learned.learn_from(isa, (&low).into(), &detail, None, &mut scratch);
-                learned.learn_from(isa, (&low).into(), &detail, None, &mut scratch);
+                learned.learn_from(isa, (&low).into(), &detail, Cells::All, &mut scratch);
+                learned.learn_from(isa, (&low).into(), &detail, Cells::All, &mut scratch);
                 let mut strip: Vec<i16> = detail.samples().iter().map(|d| d * 7).collect();
-                learned.predict_add(isa, (&low).into(), 0..height, &mut strip, None, &mut scratch);
+                learned.predict_add(
+                    isa,
+                    (&low).into(),
+                    0..height,
+                    &mut strip,
+                    Cells::All,
+                    &mut scratch,
+                );
                 let mut rest = detail.clone();
-                learned.take_out(isa, (&low).into(), &mut rest, None, &mut scratch);
+                learned.take_out(isa, (&low).into(), &mut rest, Cells::All, &mut scratch);
                 (learned.export(), strip, rest)
             };
             let expected = run(Isa::SCALAR);
@@ -159,7 +178,7 @@ fn filters_at_their_bounds_weigh_alike_in_every_form() {
         let run = |isa: Isa| {
             let mut strip = vec![300; scale * scale * 101 * 30];
             let mut scratch = Scratch::default();
-            learned.predict_add(isa, (&low).into(), 0..30, &mut strip, None, &mut scratch);
+            learned.predict_add(isa, (&low).into(), 0..30, &mut strip, Cells::All, &mut scratch);
             strip
         };
         for isa in Isa::available() {
@@ -169,15 +188,16 @@ fn filters_at_their_bounds_weigh_alike_in_every_form() {
 }
 
 #[test]
-fn strips_join_to_the_whole_and_skipped_cells_stay_as_they_are() {
+fn strips_join_to_the_whole_and_other_cells_stay_as_they_are() {
     let (width, height, scale) = (93, 45, 3);
     let (low, detail) = mixed(width, height, scale, 3);
     let mut learned = Learned::new(scale);
     learned.learn(&low, &detail);
     let whole = learned.predict(&low).expect("it has learned");
     let columns = width.div_ceil(CELL);
-    let skip: Vec<bool> =
-        (0..columns * height.div_ceil(CELL)).map(|i| (i * 7 / 3) % 3 == 0 || i < 12).collect();
+    let mask: Vec<bool> =
+        (0..columns * height.div_ceil(CELL)).map(|i| (i * 7 / 3) % 3 != 0 && i >= 12).collect();
+    let cells = Cells::Only(&mask);
     for isa in Isa::available() {
         let mut scratch = Scratch::default();
         let mut first = 0;
@@ -185,38 +205,37 @@ fn strips_join_to_the_whole_and_skipped_cells_stay_as_they_are() {
             let wide = scale * width;
             let mut strip = vec![1; wide * scale * rows];
             let rows = first..first + rows;
-            let flags = Some(&skip[..]);
-            learned.predict_add(*isa, (&low).into(), rows.clone(), &mut strip, flags, &mut scratch);
+            learned.predict_add(*isa, (&low).into(), rows.clone(), &mut strip, cells, &mut scratch);
             for (i, v) in strip.into_iter().enumerate() {
                 let (x, y) = (i % wide, i / wide + scale * rows.start);
                 let cell = x / scale / CELL + y / scale / CELL * columns;
-                let added = if skip[cell] { 0 } else { whole.row(y)[x] };
+                let added = if mask[cell] { whole.row(y)[x] } else { 0 };
                 assert_eq!(v, 1 + added, "{isa:?} {x},{y}");
             }
             first = rows.end;
         }
         let mut rest = detail.clone();
-        learned.take_out(*isa, (&low).into(), &mut rest, Some(&skip), &mut scratch);
+        learned.take_out(*isa, (&low).into(), &mut rest, cells, &mut scratch);
         for y in 0..scale * height {
             for x in 0..scale * width {
                 let cell = x / scale / CELL + y / scale / CELL * columns;
                 let (before, after) = (detail.row(y)[x], rest.row(y)[x]);
                 let left = before - whole.row(y)[x];
-                assert_eq!(after, if skip[cell] { before } else { left });
+                assert_eq!(after, if mask[cell] { left } else { before });
             }
         }
     }
 }
 
 #[test]
-fn skipped_cells_teach_nothing() {
+fn other_cells_teach_nothing() {
     let (width, height) = (64, 48);
     let (low, mut detail) = mixed(width, height, 2, 1);
-    let skip: Vec<bool> = (0..8 * 6).map(|i| i % 8 >= 4).collect();
+    let mask: Vec<bool> = (0..8 * 6).map(|i| i % 8 < 4).collect();
     let learn = |detail: &Detail| {
         let mut learned = Learned::new(2);
         let mut scratch = Scratch::default();
-        learned.learn_from(Isa::detect(), (&low).into(), detail, Some(&skip), &mut scratch);
+        learned.learn_from(Isa::detect(), (&low).into(), detail, Cells::Only(&mask), &mut scratch);
         learned.export()
     };
     let before = learn(&detail);

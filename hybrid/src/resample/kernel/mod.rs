@@ -14,11 +14,11 @@ use std::ops::Range;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Samples, by_isa};
 
-/// Rows of the ring: more than a window has, and a power of two.
+/// Number of rows of the ring: more than a window has, and a power of two.
 const RING: usize = 8;
-/// Samples behind the last one of a line that vectors may touch.
+/// Samples behind the end of a line that SIMD vectors may touch.
 const SLACK: usize = 64;
-/// Samples of a window, rows or columns: the most taps, and one that the other half begins at.
+/// Side of a window, in samples: the largest number of taps, and one more for the other half of the phases.
 const WINDOW: usize = 7;
 
 /// Taps in 1/128 of the phases before the centre of a sample, in order. A window has `N / 2`
@@ -38,7 +38,7 @@ pub(super) const LANCZOS3: Bank<6> = Bank {
     four: [[2, -13, 56, 98, -19, 4], [0, -4, 15, 125, -11, 3]],
 };
 
-/// Catmull-Rom.
+/// Catmull-Rom, the bicubic filter.
 pub(super) const BICUBIC: Bank<4> = Bank {
     two: [[-3, 29, 111, -9]],
     three: [[-5, 43, 100, -10]],
@@ -65,7 +65,7 @@ pub struct Scratch {
     ring: Vec<i16>,
 }
 
-/// What is to be made: the HR rows of some LR rows, each cut to `width`.
+/// The HR rows of some LR rows, to be made, each cut to `width`.
 pub(super) struct Strip<'a, T> {
     pub low: Samples<'a>,
     pub scale: usize,
@@ -97,9 +97,9 @@ impl<T> Strip<'_, T> {
     }
 }
 
-/// What a column pass ends in.
+/// The kind of sample that a column pass ends in.
 trait Level: Copy {
-    /// From 128 × 128 times a grey level.
+    /// Shift from 128 × 128 times a grey level to this kind.
     const SHIFT: i32;
     /// Added before the shift: rounding, and the grey level that rows are less.
     const BIAS: i32;
@@ -241,7 +241,7 @@ pub(super) fn upsample_u8(isa: Isa, strip: Strip<'_, u8>, bank: &Bank<4>, scratc
 
 /// Rows shorter than two vectors are left to the scalar form.
 fn isa_for<T>(isa: Isa, strip: &Strip<'_, T>) -> Isa {
-    if strip.width < simd::SHORTEST || strip.low.width < simd::SHORTEST { Isa::SCALAR } else { isa }
+    if strip.width < simd::MIN_LINE || strip.low.width < simd::MIN_LINE { Isa::SCALAR } else { isa }
 }
 
 /// Rounds 1/16 grey levels to whole ones, within 8 bits.

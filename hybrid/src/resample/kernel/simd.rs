@@ -11,15 +11,15 @@ use windlass_vp9::simd::vector::Vector;
 
 use super::{Bank, Level, Passes, Scratch, Strip, WINDOW, by_scale};
 
-/// The shortest line that vectors are used for.
-pub(super) const SHORTEST: usize = 32;
+/// Smallest length of a line that vectors are used for, in samples.
+pub(super) const MIN_LINE: usize = 32;
 
 /// Passes over `V`; `O` has one lane.
 struct Lanes<V, O>(PhantomData<(V, O)>);
 
 /// # Safety
 ///
-/// The machine has both types; the strip is checked, and no line is shorter than [`SHORTEST`].
+/// The machine has both types; the strip is checked, and no line is shorter than [`MIN_LINE`].
 #[inline(always)]
 pub(super) unsafe fn strip_q4<V: Vector, O: Vector>(
     strip: Strip<'_, i16>,
@@ -31,7 +31,7 @@ pub(super) unsafe fn strip_q4<V: Vector, O: Vector>(
 
 /// # Safety
 ///
-/// As [`strip_q4`].
+/// The conditions of [`strip_q4`].
 #[inline(always)]
 pub(super) unsafe fn strip_u8<V: Vector, O: Vector>(
     strip: Strip<'_, u8>,

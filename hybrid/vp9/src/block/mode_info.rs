@@ -10,8 +10,8 @@ use crate::info::{Block, FrameInfo, MotionVector, PredictionMode};
 use crate::kernels::inverse_transform::TransformSize;
 use crate::probability::{Counts, FrameContext, MotionCounts, MotionProbs, defaults, trees};
 
-/// Vectors are smaller than this in either direction (`MV_UPP`).
-const GREATEST_VECTOR: i32 = 1 << 14;
+/// Bound of a vector's components, which are smaller, in 1/8 sample (`MV_UPP`).
+const MAX_VECTOR: i32 = 1 << 14;
 
 /// Contexts along the upper edge of the tiles, kept from frame to frame for their memory.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(crate) struct LeftModes {
     predicted_segment: [u8; 8],
 }
 
-/// What does not change within a frame.
+/// The inputs that do not change within a frame.
 pub(crate) struct FrameModes<'a> {
     pub(crate) header: &'a FrameHeader,
     pub(crate) compressed: CompressedHeader,
@@ -551,7 +551,7 @@ fn read_vector(
     if joint & 1 == 1 {
         x += read_component(r, &p.motion[1], &mut counts.motion[1], high);
     }
-    if y.abs() >= GREATEST_VECTOR || x.abs() >= GREATEST_VECTOR {
+    if y.abs() >= MAX_VECTOR || x.abs() >= MAX_VECTOR {
         return Err(DecodeError::Tile);
     }
     Ok(MotionVector { x: x as i16, y: y as i16 })

@@ -1,7 +1,7 @@
 //! Contexts that depend on the references of the two neighbours (specification §9.3.3: `is_inter`,
 //! `comp_mode`, `comp_ref`, `single_ref_p1`, `single_ref_p2`, `interp_filter`).
 
-/// What contexts need to know of a neighbour.
+/// The fields of a neighbour that contexts are made from.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Neighbour {
     /// First and second reference: 0 intra or none, 1 last, 2 golden, 3 altref.

@@ -5,7 +5,7 @@ use crate::info::{Block, FrameInfo, MotionVector};
 
 /// `MV_BORDER`: how far candidates may point out of the frame, in 1/8 sample.
 const CANDIDATE_BORDER: i32 = 16 << 3;
-/// `(BORDERINPIXELS - INTERP_EXTEND) << 3`: how far predicted vectors may.
+/// `(BORDERINPIXELS - INTERP_EXTEND) << 3`: how far predicted vectors may point out of the frame, in 1/8 sample.
 const PREDICTION_BORDER: i32 = (160 - 4) << 3;
 /// `COMPANDED_MVREF_THRESH`: whole samples from which on 1/8 precision is not used.
 const HIGH_PRECISION_BELOW: i32 = 8;
@@ -30,7 +30,7 @@ static NEIGHBOURS: [[(i8, i8); 8]; 13] = [
 /// `counter_to_context` (§6.5.1); sums that cannot occur give 0.
 static CONTEXTS: [u8; 19] = [2, 3, 4, 1, 3, 0, 0, 0, 0, 5, 5, 0, 5, 0, 0, 0, 0, 0, 6];
 
-/// Where a block stands, and what of its surroundings may be looked at.
+/// The place of a block, and the bounds of its neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) mi_row: usize,
@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-/// What candidates are looked for in.
+/// The inputs of the search for candidate vectors.
 pub(crate) struct Candidates<'a> {
     pub(crate) info: &'a FrameInfo,
     /// The previous frame, where its vectors may be used.
@@ -227,7 +227,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Which of a block's two references is `reference`.
+/// The index of `reference` among a block's two references.
 #[inline]
 fn same_reference(block: &Block, reference: u8) -> Option<usize> {
     block.references.iter().position(|&r| r == reference)

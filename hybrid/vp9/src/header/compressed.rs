@@ -23,7 +23,7 @@ static INVERSE_MAP: [u8; 255] = [
     249, 250, 251, 252, 253, 253,
 ];
 
-/// What the compressed header says besides probabilities.
+/// The fields of the compressed header besides probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CompressedHeader {
     pub(crate) tx_mode: TxMode,

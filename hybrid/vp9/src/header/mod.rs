@@ -57,7 +57,7 @@ impl QuantiserParams {
     }
 }
 
-/// What a segment changes (§7.2.10); `None` where the feature is off.
+/// The changes of a segment (§7.2.10); `None` where the feature is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SegmentFeatures {
     pub(crate) quantiser: Option<i16>,
@@ -109,7 +109,7 @@ pub(crate) enum ReferenceMode {
     Select,
 }
 
-/// What persists from one header to the next (§7.2).
+/// The state that persists from one header to the next (§7.2).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Persistent {
     pub(crate) loop_filter: LoopFilterParams,

@@ -11,7 +11,7 @@ const CS_RGB: u32 = 7;
 /// `literal_to_type` in our order: 0 regular, 1 smooth, 2 sharp, 3 bilinear.
 const FILTERS: [u8; 4] = [1, 0, 2, 3];
 
-/// What the uncompressed header says.
+/// The uncompressed header.
 #[derive(Debug, Clone)]
 pub(crate) enum Header {
     /// The frame in a slot is shown again.

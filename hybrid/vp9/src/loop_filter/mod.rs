@@ -40,7 +40,7 @@ struct Span {
     places: usize,
 }
 
-/// What one superblock has to filter. One is enough for a decoder that filters each superblock
+/// The edges of one superblock that are to be filtered. One is enough for a decoder that filters each superblock
 /// before it clears it; it holds no heap memory.
 #[derive(Debug, Clone, Default)]
 pub struct SuperblockEdges {
@@ -79,7 +79,7 @@ pub struct PlaneMut<'a> {
     pub stride: usize,
 }
 
-/// Where a superblock lies in its picture.
+/// The place of a superblock in its picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Position {
     /// Row of the superblock's first block, a multiple of 8.

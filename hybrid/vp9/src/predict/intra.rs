@@ -3,7 +3,7 @@
 
 use crate::frame_buffer::PlaneRows;
 use crate::info::PredictionMode;
-use crate::kernels::intra::{IntraMode, predict_intra};
+use crate::kernels::intra::{Edges, IntraMode, predict_intra};
 use crate::simd::Isa;
 
 /// Stands in for the row above where there is none (`(1 << 7) - 1`).
@@ -11,7 +11,7 @@ const NO_ABOVE: u8 = 127;
 /// Stands in for the column to the left where there is none.
 const NO_LEFT: u8 = 129;
 
-/// Where a transform block lies.
+/// The place of a transform block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IntraEdges {
     /// Left edge in the plane's samples.
@@ -61,15 +61,6 @@ pub(crate) fn predict(isa: Isa, mode: PredictionMode, at: &IntraEdges, plane: &m
         let last = left[there - 1];
         left[there..].fill(last);
     }
-    predict_intra(
-        isa,
-        mode,
-        at.have_left,
-        at.have_above,
-        side,
-        above,
-        left,
-        &mut samples[start..],
-        stride,
-    );
+    let edges = Edges { above, left, have_left: at.have_left, have_above: at.have_above };
+    predict_intra(isa, mode, side, edges, &mut samples[start..], stride);
 }

@@ -159,7 +159,7 @@ pub(crate) struct Step {
     pub(crate) band: u16,
 }
 
-/// Which neighbours count.
+/// The neighbours that give a coefficient's context.
 #[derive(Clone, Copy, PartialEq)]
 enum Towards {
     Both,

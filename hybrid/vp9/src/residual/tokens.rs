@@ -4,8 +4,8 @@ use super::scan::Step;
 use crate::bool_decoder::BoolDecoder;
 use crate::probability::{CoefficientCounts, PARETO};
 
-/// Greatest number of coefficients.
-const MOST: usize = 1024;
+/// Largest number of coefficients of a transform block: 32 × 32.
+const MAX_COEFFICIENTS: usize = 1024;
 
 /// Probabilities of the extra bits (`cat_probs`, §10.3); the last category has 14 bits.
 static CATEGORY_1: [u8; 1] = [159];
@@ -20,17 +20,17 @@ static CATEGORY_6: [u8; 14] =
 #[derive(Debug)]
 pub(crate) struct Coefficients {
     /// Dequantised, row-major; all zero between blocks.
-    pub(crate) values: Box<[i16; MOST]>,
-    classes: Box<[u8; MOST]>,
+    pub(crate) values: Box<[i16; MAX_COEFFICIENTS]>,
+    classes: Box<[u8; MAX_COEFFICIENTS]>,
 }
 
 impl Default for Coefficients {
     fn default() -> Self {
-        Self { values: Box::new([0; MOST]), classes: Box::new([0; MOST]) }
+        Self { values: Box::new([0; MAX_COEFFICIENTS]), classes: Box::new([0; MAX_COEFFICIENTS]) }
     }
 }
 
-/// What was read.
+/// The extent of the tokens of a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extent {
     /// Number of tokens before the end; 0: the block is empty.
@@ -90,7 +90,7 @@ impl TokenReader<'_> {
         while i < self.scan.len() {
             let step = &self.scan[i];
             if i > 0 {
-                let [a, b] = step.neighbours.map(|n| classes[usize::from(n) % MOST]);
+                let [a, b] = step.neighbours.map(|n| classes[usize::from(n) % MAX_COEFFICIENTS]);
                 context = (1 + usize::from(a) + usize::from(b)) >> 1;
             }
             let band = usize::from(step.band) % 6;
@@ -104,7 +104,7 @@ impl TokenReader<'_> {
                     break;
                 }
             }
-            let place = usize::from(step.position) % MOST;
+            let place = usize::from(step.position) % MAX_COEFFICIENTS;
             i += 1;
             if !r.read_bool(p[1]) {
                 counts[0] += 1;

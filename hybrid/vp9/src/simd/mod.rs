@@ -93,7 +93,7 @@ impl Isa {
         &[Self::SCALAR]
     }
 
-    /// Which form to call.
+    /// The form to call.
     #[inline(always)]
     pub fn set(self) -> Set {
         self.0

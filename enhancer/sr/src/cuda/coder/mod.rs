@@ -301,7 +301,7 @@ impl CudaCoder {
         self.lengths.grow(&self.device, LENGTH_BYTES * all)?;
         self.places.grow(&self.device, PLACE_BYTES * all)?;
         let numbers = quantisers.iter().flatten();
-        let numbers = numbers.flat_map(|q| [q.inverse.to_ne_bytes(), q.most.to_ne_bytes()]);
+        let numbers = numbers.flat_map(|q| [q.inverse.to_ne_bytes(), q.max.to_ne_bytes()]);
         fill(self.quantisers.host.bytes_mut(), numbers);
         let pictures = jobs.iter().map(|&(picture, _)| int(picture).to_ne_bytes());
         fill(self.pictures.host.bytes_mut(), pictures);

@@ -8,28 +8,29 @@ mod simd;
 #[cfg(test)]
 mod tests;
 
+use crate::lines::Lines;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, Samples, by_isa};
 
 use simd::{fetch as fetch_simd, nearer as nearer_simd, squares as squares_simd};
 
-/// Steps of a vector in a sample.
+/// Units of a [`Step`] in one sample.
 pub(crate) const UNIT: i32 = 32;
-/// A share of one, as nearly as 16 bits hold it: the picture is replaced.
+/// A share of one, as nearly as 16 bits hold it: the sample is replaced.
 pub(crate) const WHOLE: i16 = i16::MAX;
 
-/// Taps over samples −1 to 2 by 32nds of a sample, in 1/128.
+/// Catmull-Rom taps over samples −1 to 2, by 32nds of a sample, in 1/128.
 const TAPS: [[i16; 4]; UNIT as usize] = taps();
-/// What taps make of the middle of the range, 128.
+/// What taps make of the middle of the range: the grey level 128, in 1/128.
 const MIDDLE: i32 = 128 * 128;
 /// Largest side of a cell in HR samples.
 const MAX_SIDE: usize = 16;
 /// Rows of a patch: a cell, one row before, two behind, and one that vectors touch.
 const PATCH_ROWS: usize = MAX_SIDE + 4;
-/// From row to row of a patch: likewise.
+/// Samples from row to row of a patch: a cell, one column before, two behind, and those that vectors touch.
 const PATCH_STRIDE: usize = 32;
 
-/// Working memory.
+/// Working memory of [`blend`] and [`misfit`].
 #[derive(Debug)]
 pub(crate) struct Scratch {
     cell: [i16; MAX_SIDE * MAX_SIDE],
@@ -58,7 +59,7 @@ impl Area {
         Self { x: x * scale, y: y * scale, width: width * scale, height: height * scale }
     }
 
-    /// Its chroma in the HR picture.
+    /// The area's chroma in the HR picture.
     pub fn chroma(self, scale: usize) -> Self {
         let Self { x, y, width, height } = self.scaled(scale);
         Self { x: x / 2, y: y / 2, width: width.div_ceil(2), height: height.div_ceil(2) }
@@ -70,6 +71,21 @@ impl Area {
 pub(crate) struct Step {
     pub x: i32,
     pub y: i32,
+}
+
+/// The vectors of a cell's quarters, row by row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quarters {
+    pub steps: [Step; 4],
+    /// Side of a quarter, in samples.
+    pub side: usize,
+}
+
+/// The picture that is being made, in 1/16 grey level, from a cell's first sample on.
+pub(crate) struct Target<'a> {
+    pub samples: &'a mut [i16],
+    /// Samples from row to row.
+    pub stride: usize,
 }
 
 /// The shares of a cell, in the middle, and of those around it, in 1/[`WHOLE`].
@@ -86,7 +102,7 @@ struct Ramp {
     down: [[i16; 8]; MAX_SIDE],
 }
 
-/// Those of cells of 8, 12 and 16 samples' side.
+/// The ramps of cells of 8, 12 and 16 samples' side: scales of 2, 3 and 4.
 static RAMPS: [Ramp; 3] = [ramp(8), ramp(12), ramp(16)];
 
 const fn ramp(side: usize) -> Ramp {
@@ -119,19 +135,20 @@ const fn taps() -> [[i16; 4]; UNIT as usize] {
     all
 }
 
-/// Brings a cell of the picture that is being made, in 1/16 grey level, nearer to what vectors point to in another:
-/// one vector for each quarter of `part` samples' side. Its share is that of the middle of `shares` at the cell's
-/// centre, and on the way to the centres of those around it comes nearer to theirs, so that cells leave no edges.
-/// `out` begins with the area's first sample.
+/// Blends into a cell of a picture the samples that vectors point to in another picture: one vector for each quarter.
+/// The share of a sample is that of the middle of `shares` at the cell's centre. On the way to the centres of the cells
+/// around it goes over into their shares, so that cells leave no edges.
 pub(crate) fn blend(
     isa: Isa,
     from: &Plane,
     area: Area,
-    (steps, part): (&[Step; 4], usize),
+    quarters: Quarters,
     shares: &Shares,
-    (out, stride): (&mut [i16], usize),
+    target: Target<'_>,
     Scratch { cell, patch }: &mut Scratch,
 ) {
+    let Quarters { steps, side: part } = quarters;
+    let Target { samples: out, stride } = target;
     if steps.iter().all(|step| *step == steps[0]) {
         fetch(isa, from.into(), area, steps[0], cell, patch);
     } else {
@@ -206,7 +223,7 @@ fn fetch(
         isa,
         each(from, fraction, size, |x, y, sample| to[y * MAX_SIDE + x] = sample),
         fetch_simd(
-            from: (&[u8], usize),
+            from: Lines<'_>,
             fraction: (usize, usize),
             size: (usize, usize),
             to: &mut [i16],
@@ -225,9 +242,9 @@ pub(crate) fn misfit(
 ) -> u32 {
     let (from, fraction) = patch_at(then, area, step, patch);
     let Area { x, y, width, height } = area;
-    let now = (&now.data[y * now.stride + x..], now.stride);
+    let now = Lines { data: &now.data[y * now.stride + x..], stride: now.stride };
     let isa = if (width, height) == (4, 4) { isa } else { Isa::SCALAR };
-    assert!(height == 0 || now.0.len() >= (height - 1) * now.1 + width);
+    assert!(height == 0 || now.data.len() >= (height - 1) * now.stride + width);
     let mut sum = 0;
     let to = &mut sum;
     // SAFETY: the area's rows are there, and `patch_at` gives what is read.
@@ -235,8 +252,8 @@ pub(crate) fn misfit(
         isa,
         squares(now, from, fraction, (width, height), to),
         squares_simd(
-            now: (&[u8], usize),
-            from: (&[u8], usize),
+            now: Lines<'_>,
+            from: Lines<'_>,
             fraction: (usize, usize),
             to: &mut u32,
         )
@@ -246,14 +263,14 @@ pub(crate) fn misfit(
 
 /// Sum of squared differences in 1/256 square grey level.
 fn squares(
-    now: (&[u8], usize),
-    from: (&[u8], usize),
+    now: Lines<'_>,
+    from: Lines<'_>,
     fraction: (usize, usize),
     size: (usize, usize),
     sum: &mut u32,
 ) {
     each(from, fraction, size, |x, y, sample| {
-        let difference = i32::from(sample) - 16 * i32::from(now.0[y * now.1 + x]);
+        let difference = i32::from(sample) - 16 * i32::from(now.data[y * now.stride + x]);
         *sum += (difference * difference) as u32;
     });
 }
@@ -265,7 +282,7 @@ fn patch_at<'a>(
     area: Area,
     step: Step,
     patch: &'a mut [u8; PATCH_STRIDE * PATCH_ROWS],
-) -> ((&'a [u8], usize), (usize, usize)) {
+) -> (Lines<'a>, (usize, usize)) {
     assert!(area.width <= MAX_SIDE && area.height <= MAX_SIDE && from.height > 0);
     assert!(from.data.len() >= (from.height - 1) * from.stride + from.width);
     let fraction = ((step.x & (UNIT - 1)) as usize, (step.y & (UNIT - 1)) as usize);
@@ -277,7 +294,8 @@ fn patch_at<'a>(
     // Vectors are eight samples wide and two rows high.
     let (columns, rows) = (area.width.next_multiple_of(8) + 3, area.height + 4);
     if inside(left, columns, from.width) && inside(top, rows, from.height) {
-        return ((&from.data[top as usize * from.stride + left as usize..], from.stride), fraction);
+        let data = &from.data[top as usize * from.stride + left as usize..];
+        return (Lines { data, stride: from.stride }, fraction);
     }
     let (right, bottom) = (from.width as isize - 1, from.height as isize - 1);
     for (j, row) in patch.chunks_exact_mut(PATCH_STRIDE).take(rows).enumerate() {
@@ -286,19 +304,19 @@ fn patch_at<'a>(
             *v = line[(left + i as isize).clamp(0, right) as usize];
         }
     }
-    ((&patch[..], PATCH_STRIDE), fraction)
+    (Lines { data: &patch[..], stride: PATCH_STRIDE }, fraction)
 }
 
 /// Gives each sample of an area in 1/16 grey level; `from` begins one sample before and above it.
 fn each(
-    (from, stride): (&[u8], usize),
+    from: Lines<'_>,
     (fx, fy): (usize, usize),
     (width, height): (usize, usize),
     mut give: impl FnMut(usize, usize, i16),
 ) {
     let mut across = [0i16; MAX_SIDE * PATCH_ROWS];
     for (j, row) in across.chunks_exact_mut(MAX_SIDE).take(height + 3).enumerate() {
-        let line = &from[j * stride..][..width + 3];
+        let line = &from.data[j * from.stride..][..width + 3];
         for (i, v) in row[..width].iter_mut().enumerate() {
             let taps = line[i..i + 4].iter().zip(TAPS[fx]);
             let sum: i32 = taps.map(|(&s, t)| i32::from(s) * i32::from(t)).sum();

@@ -12,20 +12,22 @@ use std::mem::MaybeUninit;
 
 use windlass_vp9::simd::vector::Vector;
 
+use crate::lines::Lines;
+
 use super::{MAX_SIDE, MIDDLE, PATCH_ROWS, Ramp, Shares, TAPS, down};
 
-/// Samples of a row that are made together.
+/// Samples of a row that are made together: the 16-bit elements of a lane.
 const ROW: usize = 8;
-/// Side of an area that is compared.
+/// Side of an area that is compared, in samples: a cell of the low picture.
 const COMPARED: usize = 4;
 
 /// Columns that have been filtered across, row by row.
 type Columns = MaybeUninit<[i16; ROW * PATCH_ROWS]>;
 
-/// See the scalar form.
+/// The SIMD form of `each`.
 #[inline(always)]
 pub(super) unsafe fn fetch<W: Vector, N: Vector>(
-    (from, from_stride): (&[u8], usize),
+    from: Lines<'_>,
     (fx, fy): (usize, usize),
     (width, height): (usize, usize),
     to: &mut [i16],
@@ -35,7 +37,7 @@ pub(super) unsafe fn fetch<W: Vector, N: Vector>(
         for x in (0..width).step_by(ROW) {
             let mut columns = Columns::uninit();
             let columns = columns.as_mut_ptr().cast::<i16>();
-            across::<W>(from.as_ptr().add(x), from_stride, fx, height + 3, columns);
+            across::<W>(from.data.as_ptr().add(x), from.stride, fx, height + 3, columns);
             for j in (0..height).step_by(W::LANES) {
                 let to = to.as_mut_ptr().add(j * MAX_SIDE + x);
                 sample(columns.add(j * ROW), &taps).store_lanes(to.cast(), 2 * MAX_SIDE);
@@ -44,7 +46,7 @@ pub(super) unsafe fn fetch<W: Vector, N: Vector>(
     }
 }
 
-/// See the scalar form.
+/// The SIMD form of `nearer`.
 #[inline(always)]
 pub(super) unsafe fn nearer<W: Vector, N: Vector>(
     cell: &[i16; MAX_SIDE * MAX_SIDE],
@@ -96,11 +98,11 @@ unsafe fn brought<V: Vector>(was: V, sample: V, share: V) -> V {
     unsafe { was.adds_i16(sample.subs_i16(was).mul_round_i16(share)) }
 }
 
-/// See the scalar form.
+/// The SIMD form of `squares`.
 #[inline(always)]
 pub(super) unsafe fn squares<W: Vector, N: Vector>(
-    (now, now_stride): (&[u8], usize),
-    (from, from_stride): (&[u8], usize),
+    now: Lines<'_>,
+    from: Lines<'_>,
     (fx, fy): (usize, usize),
     sum: &mut u32,
 ) {
@@ -108,10 +110,10 @@ pub(super) unsafe fn squares<W: Vector, N: Vector>(
         let taps = Taps::<W>::down(fy);
         let mut columns = Columns::uninit();
         let columns = columns.as_mut_ptr().cast::<i16>();
-        across::<W>(from.as_ptr(), from_stride, fx, COMPARED + 3, columns);
+        across::<W>(from.data.as_ptr(), from.stride, fx, COMPARED + 3, columns);
         let mut sums = W::zero();
         for j in (0..COMPARED).step_by(W::LANES) {
-            let is = W::load_quarter_lanes(now.as_ptr().add(j * now_stride), now_stride);
+            let is = W::load_quarter_lanes(now.data.as_ptr().add(j * now.stride), now.stride);
             let difference = sample(columns.add(j * ROW), &taps);
             let difference = difference.sub16(is.widen_low_u8().shl16::<4>());
             let difference = difference.zip_low64(W::zero());

@@ -31,7 +31,8 @@ proptest! {
         let steps = [0, apart, 2 * apart, -apart].map(|more| Step { x: x + more, y: y - more / 2 });
         let run = |isa| {
             let (mut out, mut scratch) = (vec![fill; stride * area.height], Scratch::default());
-            blend(isa, &from, area, (&steps, 2 * scale), &shares, (&mut out, stride), &mut scratch);
+            let target = Target { samples: &mut out, stride };
+            blend(isa, &from, area, Quarters { steps, side: 2 * scale }, &shares, target, &mut scratch);
             (out, misfit(isa, (&a).into(), (&b).into(), low, step, &mut scratch))
         };
         let defined = run(Isa::SCALAR);
@@ -48,9 +49,17 @@ fn a_whole_share_without_motion_is_the_picture_itself() {
     let area = Area { x: 16, y: 16, width: 16, height: 16 };
     for &isa in Isa::available() {
         let mut out = vec![3000; 256];
-        let quarters = (&[Step::default(); 4], 8);
+        let quarters = Quarters { steps: [Step::default(); 4], side: 8 };
         let scratch = &mut Scratch::default();
-        blend(isa, &from, area, quarters, &[[WHOLE; 3]; 3], (&mut out, 16), scratch);
+        blend(
+            isa,
+            &from,
+            area,
+            quarters,
+            &[[WHOLE; 3]; 3],
+            Target { samples: &mut out, stride: 16 },
+            scratch,
+        );
         for (j, row) in out.chunks(16).enumerate() {
             for (o, &v) in row.iter().zip(&from.row(16 + j)[16..32]) {
                 assert_eq!((o + 8) >> 4, i16::from(v));
@@ -74,10 +83,18 @@ fn taps_leave_flat_areas_flat_and_are_mirror_images() {
     for value in [0, 1, 128, 255] {
         let flat = Plane::filled(40, 40, value);
         let area = Area { x: 8, y: 8, width: 8, height: 8 };
-        let quarters = (&[Step { x: 37, y: -51 }; 4], 4);
+        let quarters = Quarters { steps: [Step { x: 37, y: -51 }; 4], side: 4 };
         let mut out = vec![0; 64];
         let scratch = &mut Scratch::default();
-        blend(Isa::SCALAR, &flat, area, quarters, &[[WHOLE; 3]; 3], (&mut out, 8), scratch);
+        blend(
+            Isa::SCALAR,
+            &flat,
+            area,
+            quarters,
+            &[[WHOLE; 3]; 3],
+            Target { samples: &mut out, stride: 8 },
+            scratch,
+        );
         assert!(out.iter().all(|&v| (v + 8) >> 4 == i16::from(value)), "{value}: {out:?}");
     }
 }
@@ -106,9 +123,17 @@ fn shares_of_cells_side_by_side_meet_at_their_edge() {
             let around = [shares[at.saturating_sub(1)], shares[at], shares[(at + 1).min(3)]];
             let mut out = vec![0; side * side];
             let area = Area { x: 0, y: 0, width: side, height: side };
-            let steps = (&[Step::default(); 4], part);
+            let steps = Quarters { steps: [Step::default(); 4], side: part };
             let scratch = &mut Scratch::default();
-            blend(Isa::SCALAR, &white, area, steps, &[around; 3], (&mut out, side), scratch);
+            blend(
+                Isa::SCALAR,
+                &white,
+                area,
+                steps,
+                &[around; 3],
+                Target { samples: &mut out, stride: side },
+                scratch,
+            );
             out[..side].to_vec()
         };
         (0..4).flat_map(cell).collect()
@@ -129,7 +154,15 @@ fn every_quarter_of_a_cell_comes_from_its_own_place() {
     let steps = [0, 1, 2, 3].map(|x| Step { x: x * UNIT, y: 0 });
     let mut out = vec![0; 64];
     let scratch = &mut Scratch::default();
-    blend(Isa::detect(), &from, area, (&steps, 4), &[[WHOLE; 3]; 3], (&mut out, 8), scratch);
+    blend(
+        Isa::detect(),
+        &from,
+        area,
+        Quarters { steps, side: 4 },
+        &[[WHOLE; 3]; 3],
+        Target { samples: &mut out, stride: 8 },
+        scratch,
+    );
     for (i, o) in out.iter().enumerate() {
         let (x, y) = (i % 8, i / 8);
         assert_eq!((o + 8) >> 4, (16 + x + x / 4 + 2 * (y / 4)) as i16, "{x} {y}");

@@ -31,12 +31,12 @@ pub use filters::SUBPEL_FILTERS;
 use super::span;
 use crate::simd::{Isa, Set};
 
-/// Greatest side of a block in samples.
+/// Largest side of a block, in samples.
 pub const MAX_SIDE: usize = 64;
-/// Greatest step of a scaled reference, in sixteenths of a sample (five times as large).
+/// Largest step of a scaled reference, in 1/16 sample: a reference five times as large.
 pub const MAX_STEP: u32 = 80;
 
-/// The filter whose outer factors are all zero.
+/// Number of the bilinear filter, whose outer factors are all zero.
 const BILINEAR: u8 = 3;
 /// Samples before the whole position that a filter reads.
 const BEFORE: usize = 3;
@@ -44,14 +44,14 @@ const BEFORE: usize = 3;
 const AFTER: usize = 4;
 /// Bytes that SIMD forms may read beyond the last sample that counts.
 const SLACK: usize = 8;
-/// Rows that the vertical filters of an unscaled block read at most.
+/// Largest number of rows that the vertical filters of an unscaled block read.
 const ROWS: usize = MAX_SIDE + BEFORE + AFTER;
-/// Rows that the vertical filters of a scaled block read at most.
+/// Largest number of rows that the vertical filters of a scaled block read.
 const SCALED_ROWS: usize = ((15 + (MAX_SIDE - 1) * MAX_STEP as usize) >> 4) + 1 + BEFORE + AFTER;
 
 type Filter = [i16; 8];
 
-/// Where the samples come from.
+/// The source of the samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     /// The plane, or the part of it that holds the block with its surroundings.
@@ -77,7 +77,7 @@ impl Reference<'_> {
     }
 }
 
-/// Where the prediction goes; `check` has passed.
+/// The destination of the prediction; `check` has passed.
 struct Block<'a> {
     dst: &'a mut [u8],
     stride: usize,
@@ -179,7 +179,7 @@ fn at_the_end(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block
 
 /// Predicts a block from a reference of another size.
 ///
-/// As [`predict`], but sample `x` of a row lies `fx + x * step_x` sixteenths after the offset, row
+/// Predicts as [`predict`] does, but sample `x` of a row lies `fx + x * step_x` sixteenths after the offset, row
 /// `y` lies `fy + y * step_y` sixteenths below it; steps are 1..=[`MAX_STEP`] (16 is the own size,
 /// 32 a reference twice as large). The reference must always have 3 samples before the block's
 /// first and 4 after its last whole position in both directions.

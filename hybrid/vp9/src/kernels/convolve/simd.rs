@@ -273,7 +273,7 @@ unsafe fn columns<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     }
 }
 
-/// As [`columns`] for a block of four columns whose source has no gaps between its rows.
+/// Filters down as [`columns`] does, for a block of four columns whose source has no gaps between its rows.
 #[cfg_attr(target_arch = "x86_64", inline(always))] // for its target feature
 unsafe fn columns_of_4<V: Vector, const AVERAGE: bool, const TAPS: usize>(
     filter: &Filter,

@@ -168,7 +168,7 @@ unsafe fn rows<const AVERAGE: bool, const TAPS: usize>(
     }
 }
 
-/// As [`rows`], `WIDTH` columns at a time; `from` begins at the first tap.
+/// Filters across as [`rows`] does, `WIDTH` columns at a time; `from` begins at the first tap.
 #[target_feature(enable = "avx2")]
 unsafe fn rows_of<const AVERAGE: bool, const TAPS: usize, const WIDTH: usize>(
     filter: &Filter,
@@ -231,7 +231,7 @@ unsafe fn columns<const AVERAGE: bool, const TAPS: usize>(
     }
 }
 
-/// As [`columns`], `WIDTH` columns at a time.
+/// Filters down as [`columns`] does, `WIDTH` columns at a time.
 #[target_feature(enable = "avx2")]
 unsafe fn columns_of<const AVERAGE: bool, const TAPS: usize, const WIDTH: usize>(
     filter: &Filter,

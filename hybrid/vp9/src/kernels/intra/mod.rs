@@ -58,44 +58,49 @@ impl IntraMode {
     ];
 }
 
-/// Predicts a square block.
-///
-/// `side` is 4, 8, 16 or 32. `above` begins with the corner above left, then has `2 * side`
-/// samples of the row above; `left` has `side` samples, top to bottom. `have_left` and
-/// `have_above` say whether the edges are real ([`IntraMode::Dc`] alone asks).
-#[allow(clippy::too_many_arguments)] // each names one thing of the bitstream
+/// The samples beside a square block.
+#[derive(Debug, Clone, Copy)]
+pub struct Edges<'a> {
+    /// The corner above left, then twice the block's side of the row above.
+    pub above: &'a [u8],
+    /// The column to the left, top to bottom.
+    pub left: &'a [u8],
+    /// Whether the column to the left is in the picture; [`IntraMode::Dc`] alone reads it.
+    pub have_left: bool,
+    /// Whether the row above is in the picture; [`IntraMode::Dc`] alone reads it.
+    pub have_above: bool,
+}
+
+/// Predicts a square block, whose side is 4, 8, 16 or 32.
 pub fn predict_intra(
     isa: Isa,
     mode: IntraMode,
-    have_left: bool,
-    have_above: bool,
     side: usize,
-    above: &[u8],
-    left: &[u8],
+    edges: Edges<'_>,
     dst: &mut [u8],
     stride: usize,
 ) {
     assert!(matches!(side, 4 | 8 | 16 | 32), "side {side}");
-    assert!(above.len() > 2 * side && left.len() >= side, "the edges are too short");
+    let long_enough = edges.above.len() > 2 * side && edges.left.len() >= side;
+    assert!(long_enough, "the edges are too short");
     assert!(stride >= side && dst.len() >= span(side, stride, side), "destination");
-    let have = (have_left, have_above);
     let to = simd::To { at: dst.as_mut_ptr(), stride };
     match isa.set() {
-        Set::Scalar => scalar::predict(mode, have, side, above, left, dst, stride),
+        Set::Scalar => scalar::predict(mode, side, edges, dst, stride),
         // SAFETY: the set says that the instructions are there; the slices are checked.
         #[cfg(target_arch = "x86_64")]
-        Set::Avx2 => unsafe { avx2(mode, have, side, above, left, to) },
+        Set::Avx2 => unsafe { avx2(mode, side, edges, to) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Set::Neon => unsafe {
             use crate::simd::vector::neon::N128;
-            by_side::<N128, N128>(mode, have, side, above, left, to);
+            by_side::<N128, N128>(mode, side, edges, to);
         },
         // SAFETY: as above.
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
         Set::Simd128 => unsafe {
             use crate::simd::vector::wasm::W128;
-            by_side::<W128, W128>(mode, have, side, above, left, to);
+            by_side::<W128, W128>(mode, side, edges, to);
         },
     }
 }
@@ -105,16 +110,9 @@ pub fn predict_intra(
 /// The machine has AVX2; the slices are checked.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn avx2(
-    mode: IntraMode,
-    have: (bool, bool),
-    side: usize,
-    above: &[u8],
-    left: &[u8],
-    to: simd::To,
-) {
+unsafe fn avx2(mode: IntraMode, side: usize, edges: Edges<'_>, to: simd::To) {
     use crate::simd::vector::x86::{X128, X256};
-    unsafe { by_side::<X128, X256>(mode, have, side, above, left, to) }
+    unsafe { by_side::<X128, X256>(mode, side, edges, to) }
 }
 
 /// Calls the form for the side: over `V`, which has one lane, or the wider `W` where it fits.
@@ -125,18 +123,16 @@ unsafe fn avx2(
 #[inline(always)]
 unsafe fn by_side<V: Vector, W: Vector>(
     mode: IntraMode,
-    have: (bool, bool),
     side: usize,
-    above: &[u8],
-    left: &[u8],
+    edges: Edges<'_>,
     to: simd::To,
 ) {
     unsafe {
         match side {
-            4 => simd::predict::<V, 4>(mode, have, above, left, to),
-            8 => simd::predict::<V, 8>(mode, have, above, left, to),
-            16 => simd::predict::<V, 16>(mode, have, above, left, to),
-            _ => simd::predict::<W, 32>(mode, have, above, left, to),
+            4 => simd::predict::<V, 4>(mode, edges, to),
+            8 => simd::predict::<V, 8>(mode, edges, to),
+            16 => simd::predict::<V, 16>(mode, edges, to),
+            _ => simd::predict::<W, 32>(mode, edges, to),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The scalar form of intra prediction, which defines its results.
 
-use super::IntraMode;
+use super::{Edges, IntraMode};
 
 fn mean2(a: u8, b: u8) -> u8 {
     (u16::from(a) + u16::from(b)).div_ceil(2) as u8
@@ -25,13 +25,12 @@ pub(super) fn dc(have_left: bool, have_above: bool, above: &[u8], left: &[u8]) -
 
 pub(super) fn predict(
     mode: IntraMode,
-    (have_left, have_above): (bool, bool),
     side: usize,
-    above: &[u8],
-    left: &[u8],
+    edges: Edges<'_>,
     dst: &mut [u8],
     stride: usize,
 ) {
+    let Edges { above, left, have_left, have_above } = edges;
     let (corner, above, left) = (above[0], &above[1..=2 * side], &left[..side]);
     // One line round the corner: the left column upwards, the corner, the row above. The sample
     // `d` steps along it from the corner, upwards and to the right.

@@ -3,7 +3,7 @@
 //! Every directional mode is rows cut out of one or two lines of smoothed edge samples, each row a
 //! little further along: the lines are made once, then copied.
 
-use super::IntraMode;
+use super::{Edges, IntraMode};
 use crate::simd::vector::Vector;
 
 /// Bytes of a line: three sides of 32 samples, and a vector that is read beyond.
@@ -25,14 +25,14 @@ impl Line {
     }
 }
 
-/// Where the block goes.
+/// The destination of a block.
 #[derive(Clone, Copy)]
 pub(super) struct To {
     pub(super) at: *mut u8,
     pub(super) stride: usize,
 }
 
-/// Predicts a block of `SIDE` by `SIDE`; `above` and `left` as in the public function.
+/// Predicts a block of `SIDE` by `SIDE`; `edges` as in the public function.
 ///
 /// # Safety
 ///
@@ -40,11 +40,10 @@ pub(super) struct To {
 #[inline(always)]
 pub(super) unsafe fn predict<V: Vector, const SIDE: usize>(
     mode: IntraMode,
-    (have_left, have_above): (bool, bool),
-    above: &[u8],
-    left: &[u8],
+    edges: Edges<'_>,
     to: To,
 ) {
+    let Edges { above, left, have_left, have_above } = edges;
     unsafe {
         let (corner, above) = (above[0], &above[1..=2 * SIDE]);
         let left = &left[..SIDE];

@@ -22,16 +22,9 @@ impl Random {
 
 const SIDES: [usize; 4] = [4, 8, 16, 32];
 
-fn run(
-    isa: Isa,
-    mode: IntraMode,
-    have: (bool, bool),
-    side: usize,
-    (above, left): (&[u8], &[u8]),
-    stride: usize,
-) -> Vec<u8> {
+fn run(isa: Isa, mode: IntraMode, side: usize, edges: Edges<'_>, stride: usize) -> Vec<u8> {
     let mut dst = vec![7; (side - 1) * stride + side];
-    predict_intra(isa, mode, have.0, have.1, side, above, left, &mut dst, stride);
+    predict_intra(isa, mode, side, edges, &mut dst, stride);
     dst
 }
 
@@ -43,11 +36,12 @@ fn every_form_equals_the_scalar_one_for_all_modes_and_sides() {
             for side in SIDES {
                 for case in 0..50 {
                     let (above, left) = (random.samples(2 * side + 1), random.samples(side));
-                    let (edges, have) = ((&above[..], &left[..]), (case & 1 != 0, case & 2 != 0));
+                    let (have_left, have_above) = (case & 1 != 0, case & 2 != 0);
+                    let edges = Edges { above: &above, left: &left, have_left, have_above };
                     let stride = side + random.next() % 5;
                     assert_eq!(
-                        run(*isa, mode, have, side, edges, stride),
-                        run(Isa::SCALAR, mode, have, side, edges, stride),
+                        run(*isa, mode, side, edges, stride),
+                        run(Isa::SCALAR, mode, side, edges, stride),
                         "{isa:?} {mode:?} {side} case {case}"
                     );
                 }
@@ -61,8 +55,8 @@ fn every_form_equals_the_scalar_one_for_all_modes_and_sides() {
 fn blocks_of_32_by_one_lane_equal_the_scalar_ones() {
     use crate::simd::vector::x86::X128;
     #[target_feature(enable = "avx2")]
-    unsafe fn one_lane(mode: IntraMode, above: &[u8], left: &[u8], to: simd::To) {
-        unsafe { by_side::<X128, X128>(mode, (true, true), 32, above, left, to) }
+    unsafe fn one_lane(mode: IntraMode, edges: Edges<'_>, to: simd::To) {
+        unsafe { by_side::<X128, X128>(mode, 32, edges, to) }
     }
     if Isa::detect() == Isa::SCALAR {
         return;
@@ -70,11 +64,12 @@ fn blocks_of_32_by_one_lane_equal_the_scalar_ones() {
     let mut random = Random(2);
     for mode in IntraMode::ALL {
         let (above, left) = (random.samples(65), random.samples(32));
+        let edges = Edges { above: &above, left: &left, have_left: true, have_above: true };
         let mut dst = vec![7; 32 * 32];
         let to = simd::To { at: dst.as_mut_ptr(), stride: 32 };
         // SAFETY: AVX2 is there, all slices are long enough.
-        unsafe { one_lane(mode, &above, &left, to) };
-        let expected = run(Isa::SCALAR, mode, (true, true), 32, (&above, &left), 32);
+        unsafe { one_lane(mode, edges, to) };
+        let expected = run(Isa::SCALAR, mode, 32, edges, 32);
         assert_eq!(dst, expected, "{mode:?}");
     }
 }
@@ -112,9 +107,9 @@ fn predictions_equal_those_of_vp9dec() {
                 );
                 let expected: Vec<u8> =
                     (0..side * side).map(|i| plane.get(x + i % side, y + i / side) as u8).collect();
-                let have = (have_left, have_above);
+                let edges = Edges { above: &above, left: &left, have_left, have_above };
                 assert_eq!(
-                    run(Isa::SCALAR, mode, have, side, (&above, &left), side),
+                    run(Isa::SCALAR, mode, side, edges, side),
                     expected,
                     "{mode:?} {side} case {case}"
                 );

@@ -88,7 +88,7 @@ impl TransformSize {
     }
 }
 
-/// Which transform the columns and the rows of a block have; the name says columns first.
+/// The transforms of the columns and the rows of a block; names have the columns first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum TransformKind {
@@ -108,7 +108,7 @@ impl TransformKind {
     pub const ALL: [Self; 4] = [Self::DctDct, Self::AdstDct, Self::DctAdst, Self::AdstAdst];
 }
 
-/// What a block's coefficients are.
+/// The transform of a block, and the columns and rows that hold all coefficients but zeros.
 struct Shape {
     size: TransformSize,
     kind: TransformKind,

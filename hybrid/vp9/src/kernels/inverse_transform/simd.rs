@@ -98,7 +98,7 @@ pub(super) struct Block {
     pub residual: *mut i16,
 }
 
-/// What lies between the two passes.
+/// The coefficients between the two passes.
 #[repr(align(32))]
 pub(super) struct Between(pub core::mem::MaybeUninit<[i16; 32 * 32]>);
 

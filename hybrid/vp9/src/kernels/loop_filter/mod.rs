@@ -36,7 +36,7 @@ pub struct EdgeMasks {
     pub inner: u64,
 }
 
-/// Which way edges run.
+/// The direction of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Between left and right: the first pass.
@@ -91,7 +91,7 @@ impl Limits {
     }
 }
 
-/// Where a plane of a superblock lies.
+/// The place of a plane of a superblock.
 pub struct Area<'a> {
     /// Samples of the plane.
     pub samples: &'a mut [u8],

@@ -186,28 +186,74 @@ pub trait Vector: Copy {
 mod tests {
     use super::Vector;
 
+    /// Two vectors' bytes, and the same as 16-bit and 32-bit elements.
+    struct Operands {
+        a: Vec<u8>,
+        b: Vec<u8>,
+        aw: Vec<i16>,
+        bw: Vec<i16>,
+        al: Vec<i32>,
+        bl: Vec<i32>,
+    }
+
+    impl Operands {
+        fn new<V: Vector>() -> Self {
+            let n = 16 * V::LANES;
+            let a: Vec<u8> = (0..n).map(|i| (i * 89 + 13) as u8).collect();
+            let b: Vec<u8> = (0..n).map(|i| (i * 151 + 200) as u8).collect();
+            let words = |v: &[u8]| -> Vec<i16> {
+                v.chunks_exact(2).map(|c| i16::from_le_bytes([c[0], c[1]])).collect()
+            };
+            let longs = |v: &[u8]| -> Vec<i32> {
+                v.chunks_exact(4).map(|c| i32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+            };
+            let (aw, bw, al, bl) = (words(&a), words(&b), longs(&a), longs(&b));
+            Self { a, b, aw, bw, al, bl }
+        }
+
+        fn load<V: Vector>(&self) -> (V, V) {
+            unsafe { (V::load(self.a.as_ptr()), V::load(self.b.as_ptr())) }
+        }
+
+        fn each8(&self, f: &dyn Fn(u8, u8) -> u8) -> Vec<u8> {
+            self.a.iter().zip(&self.b).map(|(&x, &y)| f(x, y)).collect()
+        }
+
+        fn each16(&self, f: &dyn Fn(i16, i16) -> i16) -> Vec<u8> {
+            self.aw.iter().zip(&self.bw).flat_map(|(&x, &y)| f(x, y).to_le_bytes()).collect()
+        }
+
+        fn each32(&self, f: &dyn Fn(i32, i32) -> i32) -> Vec<u8> {
+            self.al.iter().zip(&self.bl).flat_map(|(&x, &y)| f(x, y).to_le_bytes()).collect()
+        }
+    }
+
+    /// The bytes of a vector.
+    #[inline(always)]
+    fn out<V: Vector>(v: V) -> Vec<u8> {
+        let mut bytes = vec![0u8; 16 * V::LANES];
+        unsafe { v.store(bytes.as_mut_ptr()) };
+        bytes
+    }
+
     /// Every operation of `V` against the same in plain Rust, lane by lane.
     #[inline(always)]
     unsafe fn check<V: Vector>() {
-        let n = 16 * V::LANES;
-        let a: Vec<u8> = (0..n).map(|i| (i * 89 + 13) as u8).collect();
-        let b: Vec<u8> = (0..n).map(|i| (i * 151 + 200) as u8).collect();
-        let (va, vb) = unsafe { (V::load(a.as_ptr()), V::load(b.as_ptr())) };
-        let out = |v: V| {
-            let mut o = vec![0u8; n];
-            unsafe { v.store(o.as_mut_ptr()) };
-            o
-        };
-        let each8 = |f: &dyn Fn(u8, u8) -> u8| -> Vec<u8> {
-            a.iter().zip(&b).map(|(&x, &y)| f(x, y)).collect()
-        };
-        let words = |v: &[u8]| -> Vec<i16> {
-            v.chunks_exact(2).map(|c| i16::from_le_bytes([c[0], c[1]])).collect()
-        };
-        let (aw, bw) = (words(&a), words(&b));
-        let each16 = |f: &dyn Fn(i16, i16) -> i16| -> Vec<u8> {
-            aw.iter().zip(&bw).flat_map(|(&x, &y)| f(x, y).to_le_bytes()).collect()
-        };
+        unsafe {
+            check_bytes_and_words::<V>();
+            check_longs_and_halves::<V>();
+            check_shuffles::<V>();
+            check_memory::<V>();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn check_bytes_and_words<V: Vector>() {
+        let operands = Operands::new::<V>();
+        let (va, vb) = operands.load::<V>();
+        let Operands { aw, bw, .. } = &operands;
+        let each8 = |f: &dyn Fn(u8, u8) -> u8| operands.each8(f);
+        let each16 = |f: &dyn Fn(i16, i16) -> i16| operands.each16(f);
         let ones = |c: bool| if c { 0xff } else { 0 };
         unsafe {
             assert_eq!(out(va.add8(vb)), each8(&u8::wrapping_add));
@@ -219,7 +265,7 @@ mod tests {
             assert_eq!(out(va.min_u8(vb)), each8(&u8::min));
             assert_eq!(out(va.max_u8(vb)), each8(&u8::max));
             assert_eq!(out(va.avg_u8(vb)), each8(&|x, y| ((x as u16 + y as u16 + 1) >> 1) as u8));
-            assert_eq!(out(va.eq8(va)), vec![0xff; n]);
+            assert_eq!(out(va.eq8(va)), vec![0xff; 16 * V::LANES]);
             assert_eq!(out(va.gt_i8(vb)), each8(&|x, y| ones((x as i8) > (y as i8))));
             assert_eq!(out(va.abs_diff_u8(vb)), each8(&u8::abs_diff));
             assert_eq!(out(va.add16(vb)), each16(&i16::wrapping_add));
@@ -250,13 +296,16 @@ mod tests {
                 })
                 .collect();
             assert_eq!(out(va.madd_i16(vb)), madd);
-            let longs = |v: &[u8]| -> Vec<i32> {
-                v.chunks_exact(4).map(|c| i32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
-            };
-            let (al, bl) = (longs(&a), longs(&b));
-            let each32 = |f: &dyn Fn(i32, i32) -> i32| -> Vec<u8> {
-                al.iter().zip(&bl).flat_map(|(&x, &y)| f(x, y).to_le_bytes()).collect()
-            };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn check_longs_and_halves<V: Vector>() {
+        let operands = Operands::new::<V>();
+        let (va, vb) = operands.load::<V>();
+        let a = &operands.a;
+        let each32 = |f: &dyn Fn(i32, i32) -> i32| operands.each32(f);
+        unsafe {
             assert_eq!(out(va.add32(vb)), each32(&i32::wrapping_add));
             assert_eq!(out(va.sub32(vb)), each32(&i32::wrapping_sub));
             assert_eq!(out(va.min_i32(vb)), each32(&i32::min));
@@ -278,8 +327,16 @@ mod tests {
                 let lane = &a[l * 16..][..16];
                 assert_eq!(back[l * 40..][..24], [&lane[8..], lane].concat());
             }
+        }
+    }
 
-            // Shuffles: within each lane, by element size.
+    /// Shuffles within each lane, by element size.
+    #[inline(always)]
+    unsafe fn check_shuffles<V: Vector>() {
+        let operands = Operands::new::<V>();
+        let (va, vb) = operands.load::<V>();
+        let Operands { a, b, aw, bw, al, bl } = &operands;
+        unsafe {
             let zip = |size: usize, high: bool| -> Vec<u8> {
                 let mut o = Vec::new();
                 for lane in 0..V::LANES {
@@ -312,8 +369,15 @@ mod tests {
                 .flat_map(|&w| (w.clamp(-32768, 32767) as i16).to_le_bytes())
                 .collect();
             assert_eq!(out(va.pack_i32_i16(vb)), pack32);
+        }
+    }
 
-            // Memory forms.
+    #[inline(always)]
+    unsafe fn check_memory<V: Vector>() {
+        let operands = Operands::new::<V>();
+        let (va, _) = operands.load::<V>();
+        let Operands { a, aw, al, .. } = &operands;
+        unsafe {
             let wide: Vec<u8> =
                 a[..8 * V::LANES].iter().flat_map(|&x| i16::from(x).to_le_bytes()).collect();
             assert_eq!(out(V::load_widen(a.as_ptr())), wide);

@@ -1,0 +1,84 @@
+//! What became of frames and anchors.
+
+/// What became of a chunk of the low layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameOutcome {
+    /// Whether there is a new picture to display.
+    pub shown: bool,
+    /// Whether the chunk holds a key frame.
+    pub key: bool,
+    /// Width of the low picture.
+    pub lr_width: u32,
+    /// Height of the low picture.
+    pub lr_height: u32,
+    /// Whether anchors have had a part in the displayed picture.
+    pub enhanced: bool,
+}
+
+/// What became of an anchor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnchorOutcome {
+    /// The anchor's frame has its detail now, and so have the frames after it; the next picture shows it.
+    Applied {
+        /// How many frames had been displayed after the anchor's frame.
+        frames_late: u32,
+    },
+    /// The anchor's frame is not in the history: it is too old, has another size or was never shown. Or the anchor is
+    /// enhanced, and all references that are kept are younger.
+    TooOld,
+    /// The anchor's frame has not been decoded yet; the anchor is kept for it.
+    Early,
+    /// The anchor's frame has all the tiles that the anchor gives.
+    Duplicate,
+    /// The anchor belongs to an epoch before that of the last anchor.
+    FormerEpoch,
+    /// The anchor's payload cannot be decoded.
+    Malformed,
+    /// The anchor is for a picture of another size: of another low layer, or of a smaller scale than is shown.
+    WrongSize,
+}
+
+/// Counters of a [`HybridDecoder`](super::HybridDecoder) since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HybridStats {
+    /// Chunks decoded.
+    pub frames: u64,
+    /// Chunks that failed to decode.
+    pub errors: u64,
+    /// Displayed pictures in which anchors had a part.
+    pub enhanced: u64,
+    /// Anchors applied, late or not.
+    pub applied: u64,
+    /// Anchors applied after their frame had been displayed and another after it.
+    pub late: u64,
+    /// Anchors whose frame was gone.
+    pub too_old: u64,
+    /// Anchors that came before their frame.
+    pub early: u64,
+    /// Anchors that gave nothing new.
+    pub duplicate: u64,
+    /// Anchors of a former epoch.
+    pub former_epoch: u64,
+    /// Anchors whose payload or size was wrong.
+    pub malformed: u64,
+    /// `frames_late` of the last anchor applied.
+    pub last_frames_late: u32,
+}
+
+impl HybridStats {
+    /// Counts an anchor.
+    pub(super) fn count(&mut self, outcome: AnchorOutcome) {
+        match outcome {
+            AnchorOutcome::Applied { frames_late } => {
+                self.applied += 1;
+                self.late += u64::from(frames_late > 0);
+                self.last_frames_late = frames_late;
+            }
+            AnchorOutcome::TooOld => self.too_old += 1,
+            AnchorOutcome::Early => self.early += 1,
+            AnchorOutcome::Duplicate => self.duplicate += 1,
+            AnchorOutcome::FormerEpoch => self.former_epoch += 1,
+            AnchorOutcome::Malformed | AnchorOutcome::WrongSize => self.malformed += 1,
+        }
+    }
+}
