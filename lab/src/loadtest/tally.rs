@@ -89,7 +89,7 @@ pub struct Totals {
     /// How long they were, in milliseconds.
     pub frozen_ms: f64,
     /// The longest time from one shown frame of a subscription to the next, in milliseconds, once they came steadily.
-    pub gap_most_ms: f64,
+    pub gap_max_ms: f64,
     /// Frames that came whole, by the rung that their track had.
     pub frames_by_rung: BTreeMap<Rung, u64>,
     /// Subscriptions now, by rung.
@@ -148,7 +148,7 @@ impl Totals {
         }
         add!(publishers subscribers failed pictures_sent frames_sent packets_sent bytes_sent pictures_skipped unsent);
         add!(key_requests key_requests_made expected packets lost bytes frames frames_enhanced enhanced subscriptions);
-        self.gap_most_ms = self.gap_most_ms.max(other.gap_most_ms);
+        self.gap_max_ms = self.gap_max_ms.max(other.gap_max_ms);
         add!(shown freezes frozen_ms paused rung_changes media_bytes);
         for (&rung, n) in &other.frames_by_rung {
             *self.frames_by_rung.entry(rung).or_default() += n;
