@@ -12,6 +12,7 @@ use super::anchors::AnchorSettings;
 use super::args::{ClipSpec, EvalArgs};
 use super::captured::{Source, rates};
 use super::clip::{self, Clip};
+use super::clip_run::{ClipRun, KeptPictures, RunSettings};
 use super::controller;
 use super::display;
 use super::ffmpeg::{self, Ffmpeg};
@@ -21,7 +22,6 @@ use super::report::{Machine, Report, Settings};
 use super::row::{self, Row};
 use super::rungs;
 use super::sr::Upscaler;
-use super::stage::{Panel, Plan, Stage};
 use super::sweep;
 use super::{codec_trace, deserving};
 
@@ -65,12 +65,13 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     if let Some(name) = &args.backend {
         upscaler = upscaler.on(name)?;
     }
-    let plan = plan(args, &tools);
+    let settings = run_settings(args, &tools);
     let mut rows = Vec::new();
     for (number, spec) in args.clips.iter().enumerate() {
         let named = || format!("evaluating {}", spec.path.display());
         let name = name(&args.clips, number);
-        evaluate(spec, &name, args, &tools, &plan, &mut upscaler, &mut rows).with_context(named)?;
+        evaluate(spec, &name, args, &tools, &settings, &mut upscaler, &mut rows)
+            .with_context(named)?;
     }
     rows.extend(row::means(&rows));
     let reference = args.bd_reference.to_string();
@@ -102,9 +103,9 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     Ok(())
 }
 
-/// What the arguments ask of every clip.
-fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
-    let ways = args
+/// The settings that all clips and uplinks share.
+fn run_settings<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> RunSettings<'a> {
+    let anchors = args
         .fractions()
         .into_iter()
         .flat_map(|fraction| args.targets().into_iter().map(move |target| (fraction, target)))
@@ -119,10 +120,10 @@ fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
             seed: args.seed,
         })
         .collect();
-    Plan {
+    RunSettings {
         scale: args.scale,
         methods: args.methods(),
-        ways,
+        anchors,
         captured: args.captured(),
         nemo_step: args.nemo_step.get() as usize,
         vmaf: tools.vmaf.as_deref(),
@@ -137,7 +138,7 @@ fn evaluate(
     name: &str,
     args: &EvalArgs,
     tools: &Ffmpeg,
-    plan: &Plan<'_>,
+    settings: &RunSettings<'_>,
     upscaler: &mut Upscaler,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
@@ -153,17 +154,17 @@ fn evaluate(
         Some(_) => pictures::chosen_frames(clip.frames.len()),
         None => Vec::new(),
     };
-    let size = plan.scale.low(clip.frames.size());
+    let size = settings.scale.low(clip.frames.size());
     let by_size = args.rungs && args.uplink.is_empty();
     let uplinks = if by_size { vec![rates::layer_kbps(size)] } else { args.uplinks() };
     for uplink in uplinks {
         eprintln!("{name} at {uplink} kbit/s: encoding the low layer");
-        let mut stage = Stage::new(plan, name, &clip, uplink, args.screen || spec.screen)?;
-        let (found, panels) = stage.rows(upscaler, &SHOWN, &shown)?;
+        let mut clip_run = ClipRun::new(settings, name, &clip, uplink, args.screen || spec.screen)?;
+        let (found, kept) = clip_run.rows(upscaler, &SHOWN, &shown)?;
         rows.extend(found);
         let mut deserved = Vec::new();
         if let Some(folder) = &args.gains {
-            let frames = stage.deserved(upscaler)?;
+            let frames = clip_run.deserved(upscaler)?;
             let path = folder.join(format!("{}_{uplink}k_gains.csv", stem(&spec.path)));
             fs::create_dir_all(folder)?;
             fs::write(&path, deserving::csv(&frames))
@@ -172,8 +173,8 @@ fn evaluate(
             deserved = frames;
         }
         if let Some(folder) = &args.codec_traces {
-            let trace = codec_trace::of(stage.low(), clip.fps, &deserved)?;
-            let low = plan.scale.low(clip.frames.size());
+            let trace = codec_trace::of(clip_run.low(), clip.fps, &deserved)?;
+            let low = settings.scale.low(clip.frames.size());
             let remark = format!("{name}, {low}, {uplink} kbit/s, as Chromium codes it");
             let path = folder.join(format!("{}_{uplink}k.csv", stem(&spec.path)));
             fs::create_dir_all(folder)?;
@@ -181,7 +182,7 @@ fn evaluate(
                 .with_context(|| format!("writing {}", path.display()))?;
         }
         if let Some(folder) = &args.pictures {
-            show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &panels)?;
+            show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &kept)?;
         }
     }
     Ok(())
@@ -204,15 +205,23 @@ pub fn name(clips: &[ClipSpec], number: usize) -> String {
 }
 
 /// Writes the chosen frames of the shown methods beside the original.
-fn show(folder: &Path, stem: &str, clip: &Clip, frames: &[usize], panels: &[Panel]) -> Result<()> {
+fn show(
+    folder: &Path,
+    stem: &str,
+    clip: &Clip,
+    frames: &[usize],
+    kept: &[KeptPictures],
+) -> Result<()> {
     let wanted = |(n, _): &(usize, _)| frames.contains(n);
     for (i, (n, original)) in clip.frames.frames()?.enumerate().filter(wanted).enumerate() {
         let original = original?;
         let names = SHOWN.map(|method| method.to_string());
         let mut columns = vec![("original", &original)];
         for (shown, name) in SHOWN.iter().zip(&names) {
-            let found =
-                panels.iter().find(|(method, _)| method == shown).and_then(|(_, kept)| kept.get(i));
+            let found = kept
+                .iter()
+                .find(|kept| kept.method == *shown)
+                .and_then(|kept| kept.pictures.get(i));
             columns.extend(found.map(|picture| (name.as_str(), picture)));
         }
         let path = pictures::write(
