@@ -77,16 +77,16 @@ struct Pupil {
 
 /// Runs the command and prints its table.
 pub fn run(args: &EvalArgs) -> Result<()> {
-    let model = sr::network(args.model.as_deref())?;
+    let model = sr::network(args.run.model.as_deref())?;
     let scale = Scale::of(model.architecture());
-    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
+    let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
     let mut rows = Vec::new();
-    for spec in &args.clips {
+    for spec in &args.input.clips {
         let name = spec.path.file_name().unwrap_or(spec.path.as_os_str()).to_string_lossy();
         eprintln!("{name}: reading");
-        let clip = clip::read(&tools.reader, &spec.path, &args.wanted(spec, scale))?;
-        let screen = args.screen || spec.screen;
-        let full_kbps = args.captured().full_kbps;
+        let clip = clip::read(&tools.reader, &spec.path, &args.input.wanted(spec, scale))?;
+        let screen = args.input.screen || spec.screen;
+        let full_kbps = args.captured.settings().full_kbps;
         let full_kbps = full_kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
         let full = low_layer::encode(&clip, full_kbps, screen, |picture| picture)?;
         for kbps in args.uplinks() {
@@ -99,13 +99,13 @@ pub fn run(args: &EvalArgs) -> Result<()> {
                     from.map_or_else(|| "camera".to_owned(), |_| format!("f, {full_kbps} kbit/s"));
                 for row in measure(&known, pupils)? {
                     let (clip, from) = (name.to_string(), from.clone());
-                    let cpu_s = row.cpu_s.filter(|_| !args.no_times);
+                    let cpu_s = row.cpu_s.filter(|_| !args.output.no_times);
                     rows.push(Row { clip, from, uplink_kbps: kbps, cpu_s, ..row });
                 }
             }
         }
     }
-    if args.json {
+    if args.output.json {
         let report = Report { command: "eval", machine: Machine::here(), rows };
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

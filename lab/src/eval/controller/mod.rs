@@ -40,13 +40,16 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the command and prints its report on standard output.
 pub fn run(args: &EvalArgs) -> Result<()> {
-    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
-    let cache = Cache::new(args.cache.as_deref())?;
-    let most = Layer::from_rid(&args.most_layer);
-    ensure!(most.is_some(), "--most-layer is q, h or f, not {:?}", args.most_layer);
-    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(|&layer| Some(layer) <= most).collect();
-    let scenes: Vec<&[ClipSpec]> =
-        if args.chain { vec![&args.clips] } else { args.clips.chunks(1).collect() };
+    let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
+    let cache = Cache::new(args.controller.cache.as_deref())?;
+    let max = Layer::from_rid(&args.controller.max_layer);
+    ensure!(max.is_some(), "--most-layer is q, h or f, not {:?}", args.controller.max_layer);
+    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(|&layer| Some(layer) <= max).collect();
+    let scenes: Vec<&[ClipSpec]> = if args.controller.chain {
+        vec![&args.input.clips]
+    } else {
+        args.input.clips.chunks(1).collect()
+    };
     let mut cells = Vec::new();
     for specs in scenes {
         let scene = Scene::read(&tools.reader, specs, args)?;
@@ -71,7 +74,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         },
         rows: summary::lines(&cells),
     };
-    if args.json {
+    if args.output.json {
         println!("{}", report.json()?);
     } else {
         print!("{}", report.table(&PLAIN.to_string()));
