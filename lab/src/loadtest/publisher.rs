@@ -62,6 +62,13 @@ struct Sending {
     base: u32,
 }
 
+/// The negotiated video track.
+#[derive(Clone, Copy)]
+struct Track {
+    mid: Mid,
+    pt: Pt,
+}
+
 impl Publisher {
     /// Publishes until the end, or until something fails.
     pub async fn run(mut self) -> Result<()> {
@@ -81,9 +88,9 @@ impl Publisher {
                 (Signalling::Janus(janus), mid)
             }
         };
-        let pt = link.vp9()?;
+        let track = Track { mid, pt: link.vp9()? };
         let mut connected = false;
-        let done = self.play(&mut signal, &mut link, (mid, pt), &mut connected).await;
+        let done = self.play(&mut signal, &mut link, track, &mut connected).await;
         let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
@@ -132,7 +139,7 @@ impl Publisher {
         &mut self,
         signal: &mut Signalling,
         link: &mut Link,
-        (mid, pt): (Mid, Pt),
+        track: Track,
         connected: &mut bool,
     ) -> Result<()> {
         let fps = self.recording.fps;
@@ -203,7 +210,7 @@ impl Publisher {
                     self.tally.lock().pictures_skipped += 1;
                     continue;
                 }
-                self.send(link, (mid, pt), picture, at, &mut sending)?;
+                self.send(link, track, picture, at, &mut sending)?;
             }
             link.run(&mut events)?;
         }
@@ -213,7 +220,7 @@ impl Publisher {
     fn send(
         &self,
         link: &mut Link,
-        (mid, pt): (Mid, Pt),
+        track: Track,
         picture: Picture,
         at: Instant,
         sending: &mut [Sending],
@@ -227,7 +234,7 @@ impl Publisher {
             let mut api = link.rtc.direct_api();
             let rid = (self.peer == Peer::Windlass).then(|| Rid::from(layer.rid()));
             let stream = api
-                .stream_tx_by_mid(mid, rid)
+                .stream_tx_by_mid(track.mid, rid)
                 .with_context(|| format!("the server does not take layer {}", layer.rid()))?;
             for (n, mut payload) in payloads.into_iter().enumerate() {
                 if self.stamps {
@@ -235,7 +242,7 @@ impl Publisher {
                 }
                 bytes += payload.len() as u64;
                 count += 1;
-                let write = RtpWrite::new(pt, to.seq.into(), timestamp, at, payload);
+                let write = RtpWrite::new(track.pt, to.seq.into(), timestamp, at, payload);
                 stream.write_rtp(write.marker(n == last).nackable(true));
                 to.seq += 1;
             }

@@ -15,9 +15,9 @@ use super::setting::{PLAIN, Setting};
 use crate::eval::stats::mean;
 
 /// A run that sends more than so many times its uplink could not be had: it is left out of every comparison.
-const MOST_OVER: f64 = 1.1;
+const MAX_OVER: f64 = 1.1;
 /// Gains over plain below this are none to take a share of.
-const LEAST_GAIN: f64 = 0.25;
+const MIN_GAIN: f64 = 0.25;
 /// How near to exhaustive search counts as there, in VMAF.
 const NEAR: f64 = 2.0;
 
@@ -96,7 +96,7 @@ fn quality(interval: &Interval) -> f64 {
 /// Whether the uplink carries what a run sends: at the coarsest quantiser some settings send more.
 fn fits(run: &Run) -> bool {
     let uplink = mean(run.intervals.iter().map(|i| i.uplink_kbps)).unwrap_or_default();
-    mean_kbps(run) <= MOST_OVER * uplink
+    mean_kbps(run) <= MAX_OVER * uplink
 }
 
 fn mean_quality(run: &Run) -> f64 {
@@ -203,7 +203,7 @@ pub fn lines(cells: &[Cell]) -> Vec<Line> {
         let plain = cell.fixed.iter().find(|(setting, _)| *setting == PLAIN);
         let gain = |run: &Run| Some(cell.total(run) - cell.total(&plain?.1));
         let share = |of: &Run| {
-            let possible = gain(of).filter(|&gain| gain > LEAST_GAIN)?;
+            let possible = gain(of).filter(|&gain| gain > MIN_GAIN)?;
             Some(100.0 * gain(&cell.controller)? / possible)
         };
         let best = cell.best_fixed();

@@ -52,7 +52,7 @@ impl Person {
             cost: BatchCost {
                 fixed: of.batch_ms / 1e3,
                 each: of.picture_ms / 1e3,
-                max: of.most_batch,
+                max: of.max_batch,
             },
             shape: 0,
             delay: (of.clients.up_ms / 1e3, of.clients.down_ms / 1e3),
