@@ -35,11 +35,11 @@ pub struct Network {
 
 /// A clip at one uplink.
 pub struct Call<'a> {
-    /// Its name in reports.
+    /// Name of the clip in reports.
     pub name: &'a str,
-    /// Its pictures.
+    /// Pictures of the clip.
     pub clip: &'a Clip,
-    /// Whether it is coded as a screen.
+    /// Whether the clip is coded as a shared screen.
     pub screen: bool,
     /// Bit rate of the low layer.
     pub uplink_kbps: u32,

@@ -28,30 +28,30 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// A publisher that is later than this leaves pictures out, as a camera does, instead of sending them all at once.
 const LATE: Duration = Duration::from_millis(500);
 
-/// What a publisher needs to know.
+/// A simulated publisher.
 #[derive(Clone)]
 pub struct Publisher {
-    /// Where the server is.
+    /// Address of the server.
     pub server: ServerUrl,
-    /// Whose it is.
+    /// Software of the server.
     pub peer: Peer,
-    /// Its room.
+    /// Name of the room.
     pub room: String,
     /// Publishers in a room.
     pub per_room: usize,
-    /// Whether packets say when they were sent.
+    /// Whether packets carry the time at which they were sent.
     pub stamps: bool,
-    /// Its number, which also says where in the recording it begins.
+    /// Number of the publisher; it decides where in the recording the publisher begins.
     pub number: usize,
-    /// How many there are.
+    /// Number of publishers.
     pub of: usize,
-    /// What it sends.
+    /// The recording to send.
     pub recording: Arc<Recording>,
-    /// Where it counts.
+    /// Totals of all clients.
     pub tally: Tally,
-    /// Its link, if it is emulated.
+    /// Profile and seed of the emulated link, if there is one.
     pub access: Option<(Profile, u64)>,
-    /// When it is to go.
+    /// Resolves when the client is to leave.
     pub stop: Stop,
 }
 

@@ -27,7 +27,7 @@ use super::visits::{Parting, Stop, Visit, Visits, told};
 
 /// How long clients may take to leave.
 const LEAVE: Duration = Duration::from_secs(5);
-/// From one look to the next.
+/// Time between two samples.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs the test and prints its report.
@@ -310,7 +310,7 @@ impl Spawner<'_> {
         }
     }
 
-    /// Those whose numbers are `ours`.
+    /// Starts the subscribers whose numbers are `ours`.
     fn subscribers(&self, clients: &mut JoinSet<()>, ours: impl Fn(usize) -> bool) {
         let args = self.args;
         let all = args.rooms() * args.subscribers;

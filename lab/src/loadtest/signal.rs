@@ -52,7 +52,7 @@ impl ServerUrl {
         Ok(ServerUrl { authority, key: None, forwarded_for: None })
     }
 
-    /// The same, where clients need tokens of a key, and say from where they are passed on.
+    /// The server, with the key that signs the clients' tokens and the address in their `X-Forwarded-For` headers.
     pub fn with(self, key: Option<TokenKey>, forwarded_for: Option<IpAddr>) -> ServerUrl {
         ServerUrl { key, forwarded_for, ..self }
     }

@@ -14,26 +14,26 @@ use crate::viewer::{HEADERS, Watcher};
 /// Frames whose anchors are remembered, so that parts of one count once.
 const RECENT: usize = 16;
 
-/// See the module.
+/// One subscribed track: its video, anchors and rung.
 #[derive(Debug, Default)]
 pub struct Watching {
-    /// Its packets.
+    /// Packets of the track.
     pub video: Arrivals,
     pictures: Watcher,
     given: Given,
     anchors: Reassembler,
     recent: VecDeque<(u32, AnchorSource)>,
-    /// What the totals have of it already.
+    /// The part that the totals contain already.
     counted: Counted,
 }
 
-/// What the server says that it gives.
+/// The last announcement of the server about the track.
 #[derive(Debug, Default, Clone, Copy)]
 struct Given {
     rung: Option<Rung>,
-    /// It makes no anchors for it.
+    /// The server makes no anchors of the track.
     refused: bool,
-    /// Nothing comes for want of bandwidth.
+    /// The track is paused for lack of bandwidth.
     paused: bool,
 }
 

@@ -26,7 +26,7 @@ pub struct Row {
     pub threads: usize,
     /// A thread's processor time by picture: the median of the passes.
     pub frame_ms: f64,
-    /// The same of the fastest pass.
+    /// A thread's processor time by picture in the fastest pass.
     #[serde(rename = "least_ms")]
     pub min_ms: f64,
     /// By the clock, from one picture of a thread to its next.

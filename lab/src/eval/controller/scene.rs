@@ -14,7 +14,7 @@ use crate::eval::frames::{FrameStore, FrameWriter};
 /// The camera's pictures.
 #[derive(Debug)]
 pub struct Scene {
-    /// Its name in reports.
+    /// Name of the scene in reports.
     pub name: String,
     /// What makes it another scene: clips, sizes, lengths.
     pub identity: String,

@@ -124,7 +124,7 @@ struct Sight {
     layer: &'static str,
     frame: usize,
     original: Picture,
-    /// Of the same video as `plain`, which is sharpened.
+    /// The video of `plain` enlarged by bicubic, without the sharpening of `plain`.
     bicubic: Picture,
     plain: (Picture, Row),
     ours: (Picture, Row),

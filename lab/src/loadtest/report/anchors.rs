@@ -11,7 +11,7 @@ const DROPPED: &str = "sfu_anchors_dropped_late_total";
 
 /// Anchors at all subscribers together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Anchors {
+pub struct AnchorDelivery {
     /// Complete anchors that arrived.
     pub anchors: u64,
     /// Captured anchors among them: of the publisher's own pixels.
@@ -47,9 +47,9 @@ pub struct Anchors {
     pub budget_miss_rate: Option<f64>,
 }
 
-impl Anchors {
+impl AnchorDelivery {
     /// `subscribers` is their number in a room: each goes without an anchor that the enhancer dropped.
-    pub(super) fn of(span: &Span<'_>, subscribers: usize) -> Anchors {
+    pub(super) fn of(span: &Span<'_>, subscribers: usize) -> AnchorDelivery {
         let (now, before) = (span.now, span.before);
         let anchors = now.anchors - before.anchors;
         let each = subscribers.max(1) as f64;
@@ -58,7 +58,7 @@ impl Anchors {
         let late = now.anchors_late - before.anchors_late;
         let (lags, ages) = (now.lag.since(&before.lag), now.age.since(&before.age));
         let frames_enhanced = now.frames_enhanced - before.frames_enhanced;
-        Anchors {
+        AnchorDelivery {
             anchors,
             anchors_captured: now.anchors_captured - before.anchors_captured,
             anchors_per_s: share(anchors as f64, span.seconds).unwrap_or_default(),

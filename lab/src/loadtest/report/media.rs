@@ -9,7 +9,7 @@ use super::span::{Span, share};
 
 /// Traffic of all publishers together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Sent {
+pub struct Traffic {
     /// RTP packets sent.
     pub sent: u64,
     /// Frames sent; a picture is one frame in each layer.
@@ -24,10 +24,10 @@ pub struct Sent {
     pub key_requests: u64,
 }
 
-impl Sent {
-    pub(super) fn of(span: &Span<'_>) -> Sent {
+impl Traffic {
+    pub(super) fn of(span: &Span<'_>) -> Traffic {
         let (now, before) = (span.now, span.before);
-        Sent {
+        Traffic {
             sent: now.packets_sent - before.packets_sent,
             frames_sent: now.frames_sent - before.frames_sent,
             pictures_sent: now.pictures_sent - before.pictures_sent,
@@ -40,7 +40,7 @@ impl Sent {
 
 /// Video at the subscribers. Rates are means over all subscriptions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Received {
+pub struct Reception {
     /// Frames that arrived with all of their packets.
     pub frames: u64,
     /// Complete frames a second and subscription.
@@ -70,8 +70,8 @@ pub struct Received {
     pub forwarded: u64,
 }
 
-impl Received {
-    pub(super) fn of(span: &Span<'_>) -> Received {
+impl Reception {
+    pub(super) fn of(span: &Span<'_>) -> Reception {
         let (now, before) = (span.now, span.before);
         let frames = now.frames - before.frames;
         let rungs = now.frames_by_rung.iter().filter_map(|(&rung, &n)| {
@@ -79,7 +79,7 @@ impl Received {
             (n > 0).then(|| (rung, n as f64 / frames as f64))
         });
         let lost = now.lost.saturating_sub(before.lost);
-        Received {
+        Reception {
             frames,
             received_fps: span.per_second(frames),
             shown_fps: span.per_second(now.shown - before.shown),

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use self::anchors::Anchors;
+use self::anchors::AnchorDelivery;
 use self::links::Links;
-use self::media::{Received, Sent};
-use self::server::{Cpu, Latency, Memory, Stage};
+use self::media::{Reception, Traffic};
+use self::server::{Latency, Memory, ProcessorTime, Stage};
 use self::span::Span;
 use super::args::LoadtestArgs;
 use super::balance::Balance;
@@ -31,22 +31,22 @@ pub struct Row {
     pub setup: Setup,
     /// Traffic of the publishers.
     #[serde(flatten)]
-    pub sent: Sent,
+    pub sent: Traffic,
     /// Video at the subscribers.
     #[serde(flatten)]
-    pub received: Received,
+    pub received: Reception,
     /// Use of emulated downlinks.
     #[serde(flatten)]
     pub links: Links,
     /// Anchors at the subscribers.
     #[serde(flatten)]
-    pub anchors: Anchors,
+    pub anchors: AnchorDelivery,
     /// Latency of packets.
     #[serde(flatten)]
     pub latency: Latency,
     /// Processor time of server and clients.
     #[serde(flatten)]
-    pub cpu: Cpu,
+    pub cpu: ProcessorTime,
     /// Memory of the server.
     #[serde(flatten)]
     pub memory: Memory,
@@ -128,14 +128,14 @@ impl Row {
         balance: Option<Balance>,
     ) -> Row {
         let span = Span::of(measurement);
-        let received = Received::of(&span);
+        let received = Reception::of(&span);
         Row {
             setup: Setup::of(&span, args, recording),
-            sent: Sent::of(&span),
+            sent: Traffic::of(&span),
             links: Links::of(&span),
-            anchors: Anchors::of(&span, args.subscribers),
+            anchors: AnchorDelivery::of(&span, args.subscribers),
             latency: Latency::of(&span),
-            cpu: Cpu::of(&span, measurement, received.forwarded),
+            cpu: ProcessorTime::of(&span, measurement, received.forwarded),
             memory: Memory::of(measurement, span.now.publishers + span.now.subscribers),
             received,
             queues: measurement.queues.clone(),

@@ -13,6 +13,7 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// Latency of RTP packets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "they are keys of the report")]
 pub struct Latency {
     /// Median time from a publisher's sending to a subscriber's receiving, ms; null unless packets carry timestamps.
     pub transit_p50_ms: Option<f64>,
@@ -48,7 +49,7 @@ impl Latency {
 
 /// Processor time; null where the system does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Cpu {
+pub struct ProcessorTime {
     /// Busy time of inference over its capacity, 0 to 1.
     pub compute_load: Option<f64>,
     /// Processor cores that the server used.
@@ -61,14 +62,14 @@ pub struct Cpu {
     pub cpu_us_per_forwarded: Option<f64>,
 }
 
-impl Cpu {
+impl ProcessorTime {
     /// `forwarded` packets reached subscribers.
-    pub(super) fn of(span: &Span<'_>, measurement: &Measurement, forwarded: u64) -> Cpu {
+    pub(super) fn of(span: &Span<'_>, measurement: &Measurement, forwarded: u64) -> ProcessorTime {
         let cpu_cores = cores(&measurement.server);
         let us_per = |n: f64| cpu_cores.and_then(|cores| share(cores * span.seconds * 1e6, n));
         let packets = span.grown("sfu_rtp_in_total") + span.grown("sfu_rtp_out_total");
         let capacity = span.figures.get("enhancer_compute_capacity") * span.seconds;
-        Cpu {
+        ProcessorTime {
             compute_load: share(span.grown("enhancer_compute_seconds_total"), capacity),
             cpu_cores,
             clients_cpu_cores: cores(&measurement.clients),
@@ -80,6 +81,7 @@ impl Cpu {
 
 /// Resident memory of the server; null where the system does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "they are keys of the report")]
 pub struct Memory {
     /// Resident memory before the first client joined, MiB.
     pub resident_empty_mib: Option<f64>,

@@ -70,7 +70,7 @@ struct Play<'a> {
     waiting: VecDeque<usize>,
     /// Machines of which something has changed since their last lease.
     changed: BTreeSet<u64>,
-    /// Those that give streams to others: they drain, or have much to do.
+    /// Machines that hand streams to others, because they drain or are overloaded.
     pressed: BTreeSet<u64>,
     present: usize,
     due: f64,

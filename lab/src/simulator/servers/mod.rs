@@ -35,7 +35,7 @@ pub struct ClusterScenario {
     pub participants: usize,
     /// How long it goes on.
     pub seconds: u64,
-    /// As many of a room's participants as its node wants, before it spreads; 0: all.
+    /// Participants of a room on one node before the room spreads to another; 0: no limit.
     #[serde(rename = "room_most")]
     pub max_per_room: usize,
     /// How long a participant stays, on average.
@@ -44,7 +44,7 @@ pub struct ClusterScenario {
     pub news_ms: u64,
     /// A node is lost each time after so long; 0: none.
     pub lose_every_s: u64,
-    /// And is back after so long.
+    /// Time from a node's loss to its restart, in seconds.
     pub back_after_s: u64,
     /// From its node's loss to a client's next attempt.
     pub notice_ms: u64,
@@ -88,21 +88,21 @@ pub struct ClusterReport {
     pub dead_ends: u64,
     /// Participants whose node was lost.
     pub displaced: u64,
-    /// From that to a node again, in ms.
+    /// Median time from a node's loss until a displaced participant is on a node again, in ms.
     pub back_p50_ms: u64,
-    /// See above.
+    /// 99th percentile of the time from a node's loss until a displaced participant is on a node again, in ms.
     pub back_p99_ms: u64,
-    /// The most participants of a node over the mean of all that live, as it was each second after the first minute: on average and at the most.
+    /// Greatest participants of a node over the mean of all live nodes, on average over the seconds after the first minute.
     pub imbalance_mean: f64,
-    /// See above.
+    /// Greatest participants of a node over the mean of all live nodes, in any second after the first minute.
     #[serde(rename = "imbalance_most")]
     pub max_imbalance: f64,
-    /// Seconds at which some room had participants on two nodes, and such rooms at the most.
+    /// Seconds at which some room had participants on two nodes against its claim.
     pub split_seconds: u64,
     /// Rooms that were on several nodes as their claims say, at the most.
     #[serde(rename = "spread_rooms_most")]
     pub max_spread_rooms: usize,
-    /// See above.
+    /// Greatest number of rooms at a time that were on two nodes against their claims.
     #[serde(rename = "split_rooms_most")]
     pub max_split_rooms: usize,
     /// Rooms whose participants were sent to another node to be with others.
@@ -195,7 +195,7 @@ fn key(room: usize) -> String {
     format!("r{room}")
 }
 
-/// Of a node in one of its lives: what it had claimed in another is another's.
+/// Name of a node since its last restart: claims from before the restart belong to another name.
 fn name(node: usize, life: u64) -> String {
     format!("n{node}.{life}")
 }

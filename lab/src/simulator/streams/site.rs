@@ -26,10 +26,10 @@ const JOBS_PER_DEVICE: usize = 256;
 struct Job {
     chosen: Chosen,
     arrival: Duration,
-    /// Of its stream among the sources.
+    /// Index of the stream among the sources.
     source: usize,
     group: usize,
-    /// Of its frame in its stream, for what its anchor is worth.
+    /// Place of the frame in its stream, for the worth of its anchor.
     place: f64,
     /// Counts the frames of its stream.
     number: u64,
@@ -47,7 +47,7 @@ struct Gate {
     asked: u64,
 }
 
-/// See the module.
+/// One scheduler with its streams and accelerators.
 pub(super) struct Site {
     scheduler: Scheduler,
     jct: JctModel,

@@ -2,7 +2,7 @@
 //!
 //! As CSV: lines that begin with `#` are remarks; then `at_ms,bytes,tier` and, where they were measured, `gain_db`; then a line a frame,
 //! in order, the first one a key frame. Tiers are `key`, `golden` and `normal`. A gain is what the frame's anchor alone gives the frames
-//! from it on, summed, in dB; it may be missing. `windlass-lab eval --traces` records them.
+//! from it on, summed, in dB; it may be missing. `windlass-lab eval --codec-traces` records them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub struct TraceFrame {
     pub gain_db: Option<f64>,
 }
 
-/// See the module. It has at least two frames, and the first is a key frame.
+/// A recorded stream of at least two frames, of which the first is a key frame.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     frames: Vec<TraceFrame>,

@@ -58,9 +58,9 @@ pub struct Kind {
     pub name: String,
     /// Their share of all.
     pub share: f64,
-    /// Size of the low layer.
+    /// Width of the low layer.
     pub width: u16,
-    /// See above.
+    /// Height of the low layer.
     pub height: u16,
     /// Frames a second.
     pub fps: f64,

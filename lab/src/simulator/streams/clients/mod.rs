@@ -42,9 +42,9 @@ pub struct ClientsReport {
     pub way: Way,
     /// Served at once, in the mean.
     pub clients: f64,
-    /// Of all who were, those that lacked more than promised over their stay.
+    /// Share of the served clients that lacked more than promised over their stay.
     pub broken: f64,
-    /// What they lacked, over what was promised: the mean.
+    /// Mean of what the clients lacked, over what was promised.
     pub taken: f64,
     /// Pictures by batch.
     pub batch: f64,
@@ -120,7 +120,7 @@ struct World<'a> {
     queue: VecDeque<Request>,
     free: f64,
     admission: Admission,
-    /// Of the plan: when each batch begins, and its requests.
+    /// The planned batches: begin time in seconds, and requests.
     batches: VecDeque<(f64, Vec<Request>)>,
     next_plan: f64,
     last_delayed: f64,

@@ -9,7 +9,7 @@ use windlass_scheduler::promise::{Anchored, BatchCost, Client, Decay};
 /// Content changes its pace about so often.
 const SCENE_S: f64 = 5.0;
 
-/// See the module.
+/// A simulated client with content that changes.
 #[derive(Debug, Clone)]
 pub(super) struct Person {
     pub client: Client,

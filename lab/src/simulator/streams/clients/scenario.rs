@@ -20,14 +20,14 @@ pub struct ClientsScenario {
     pub seed: u64,
     /// Who comes.
     pub clients: Clients,
-    /// What an accelerator takes for a batch: so much, and so much more for each picture of it.
+    /// Fixed time of an accelerator for a batch, in milliseconds.
     pub batch_ms: f64,
-    /// See `batch_ms`.
+    /// Additional time of a batch for each of its pictures, in milliseconds.
     pub picture_ms: f64,
     /// Standard deviation of what batches take, over their mean.
     #[serde(default)]
     pub spread: f64,
-    /// Most pictures at once.
+    /// Greatest number of pictures of a batch.
     #[serde(rename = "most_batch")]
     pub max_batch: usize,
     /// How much clients may lack beyond an accelerator of their own: each is played by itself. Two values are a range, from which each
@@ -49,11 +49,11 @@ pub struct Clients {
     pub decay: (f64, f64),
     /// By how much decay varies about its mean within a client, as a share of it.
     pub varies: f64,
-    /// From capture to the accelerator, and from there back.
+    /// Time from capture to the accelerator, in milliseconds.
     pub up_ms: f64,
-    /// See `up_ms`.
+    /// Time from the accelerator back to the client, in milliseconds.
     pub down_ms: f64,
-    /// Standard deviation of each.
+    /// Standard deviation of `up_ms` and of `down_ms`, in milliseconds.
     pub jitter_ms: f64,
 }
 

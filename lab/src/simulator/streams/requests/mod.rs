@@ -60,17 +60,17 @@ pub struct RequestRow {
     pub p50_ms: f64,
     /// 99 % were no longer.
     pub p99_ms: f64,
-    /// The longest.
+    /// Longest time from coming to done, in milliseconds.
     #[serde(rename = "most_ms")]
     pub max_ms: f64,
     /// How often a network was loaded, by request.
     pub loads: f64,
     /// Share of the time that accelerators worked.
     pub utilisation: f64,
-    /// Of the calibrated order: its load over the greatest that first-come-first-served bears with no greater mean and 99th percentile.
-    /// `None` where it does not bear a sixteenth of the least load.
+    /// Load of the calibrated order over the greatest load of first-come-first-served, at no greater mean and 99th percentile.
+    /// `None` where first-come-first-served does not reach them at a sixteenth of the least load.
     pub x_fifo: Option<f64>,
-    /// The same against the shortest by what was expected first.
+    /// Load of the calibrated order over the greatest load of shortest-expected-first, at no greater mean and 99th percentile.
     pub x_shortest: Option<f64>,
     /// Every hundredth of latencies, the least first, in milliseconds.
     #[serde(skip)]

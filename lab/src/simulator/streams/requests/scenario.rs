@@ -145,7 +145,7 @@ fn all_orders() -> Vec<OrderName> {
     vec![OrderName::Fifo, OrderName::Shortest, OrderName::Calibrated]
 }
 
-/// Those of PrefillOnly §5.4.2.
+/// The loads of PrefillOnly §5.4.2.
 fn loads() -> Vec<f64> {
     vec![0.25, 0.5, 1.0, 2.0, 3.0, 4.0]
 }
