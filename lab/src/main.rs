@@ -2,6 +2,8 @@
 //!
 //! Nothing of the server depends on it.
 
+#![warn(clippy::too_many_lines)]
+
 mod bench;
 mod cli;
 mod emulate;
@@ -20,7 +22,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command};
 
-/// The server's.
+/// The server uses the same allocator.
 #[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

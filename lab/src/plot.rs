@@ -18,7 +18,7 @@ const COLOURS: [&str; 7] =
 /// A curve of points (x, y).
 #[derive(Debug, Clone)]
 pub struct Curve {
-    /// Its name in the legend.
+    /// Name of the curve in the legend.
     pub name: String,
     /// The line.
     pub line: Vec<(f64, f64)>,
@@ -39,13 +39,13 @@ impl Curve {
 /// One plot.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// What it is about.
+    /// Title of the plot.
     pub title: String,
-    /// What the horizontal axis counts.
+    /// Title of the horizontal axis, with its unit.
     pub x_title: String,
-    /// Whether that is by its logarithm; then nothing is below 1.
+    /// Whether the horizontal axis is logarithmic; then no x is below 1.
     pub x_log: bool,
-    /// What the vertical axis counts.
+    /// Title of the vertical axis, with its unit.
     pub y_title: String,
     /// The curves.
     pub curves: Vec<Curve>,

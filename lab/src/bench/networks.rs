@@ -14,14 +14,22 @@ pub struct Network(pub Architecture);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub usize, pub usize);
 
-/// The built-in weights where there are some, else random ones; and whether they are trained.
-pub fn weights(network: Architecture) -> Result<(Arc<Model>, bool)> {
-    for trained in [embedded_model()?, fused_model()?, fused_m_model()?] {
-        if trained.architecture() == network {
-            return Ok((trained, true));
+/// The weights of a measured network.
+pub struct Weights {
+    /// The network with its weights.
+    pub model: Arc<Model>,
+    /// Whether the weights are trained; else they are random.
+    pub trained: bool,
+}
+
+/// The built-in weights where there are some, else random ones.
+pub fn weights(network: Architecture) -> Result<Weights> {
+    for model in [embedded_model()?, fused_model()?, fused_m_model()?] {
+        if model.architecture() == network {
+            return Ok(Weights { model, trained: true });
         }
     }
-    Ok((Arc::new(Model::random(network, 1)?), false))
+    Ok(Weights { model: Arc::new(Model::random(network, 1)?), trained: false })
 }
 
 impl FromStr for Network {

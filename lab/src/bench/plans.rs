@@ -15,13 +15,13 @@ use crate::eval::cpu_clock::thread_time;
 /// What a plan of so many clients takes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlanRow {
-    /// Those who want the promise.
+    /// Clients that want the promise.
     pub clients: u32,
-    /// Of them, served in the mean.
+    /// Clients that are served, in the mean.
     pub served: f64,
-    /// Processor time of a plan: median, and the longest of a hundred.
+    /// Median processor time of a plan, in milliseconds.
     pub plan_ms: f64,
-    /// See `plan_ms`.
+    /// 99th percentile of the processor time of a plan, in milliseconds.
     pub p99_ms: f64,
 }
 

@@ -63,7 +63,7 @@ struct Row {
     p99_ms: f64,
     /// The median by stream.
     ns_by_stream: f64,
-    /// Of the interval.
+    /// Share of the interval that the scheduler's processor time takes.
     share: f64,
     /// Anchors chosen by interval.
     chosen: f64,
@@ -150,7 +150,7 @@ impl Frames {
         Frames { streams, every, next: vec![0; streams as usize], seed: 1, due: Vec::new() }
     }
 
-    /// Those that arrive up to `now`, stream by stream.
+    /// Collects the frames that arrive up to `now`, stream by stream.
     fn until(&mut self, now: Duration) {
         self.due.clear();
         for stream in 0..self.streams {

@@ -44,7 +44,7 @@ impl fmt::Display for PathStats {
     }
 }
 
-/// See the module.
+/// The emulated links between one client and the server.
 pub struct Path {
     down: Link<Vec<u8>>,
     up: Link<Vec<u8>>,

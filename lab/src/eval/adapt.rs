@@ -26,9 +26,9 @@ use super::report::Machine;
 use super::scale::Scale;
 use super::sr;
 
-/// Frames between those that are learned from and those that are measured.
+/// Frames between the last learned frame and the first measured frame.
 const GAP: usize = 10;
-/// Every so manyeth frame after them is measured.
+/// Every `EVERY`th frame after the gap is measured.
 const EVERY: usize = 5;
 
 /// All that was measured.
@@ -63,8 +63,8 @@ struct Row {
     frames: usize,
 }
 
-/// A network after some seconds of a call.
-struct Pupil {
+/// The network after some seconds of training on the call.
+struct Trained {
     seconds: f64,
     pictures: usize,
     cpu_s: f64,
@@ -75,35 +75,35 @@ struct Pupil {
 
 /// Runs the command and prints its table.
 pub fn run(args: &EvalArgs) -> Result<()> {
-    let model = sr::network(args.model.as_deref())?;
+    let model = sr::network(args.run.model.as_deref())?;
     let scale = Scale::of(model.architecture());
-    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
+    let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
     let mut rows = Vec::new();
-    for spec in &args.clips {
+    for spec in &args.input.clips {
         let name = spec.path.file_name().unwrap_or(spec.path.as_os_str()).to_string_lossy();
         eprintln!("{name}: reading");
-        let clip = clip::read(&tools.reader, &spec.path, &args.wanted(spec, scale))?;
-        let screen = args.screen || spec.screen;
-        let full_kbps = args.captured().full_kbps;
+        let clip = clip::read(&tools.reader, &spec.path, &args.input.wanted(spec, scale))?;
+        let screen = args.input.screen || spec.screen;
+        let full_kbps = args.captured.settings().full_kbps;
         let full_kbps = full_kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
         let full = low_layer::encode(&clip, full_kbps, screen, |picture| picture)?;
         for kbps in args.uplinks() {
             eprintln!("{name} at {kbps} kbit/s");
             let low = low_layer::encode(&clip, kbps, screen, |picture| scale.shrink(&picture))?;
             for from in [None, Some(&full)] {
-                let pupils = learn(args, &clip, &low, from, &model, scale)?;
+                let networks = learn(args, &clip, &low, from, &model, scale)?;
                 let known = Known { clip: &clip, low: &low, from, model: &model, scale };
                 let from =
                     from.map_or_else(|| "camera".to_owned(), |_| format!("f, {full_kbps} kbit/s"));
-                for row in measure(&known, pupils)? {
+                for row in measure(&known, networks)? {
                     let (clip, from) = (name.to_string(), from.clone());
-                    let cpu_s = row.cpu_s.filter(|_| !args.no_times);
+                    let cpu_s = row.cpu_s.filter(|_| !args.output.no_times);
                     rows.push(Row { clip, from, uplink_kbps: kbps, cpu_s, ..row });
                 }
             }
         }
     }
-    if args.json {
+    if args.output.json {
         let report = Report { command: "eval", machine: Machine::here(), rows };
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -124,7 +124,7 @@ fn learn(
     from: Option<&Coded>,
     model: &Arc<Model>,
     scale: Scale,
-) -> Result<Vec<Pupil>> {
+) -> Result<Vec<Trained>> {
     let mut seconds = args.adapt.clone();
     seconds.sort_by(f64::total_cmp);
     let frames = |seconds: f64| (seconds * clip.fps).round() as usize;
@@ -136,17 +136,17 @@ fn learn(
         last as f64 / clip.fps
     );
     let mut engine = CpuEngine::new(model.clone());
-    let mut lessons = LastLayer::new(model.clone());
-    let (mut pupils, mut pictures, mut cpu_s) = (Vec::new(), 0, 0.0);
+    let mut trainer = LastLayer::new(model.clone());
+    let (mut networks, mut pictures, mut cpu_s) = (Vec::new(), 0, 0.0);
     let step = (clip.fps.round() as usize).max(1);
     let highs = from.map_or(&clip.frames, |full| &full.pictures).frames()?;
     for (n, (high, picture)) in highs.zip(low.pictures.frames()?).enumerate().take(last + 1) {
         let (high, picture) = (high?, picture?);
-        while pupils.len() < seconds.len() && frames(seconds[pupils.len()]) <= n {
+        while networks.len() < seconds.len() && frames(seconds[networks.len()]) <= n {
             let mut clock = CpuClock::default();
-            let learned = clock.measure(|| lessons.learned());
-            pupils.push(Pupil {
-                seconds: seconds[pupils.len()],
+            let learned = clock.measure(|| trainer.learned());
+            networks.push(Trained {
+                seconds: seconds[networks.len()],
                 pictures,
                 held_back_db: learned.as_ref().map(|learned| learned.held_back_db),
                 cpu_s: cpu_s + clock.mean_run_ms().unwrap_or_default() / 1000.0,
@@ -160,34 +160,34 @@ fn learn(
             let input = Input { low: luma(&picture.y)?, twin };
             let mut clock = CpuClock::default();
             clock.measure(|| {
-                lessons.see(&mut engine, &input, luma(&high.y)?).map_err(anyhow::Error::from)
+                trainer.see(&mut engine, &input, luma(&high.y)?).map_err(anyhow::Error::from)
             })?;
             cpu_s += clock.mean_run_ms().unwrap_or_default() / 1000.0;
             pictures += 1;
         }
     }
-    Ok(pupils)
+    Ok(networks)
 }
 
-/// What pupils are measured on.
+/// The clip that trained networks are measured on.
 struct Known<'a> {
     clip: &'a Clip,
     low: &'a Coded,
-    /// What the server knows; none: the camera's own pictures.
+    /// The full layer that the server decodes; none: the camera's own pictures.
     from: Option<&'a Coded>,
     model: &'a Arc<Model>,
     scale: Scale,
 }
 
 /// Measures the pictures after the last second of learning.
-fn measure(known: &Known<'_>, mut pupils: Vec<Pupil>) -> Result<Vec<Row>> {
+fn measure(known: &Known<'_>, mut networks: Vec<Trained>) -> Result<Vec<Row>> {
     let Known { clip, low, model, scale, .. } = *known;
-    let last = pupils.last().map_or(0.0, |pupil| pupil.seconds);
+    let last = networks.last().map_or(0.0, |network| network.seconds);
     let from = (last * clip.fps).round() as usize + GAP;
     let mut engine = CpuEngine::new(model.clone());
     let mut residual = Residual::default();
     let (mut frames, mut lanczos, mut generic) = (0, 0.0, 0.0);
-    let mut adapted = vec![0.0; pupils.len()];
+    let mut adapted = vec![0.0; networks.len()];
     let step = (clip.fps.round() as usize).max(1);
     let truth = known.from.map_or(&clip.frames, |full| &full.pictures).frames()?;
     let pictures = clip.frames.frames()?.zip(low.pictures.frames()?).zip(truth);
@@ -198,11 +198,11 @@ fn measure(known: &Known<'_>, mut pupils: Vec<Pupil>) -> Result<Vec<Row>> {
             let twin = sr::without_anchors(&picture.y, scale);
             let twin = model.architecture().has_twin().then_some(&twin).map(luma).transpose()?;
             let input = Input { low: luma(&picture.y)?, twin };
-            for pupil in &mut pupils {
-                let Some(learned) = &pupil.learned else { continue };
+            for network in &mut networks {
+                let Some(learned) = &network.learned else { continue };
                 if learned.gain_db(&mut engine, model, &input, luma(&truth.y)?)? < 0.0 {
-                    pupil.learned = None;
-                    pupil.given_up_s = Some(at as f64 / clip.fps);
+                    network.learned = None;
+                    network.given_up_s = Some(at as f64 / clip.fps);
                 }
             }
         }
@@ -228,24 +228,25 @@ fn measure(known: &Known<'_>, mut pupils: Vec<Pupil>) -> Result<Vec<Row>> {
         };
         let before = quality(model)?;
         generic += before;
-        for (sum, pupil) in adapted.iter_mut().zip(&pupils) {
-            *sum += pupil.learned.as_ref().map_or(Ok(before), |learned| quality(&learned.model))?;
+        for (sum, network) in adapted.iter_mut().zip(&networks) {
+            *sum +=
+                network.learned.as_ref().map_or(Ok(before), |learned| quality(&learned.model))?;
         }
     }
     let mean = |sum: f64| sum / f64::from(frames.max(1));
-    let rows = pupils.into_iter().zip(adapted).map(|(pupil, adapted)| Row {
+    let rows = networks.into_iter().zip(adapted).map(|(network, adapted)| Row {
         clip: String::new(),
         uplink_kbps: 0,
         from: String::new(),
-        seconds: pupil.seconds,
-        pictures: pupil.pictures,
+        seconds: network.seconds,
+        pictures: network.pictures,
         lanczos_db: mean(lanczos),
         generic_db: mean(generic),
         adapted_db: mean(adapted),
         gain_db: mean(adapted - generic),
-        held_back_db: pupil.held_back_db,
-        given_up_s: pupil.given_up_s,
-        cpu_s: Some(pupil.cpu_s),
+        held_back_db: network.held_back_db,
+        given_up_s: network.given_up_s,
+        cpu_s: Some(network.cpu_s),
         frames: frames as usize,
     });
     Ok(rows.collect())

@@ -43,16 +43,16 @@ pub struct TimedAnchor {
     pub anchor: ReassembledAnchor,
 }
 
-/// All anchors of a clip.
+/// All anchors of a clip under one setting.
 #[derive(Debug, Default)]
 pub struct AnchorTrack {
     /// In the order of their frames, which is that of becoming ready.
     pub anchors: Vec<TimedAnchor>,
-    /// How many were made but lost on their way.
+    /// Anchors that were made and lost in transit.
     pub lost: usize,
-    /// Bytes of their messages.
+    /// Bytes of all messages.
     pub bytes: usize,
-    /// Bit rate of their messages.
+    /// Bit rate of all messages, kbit/s.
     pub kbps: f64,
     /// Low samples that went through the network, as a share of all of the clip.
     pub sr_share: f64,
@@ -62,24 +62,24 @@ pub struct AnchorTrack {
     pub encode_ms: Option<f64>,
 }
 
-/// How anchors are made.
+/// The settings by which anchors are chosen, made, coded and lost.
 #[derive(Debug, Clone, Copy)]
 pub struct AnchorSettings {
-    /// Share of frames.
+    /// Share of frames that become anchors, 0 to 1.
     pub fraction: f64,
-    /// How they are coded.
+    /// Quality or size of the coded anchors.
     pub target: Target,
     /// Which tiles are sent; whole frames when `None`.
     pub tiles: Option<TileConfig>,
-    /// Whether only what the decoder's built-in filters do not expect is coded; the papers code all.
+    /// Whether only the detail that the decoder's built-in filters do not predict is coded; the papers code all.
     pub beyond_prior: bool,
-    /// Whether the original gives the detail, or super-resolution.
+    /// Whether the detail comes from the original or from super-resolution.
     pub source: AnchorSource,
-    /// From a frame's arrival to its anchor at the browser.
+    /// Time from a frame's arrival to its anchor at the browser.
     pub delay: Duration,
-    /// Share of messages that are lost.
+    /// Share of messages that are lost, 0 to 1.
     pub loss: f64,
-    /// What the losses are drawn from.
+    /// Seed of the losses.
     pub seed: u64,
 }
 
@@ -123,7 +123,9 @@ pub fn make(
     make_beside(clip, low, scale, settings, chosen, &[], upscaler)
 }
 
-/// The same for a stream of which subscribers also get `captured` anchors: tiles are left out while those are fresh.
+/// Makes anchors of the frames in `chosen` (ascending) of a stream with `captured` anchors.
+///
+/// Tiles are left out while their captured anchors are fresh.
 pub fn make_beside(
     clip: &Clip,
     low: &Coded,

@@ -31,7 +31,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Its distances, as `4–7`.
+    /// Range of distances in frames, as `4–7`.
     pub fn name(&self) -> String {
         match self.to_frames {
             Some(to) if to == self.from_frames => to.to_string(),

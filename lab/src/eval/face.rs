@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::eval::anchors::{self, AnchorSettings, TimedAnchor};
-    use crate::eval::captured::{CapturedSettings, Source, Way, regions};
+    use crate::eval::captured::{CapturedSettings, Source, StillPath, regions};
     use crate::eval::coding::Target;
     use crate::eval::low_layer::Coded;
     use crate::eval::metrics::psnr_db;
@@ -101,10 +101,10 @@ mod tests {
             area: 1.0,
             ..CapturedSettings::default()
         };
-        let way = Way { delay: Duration::from_millis(130), uplink_kbps: 180.0 };
+        let path = StillPath { delay: Duration::from_millis(130), uplink_kbps: 180.0 };
         let (stills, mut upscaler) = (Source::Regions, Upscaler::new().unwrap());
-        let track =
-            regions::make(&clip, &low, Scale::TWO, stills, &settings, &way, &mut upscaler).unwrap();
+        let track = regions::make(&clip, &low, Scale::TWO, stills, &settings, &path, &mut upscaler)
+            .unwrap();
         let (with, without) = (shown(&clip, &low, &track.anchors), shown(&clip, &low, &[]));
         eprintln!("captured {with:.2} dB, rebuilt {without:.2} dB, {:.0} kbit/s", track.kbps);
         assert!(with > without + 1.0, "captured {with:.2} dB, rebuilt {without:.2} dB");

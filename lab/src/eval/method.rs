@@ -1,4 +1,4 @@
-//! The ways to an HR picture that `eval` compares, by name.
+//! The methods of making HR pictures that `eval` compares, by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::captured::Source;
 use super::scale::Scale;
 use super::variants::{self, VARIANTS, Variant};
 
-/// How the HR pictures are made.
+/// A method of making HR pictures from what the publisher sends: filters, networks, other streams, or the product.
 #[derive(Debug, Clone, Copy)]
 pub enum Method {
     /// One full-size stream at the bits of low layer and anchors together.
@@ -41,16 +41,16 @@ pub enum Method {
     Hybrid,
     /// Captured anchors alone.
     Captured(Source),
-    /// Captured and enhanced anchors.
+    /// Captured and enhanced anchors together.
     Both(Source),
-    /// Either (`both` or not), from what the command line says.
+    /// `captured` or `both` without a source; `--captured-from` names it.
     Unresolved { both: bool },
-    /// The same with other settings of the reconstruction.
+    /// The product with other settings of the reconstruction.
     Variant(&'static Variant),
 }
 
 impl Method {
-    /// All but the variants, in the order of the report.
+    /// All methods but the variants, in the order of the report.
     pub const ALL: [Method; 19] = [
         Method::Direct,
         Method::DirectTwice,
@@ -73,25 +73,25 @@ impl Method {
         Method::Both(Source::Dds),
     ];
 
-    /// What runs unless methods are named: all that take a time in proportion to the clip's length.
+    /// The default methods: those whose time is in proportion to the clip's length.
     pub fn usual() -> Vec<Method> {
         let left_out = |method: &Method| *method == Method::Nemo || method.is_of_publisher();
         Method::ALL.into_iter().filter(|method| !left_out(method)).collect()
     }
 
-    /// What a sweep runs unless methods are named: those whose curves are worth their time.
+    /// The default methods of a sweep: those whose curves are worth their time.
     pub fn swept() -> Vec<Method> {
         let left_out = [Method::Nemo, Method::LanczosSharp, Method::PerFrameSr];
         let all = Method::ALL.into_iter().filter(|method| !method.is_of_publisher());
         all.filter(|method| !left_out.contains(method)).collect()
     }
 
-    /// Whether it is about what the publisher sends besides the low layer.
+    /// Whether the publisher sends something besides the low layer for the method.
     fn is_of_publisher(self) -> bool {
         matches!(self, Method::DirectTwice | Method::Full) || self.captured().is_some()
     }
 
-    /// The method itself, or where it does not say what captured anchors come from, that of `source`.
+    /// The method with `source` as the source of its captured anchors, where it names none.
     #[must_use]
     pub fn resolve(self, source: Source) -> Method {
         match self {
@@ -101,7 +101,7 @@ impl Method {
         }
     }
 
-    /// Where its captured anchors come from, if it has some.
+    /// The source of the captured anchors, if the method has some.
     pub fn captured(self) -> Option<Source> {
         match self {
             Method::Captured(source) | Method::Both(source) => Some(source),
@@ -109,7 +109,7 @@ impl Method {
         }
     }
 
-    /// Whether its pictures rest on anchors, so that it has an anchor fraction and a coding.
+    /// Whether the method has anchors, and so an anchor fraction and a coding.
     pub fn has_anchors(self) -> bool {
         matches!(
             self,
@@ -124,12 +124,12 @@ impl Method {
         )
     }
 
-    /// Whether the server's network makes some of its anchors.
+    /// Whether some of the anchors are enhanced: made by the server's network.
     pub fn has_enhanced(self) -> bool {
         self.has_anchors() && !matches!(self, Method::Captured(_))
     }
 
-    /// The codec's settings, where it is the codec that rebuilds.
+    /// The settings of the hybrid decoder, where the method reconstructs with it.
     pub fn config(self, scale: Scale) -> Option<HybridConfig> {
         let default = HybridConfig { scale: scale.factor(), ..HybridConfig::default() };
         match self {
@@ -182,7 +182,7 @@ impl PartialEq for Method {
 
 impl Eq for Method {}
 
-/// Its name in reports and on the command line.
+/// The name of the method in reports and on the command line.
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,7 +5,7 @@
 //! coded by [`coding`]; [`captured`] ones as publishers send them) → make HR pictures by every [`method`] ([`methods`]
 //! alone from the low layer, [`rebuild`] by the codec, [`nemo_style`] as the papers do) with the delay that anchors
 //! have → [`score`] → [`row`]s, their means, and in a [`sweep`] [`bd`]-rates and plots → [`report`].
-//! [`stage`] is where they come together. [`display`] compares at the size shown, [`controller`] and [`adapt`] other things in the same way; [`networks`] is what `bench engine --quality` takes of it. Everything but the `…_ms` columns repeats exactly.
+//! [`clip_run`] is where they come together. [`display`] compares at the size shown, [`controller`] and [`adapt`] other things in the same way; [`networks`] is what `bench engine --quality` takes of it. Everything but the `…_ms` columns repeats exactly.
 
 mod adapt;
 mod anchors;
@@ -13,6 +13,7 @@ pub mod args;
 mod bd;
 mod captured;
 pub mod clip;
+mod clip_run;
 mod codec_trace;
 mod coding;
 mod controller;
@@ -42,7 +43,6 @@ mod score;
 mod select;
 mod sharpen;
 pub mod sr;
-mod stage;
 pub mod stats;
 mod sweep;
 #[cfg(test)]

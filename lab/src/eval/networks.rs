@@ -10,11 +10,11 @@ use windlass_vp9::Picture;
 
 use super::captured::CapturedSettings;
 use super::clip::Clip;
+use super::clip_run::{ClipRun, RunSettings};
 use super::method::Method;
 use super::row::Row;
 use super::scale::Scale;
 use super::sr::Upscaler;
-use super::stage::{Plan, Stage};
 
 /// What every network is compared with, by the names of the report.
 pub const BICUBIC: &str = "bicubic";
@@ -35,11 +35,11 @@ pub struct Network {
 
 /// A clip at one uplink.
 pub struct Call<'a> {
-    /// Its name in reports.
+    /// Name of the clip in reports.
     pub name: &'a str,
-    /// Its pictures.
+    /// Pictures of the clip.
     pub clip: &'a Clip,
-    /// Whether it is coded as a screen.
+    /// Whether the clip is coded as a shared screen.
     pub screen: bool,
     /// Bit rate of the low layer.
     pub uplink_kbps: u32,
@@ -62,21 +62,21 @@ pub fn play(
     if networks.is_empty() {
         return Ok(Vec::new());
     }
-    let plan = Plan {
+    let settings = RunSettings {
         scale,
         methods: Vec::new(),
-        ways: Vec::new(),
+        anchors: Vec::new(),
         captured: CapturedSettings::default(),
         nemo_step: 1,
         vmaf: call.vmaf,
         times: true,
         quiet: true,
     };
-    let stage = Stage::new(&plan, call.name, call.clip, call.uplink_kbps, call.screen)?;
+    let clip_run = ClipRun::new(&settings, call.name, call.clip, call.uplink_kbps, call.screen)?;
     let keep = keep.as_slice();
     let mut found = Vec::new();
     let mut add = |method: Method, name: Option<&str>, upscaler: &mut Upscaler| -> Result<()> {
-        let (mut row, kept) = stage.alone(method, upscaler, keep)?;
+        let (mut row, kept) = clip_run.alone(method, upscaler, keep)?;
         row.method = name.map_or(row.method, str::to_owned);
         eprintln!("{} at {} kbit/s, ×{scale}: {}", call.name, call.uplink_kbps, row.method);
         found.push((row, kept.into_iter().next()));

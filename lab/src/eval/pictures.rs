@@ -40,7 +40,7 @@ impl Region {
         Region { x: x.min(picture.width - width), y: y.min(picture.height - height), width, height }
     }
 
-    /// The same part of a picture of another size.
+    /// The region scaled to a picture of another size.
     pub fn in_other(self, from: Size, to: Size) -> Region {
         let scaled = |at: usize, from: usize, to: usize| (at * to + from / 2) / from;
         Region::at(scaled(self.x, from.width, to.width), scaled(self.y, from.height, to.height), to)

@@ -1,4 +1,4 @@
-//! A row of the report: one method on one clip at one uplink and one way of making anchors.
+//! A row of the report: one method on one clip at one uplink with one setting of anchors.
 
 use serde::Serialize;
 
@@ -9,20 +9,20 @@ use super::stats::{self, LOW_PERCENTILE, mean, percentile};
 /// The clip of the rows that hold means over all clips.
 pub const MEAN: &str = "mean";
 
-/// How the anchors of a row were made.
+/// The setting of anchors of a row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(clippy::struct_field_names, reason = "they are keys of the report")]
 pub struct AnchorKey {
     /// Share of frames that may be anchors.
     pub anchor_fraction: f64,
-    /// Quality of their code, where that was given.
+    /// Quality of the anchors, 1 to 100, where one was given.
     pub anchor_quality: Option<u8>,
-    /// Most bytes of each, where that was given.
+    /// Greatest size of each anchor in bytes, where one was given.
     pub anchor_budget_bytes: Option<usize>,
 }
 
 impl AnchorKey {
-    /// As `0.033 q85` or `0.033 1500B`.
+    /// The setting as text, `0.033 q85` or `0.033 1500B`.
     pub fn name(&self) -> String {
         match (self.anchor_quality, self.anchor_budget_bytes) {
             (_, Some(bytes)) => format!("{} {bytes}B", self.anchor_fraction),
@@ -37,25 +37,25 @@ impl AnchorKey {
 pub struct Quality {
     /// Mean PSNR of luma.
     pub psnr_y_db: f64,
-    /// Its 5th percentile over the frames.
+    /// 5th percentile of the PSNR of luma over the frames.
     pub psnr_y_p5_db: f64,
     /// Mean SSIM of luma.
     pub ssim: Option<f64>,
-    /// Its 5th percentile.
+    /// 5th percentile of the SSIM of luma.
     pub ssim_p5: Option<f64>,
     /// Mean VMAF (`vmaf_v0.6.1`).
     pub vmaf: Option<f64>,
-    /// Its 5th percentile.
+    /// 5th percentile of VMAF.
     pub vmaf_p5: Option<f64>,
     /// Mean VMAF (`vmaf_v0.6.1neg`).
     pub vmaf_neg: Option<f64>,
-    /// Its 5th percentile.
+    /// 5th percentile of VMAF-NEG.
     pub vmaf_neg_p5: Option<f64>,
     /// Least difference in PSNR of any frame from bicubic: the drift guard's figure.
     pub worst_vs_bicubic_db: f64,
-    /// The frame that has it.
+    /// The frame with the least difference from bicubic.
     pub worst_vs_bicubic_frame: Option<usize>,
-    /// The same against Lanczos.
+    /// Least difference in PSNR of any frame from Lanczos.
     pub worst_vs_lanczos_db: f64,
 }
 

@@ -12,6 +12,7 @@ use super::anchors::AnchorSettings;
 use super::args::{ClipSpec, EvalArgs};
 use super::captured::{Source, rates};
 use super::clip::{self, Clip};
+use super::clip_run::{ClipRun, KeptPictures, RunSettings};
 use super::controller;
 use super::display;
 use super::ffmpeg::{self, Ffmpeg};
@@ -21,7 +22,6 @@ use super::report::{Machine, Report, Settings};
 use super::row::{self, Row};
 use super::rungs;
 use super::sr::Upscaler;
-use super::stage::{Panel, Plan, Stage};
 use super::sweep;
 use super::{codec_trace, deserving};
 
@@ -39,22 +39,22 @@ const SHOWN: [Method; 7] = [
 /// Runs the command and prints its report on standard output.
 pub fn run(args: &EvalArgs) -> Result<()> {
     let mut args = args.clone();
-    let network = args.model.as_deref().map(Upscaler::from_file).transpose()?;
+    let network = args.run.model.as_deref().map(Upscaler::from_file).transpose()?;
     if let Some(network) = &network {
-        args.scale = network.scale();
+        args.run.scale = network.scale();
     }
     let args = &args;
     args.check()?;
-    if args.controller {
+    if args.controller.controller {
         return controller::run(args);
     }
-    if let Some(size) = args.display {
+    if let Some(size) = args.display.display {
         return display::run(args, size);
     }
     if !args.adapt.is_empty() {
         return adapt::run(args);
     }
-    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
+    let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
     if tools.vmaf.is_none() {
         eprintln!(
             "note: no ffmpeg with libvmaf here, so VMAF stays empty (the Python package imageio-ffmpeg 0.8 has one; \
@@ -62,19 +62,20 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         );
     }
     let mut upscaler = network.map_or_else(Upscaler::new, Ok)?;
-    if let Some(name) = &args.backend {
+    if let Some(name) = &args.run.backend {
         upscaler = upscaler.on(name)?;
     }
-    let plan = plan(args, &tools);
+    let settings = run_settings(args, &tools);
     let mut rows = Vec::new();
-    for (number, spec) in args.clips.iter().enumerate() {
+    for (number, spec) in args.input.clips.iter().enumerate() {
         let named = || format!("evaluating {}", spec.path.display());
-        let name = name(&args.clips, number);
-        evaluate(spec, &name, args, &tools, &plan, &mut upscaler, &mut rows).with_context(named)?;
+        let name = name(&args.input.clips, number);
+        evaluate(spec, &name, args, &tools, &settings, &mut upscaler, &mut rows)
+            .with_context(named)?;
     }
     rows.extend(row::means(&rows));
-    let reference = args.bd_reference.to_string();
-    if let Some(folder) = &args.plots {
+    let reference = args.sweep.bd_reference.to_string();
+    if let Some(folder) = &args.output.plots {
         for name in sweep::write_plots(&rows, folder)? {
             eprintln!("wrote {}", folder.join(name).display());
         }
@@ -83,18 +84,18 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         command: "eval",
         machine: Machine::here(),
         settings: Settings {
-            scale: args.scale.factor(),
-            anchor_source: if args.oracle { "captured" } else { "enhanced" },
-            delay_ms: args.delay_ms,
-            anchor_loss: args.anchor_loss,
-            seed: args.seed,
+            scale: args.run.scale.factor(),
+            anchor_source: if args.anchors.oracle { "captured" } else { "enhanced" },
+            delay_ms: args.anchors.delay_ms,
+            anchor_loss: args.anchors.anchor_loss,
+            seed: args.anchors.seed,
             backend: upscaler.backend().to_owned(),
         },
-        rungs: if args.rungs { rungs::rungs(&rows) } else { Vec::new() },
-        bd: if args.sweep { sweep::differences(&rows, &reference) } else { Vec::new() },
+        rungs: if args.run.rungs { rungs::rungs(&rows) } else { Vec::new() },
+        bd: if args.sweep.sweep { sweep::differences(&rows, &reference) } else { Vec::new() },
         rows,
     };
-    if args.json {
+    if args.output.json {
         println!("{}", report.json()?);
     } else {
         print!("{}", report.table());
@@ -102,31 +103,35 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     Ok(())
 }
 
-/// What the arguments ask of every clip.
-fn plan<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> Plan<'a> {
-    let ways = args
+/// The settings that all clips and uplinks share.
+fn run_settings<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> RunSettings<'a> {
+    let anchors = args
         .fractions()
         .into_iter()
         .flat_map(|fraction| args.targets().into_iter().map(move |target| (fraction, target)))
         .map(|(fraction, target)| AnchorSettings {
-            tiles: Some(args.tiles()),
-            beyond_prior: !args.whole_detail,
+            tiles: Some(args.anchors.tiles()),
+            beyond_prior: !args.anchors.whole_detail,
             fraction,
             target,
-            source: if args.oracle { AnchorSource::Captured } else { AnchorSource::Enhanced },
-            delay: Duration::from_millis(u64::from(args.delay_ms)),
-            loss: args.anchor_loss,
-            seed: args.seed,
+            source: if args.anchors.oracle {
+                AnchorSource::Captured
+            } else {
+                AnchorSource::Enhanced
+            },
+            delay: Duration::from_millis(u64::from(args.anchors.delay_ms)),
+            loss: args.anchors.anchor_loss,
+            seed: args.anchors.seed,
         })
         .collect();
-    Plan {
-        scale: args.scale,
+    RunSettings {
+        scale: args.run.scale,
         methods: args.methods(),
-        ways,
-        captured: args.captured(),
-        nemo_step: args.nemo_step.get() as usize,
+        anchors,
+        captured: args.captured.settings(),
+        nemo_step: args.anchors.nemo_step.get() as usize,
         vmaf: tools.vmaf.as_deref(),
-        times: !args.no_times,
+        times: !args.output.no_times,
         quiet: false,
     }
 }
@@ -137,33 +142,34 @@ fn evaluate(
     name: &str,
     args: &EvalArgs,
     tools: &Ffmpeg,
-    plan: &Plan<'_>,
+    settings: &RunSettings<'_>,
     upscaler: &mut Upscaler,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
     eprintln!("{name}: reading");
-    let clip = clip::read(&tools.reader, &spec.path, &args.wanted(spec, args.scale))?;
+    let clip = clip::read(&tools.reader, &spec.path, &args.input.wanted(spec, args.run.scale))?;
     eprintln!(
         "{name}: {} frames of {} at {:.2} fps",
         clip.frames.len(),
         clip.frames.size(),
         clip.fps
     );
-    let shown = match &args.pictures {
+    let shown = match &args.output.pictures {
         Some(_) => pictures::chosen_frames(clip.frames.len()),
         None => Vec::new(),
     };
-    let size = plan.scale.low(clip.frames.size());
-    let by_size = args.rungs && args.uplink.is_empty();
+    let size = settings.scale.low(clip.frames.size());
+    let by_size = args.run.rungs && args.run.uplink.is_empty();
     let uplinks = if by_size { vec![rates::layer_kbps(size)] } else { args.uplinks() };
     for uplink in uplinks {
         eprintln!("{name} at {uplink} kbit/s: encoding the low layer");
-        let mut stage = Stage::new(plan, name, &clip, uplink, args.screen || spec.screen)?;
-        let (found, panels) = stage.rows(upscaler, &SHOWN, &shown)?;
+        let mut clip_run =
+            ClipRun::new(settings, name, &clip, uplink, args.input.screen || spec.screen)?;
+        let (found, kept) = clip_run.rows(upscaler, &SHOWN, &shown)?;
         rows.extend(found);
         let mut deserved = Vec::new();
-        if let Some(folder) = &args.gains {
-            let frames = stage.deserved(upscaler)?;
+        if let Some(folder) = &args.output.gains {
+            let frames = clip_run.deserved(upscaler)?;
             let path = folder.join(format!("{}_{uplink}k_gains.csv", stem(&spec.path)));
             fs::create_dir_all(folder)?;
             fs::write(&path, deserving::csv(&frames))
@@ -171,17 +177,17 @@ fn evaluate(
             eprintln!("{name} at {uplink} kbit/s: {}", deserving::line(&frames));
             deserved = frames;
         }
-        if let Some(folder) = &args.codec_traces {
-            let trace = codec_trace::of(stage.low(), clip.fps, &deserved)?;
-            let low = plan.scale.low(clip.frames.size());
+        if let Some(folder) = &args.output.codec_traces {
+            let trace = codec_trace::of(clip_run.low(), clip.fps, &deserved)?;
+            let low = settings.scale.low(clip.frames.size());
             let remark = format!("{name}, {low}, {uplink} kbit/s, as Chromium codes it");
             let path = folder.join(format!("{}_{uplink}k.csv", stem(&spec.path)));
             fs::create_dir_all(folder)?;
             fs::write(&path, trace.csv(&remark))
                 .with_context(|| format!("writing {}", path.display()))?;
         }
-        if let Some(folder) = &args.pictures {
-            show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &panels)?;
+        if let Some(folder) = &args.output.pictures {
+            show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &kept)?;
         }
     }
     Ok(())
@@ -204,15 +210,23 @@ pub fn name(clips: &[ClipSpec], number: usize) -> String {
 }
 
 /// Writes the chosen frames of the shown methods beside the original.
-fn show(folder: &Path, stem: &str, clip: &Clip, frames: &[usize], panels: &[Panel]) -> Result<()> {
+fn show(
+    folder: &Path,
+    stem: &str,
+    clip: &Clip,
+    frames: &[usize],
+    kept: &[KeptPictures],
+) -> Result<()> {
     let wanted = |(n, _): &(usize, _)| frames.contains(n);
     for (i, (n, original)) in clip.frames.frames()?.enumerate().filter(wanted).enumerate() {
         let original = original?;
         let names = SHOWN.map(|method| method.to_string());
         let mut columns = vec![("original", &original)];
         for (shown, name) in SHOWN.iter().zip(&names) {
-            let found =
-                panels.iter().find(|(method, _)| method == shown).and_then(|(_, kept)| kept.get(i));
+            let found = kept
+                .iter()
+                .find(|kept| kept.method == *shown)
+                .and_then(|kept| kept.pictures.get(i));
             columns.extend(found.map(|picture| (name.as_str(), picture)));
         }
         let path = pictures::write(

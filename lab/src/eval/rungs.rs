@@ -21,7 +21,7 @@ pub struct Rung {
     pub vmaf: Option<f64>,
     /// Share of the gap in VMAF between the upper and the lower rung.
     pub gap_closed_percent: Option<f64>,
-    /// The same in PSNR of luma.
+    /// Share of the gap in PSNR of luma between the upper and the lower rung.
     pub gap_closed_psnr_percent: Option<f64>,
     /// Bits as a share of the upper rung's.
     pub full_percent: f64,

@@ -23,7 +23,7 @@ impl Scale {
     /// Twice as wide and as high.
     pub const TWO: Scale = Scale(2);
 
-    /// That of a network.
+    /// The scale of a network.
     pub fn of(network: Architecture) -> Scale {
         Scale(network.scale)
     }

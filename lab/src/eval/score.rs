@@ -9,7 +9,7 @@ use super::frames::{FrameStore, Size};
 use super::metrics;
 use super::vmaf::Vmaf;
 
-/// SSIMULACRA2 takes every so manyeth frame: it is an image's measure, and the slowest.
+/// SSIMULACRA2 scores every `STEP`th frame: it measures single images, and is the slowest.
 const STEP: usize = 30;
 
 /// What is measured besides PSNR and VMAF. Both are slow, so that one says which is wanted.

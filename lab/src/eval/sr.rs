@@ -54,7 +54,7 @@ impl Upscaler {
         network(Some(path)).map(Upscaler::with)
     }
 
-    /// The same on a backend of the processor, as reports name them.
+    /// The network on this backend of the processor, as reports name backends.
     pub fn on(self, backend: &str) -> Result<Upscaler> {
         let found = Simd::available().into_iter().find(|simd| simd.name() == backend);
         let engine = found.and_then(|simd| CpuEngine::with_simd(self.engine.model().clone(), simd));

@@ -37,7 +37,7 @@ pub fn panning(frames: usize) -> Clip {
     })
 }
 
-/// Its low layer of half the size.
+/// The low layer of a clip, of half the size.
 pub fn low_layer(clip: &Clip, kbps: u32) -> Coded {
     low_layer::encode(clip, kbps, false, |picture| Scale::TWO.shrink(&picture)).unwrap()
 }
@@ -69,7 +69,7 @@ pub fn captured_settings() -> CapturedSettings {
     }
 }
 
-/// Those anchors on a fifth of the frames, chosen by the scheduler.
+/// The anchors of [`anchor_settings`] on a fifth of the frames, chosen by the scheduler.
 pub fn track(clip: &Clip, low: &Coded, delay_ms: u64) -> AnchorTrack {
     let settings = anchor_settings(0.2, delay_ms);
     let chosen = select::scheduled(low, clip.fps, settings.fraction);

@@ -16,14 +16,14 @@ pub struct Access {
 }
 
 impl Access {
-    /// That of somebody who watches: the profile's two ways.
+    /// The link of a subscriber: the profile in both directions.
     pub fn of_subscriber(profile: Profile, seed: u64, now: Instant) -> Access {
         let down = profile.down(seed);
         let watched = Some(Downlink::new(down.clone(), now));
         Access { watched, ..Access::new(down, profile.up(), seed, now) }
     }
 
-    /// That of somebody who sends at rates which do not adapt: the profile's way down, towards the server, and a wide one back.
+    /// The link of a publisher, whose bit rate does not adapt: the profile's downlink towards the server, and no limit back.
     pub fn of_publisher(profile: Profile, seed: u64, now: Instant) -> Access {
         Access::new(Course::steady(Conditions::default()), profile.down(seed), seed, now)
     }

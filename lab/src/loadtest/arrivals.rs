@@ -30,13 +30,13 @@ pub struct Arrivals {
 /// A packet, as far as it matters.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet {
-    /// Its number, extended.
+    /// Extended sequence number.
     pub seq: u64,
-    /// Its frame's RTP timestamp.
+    /// RTP timestamp of the frame.
     pub timestamp: u32,
-    /// Whether it is the first of its frame.
+    /// Whether the packet is the first of its frame.
     pub begins: bool,
-    /// Whether it is the last.
+    /// Whether the packet is the last of its frame.
     pub ends: bool,
     /// Payload bytes; padding has none.
     pub bytes: usize,

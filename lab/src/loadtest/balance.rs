@@ -107,9 +107,9 @@ const SUMS: [(&str, &[&str]); 9] = [
 ];
 
 const MIB: f64 = 1_048_576.0;
-/// Of what its clients took, a server may keep this much when they have gone,
+/// Memory in MiB that a server may keep of what its clients took, when they have gone.
 const KEPT_MIB: f64 = 64.0;
-/// or this share: memory must not be what the busiest hour took, for ever.
+/// Share of its clients' memory that a server may keep when they have gone; the busiest hour must not decide for ever.
 const KEPT_SHARE: f64 = 0.5;
 
 /// One sum.
@@ -128,21 +128,21 @@ pub struct Sum {
 pub struct Balance {
     /// Clients that came and went.
     pub visits: u64,
-    /// Of these, the ones that went without a word.
+    /// Visits that ended without a goodbye.
     pub vanished: u64,
     /// What is still there, with how much more than there should be.
     pub left_over: Vec<(String, f64)>,
     /// Everything that was summed up.
     pub sums: Vec<Sum>,
-    /// Descriptors and threads more than before the first client.
+    /// File descriptors of the server beyond their number before the first client.
     pub descriptors: Option<i64>,
-    /// See `descriptors`.
+    /// Threads of the server beyond their number before the first client.
     pub threads: Option<i64>,
     /// Resident memory when all had gone, in MiB.
     pub resident_mib: Option<f64>,
-    /// How much of this is beyond what there was before the first client, in MiB.
+    /// Resident memory when all had gone, less that before the first client, in MiB.
     pub kept_mib: Option<f64>,
-    /// The most that there was at a time beyond that, in MiB.
+    /// Greatest resident memory, less that before the first client, in MiB.
     pub took_mib: Option<f64>,
     /// By how much resident memory grew in the second half of the time, in MiB an hour.
     pub resident_mib_per_hour: Option<f64>,

@@ -26,9 +26,9 @@ const LEAVE: Duration = Duration::from_secs(8);
 /// Which of the subscribers a process runs, and of which run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Its number.
+    /// Number of the process, from 0.
     pub number: usize,
-    /// How many there are.
+    /// Number of processes.
     pub of: usize,
     /// The run, by which rooms are named.
     pub run: String,

@@ -12,16 +12,16 @@ use crate::viewer::{Following, LONG_WAIT, TENTH, Tenth};
 /// IP and UDP, which links carry too.
 const HEADERS: u64 = 28;
 
-/// All of them together. Everything only grows.
+/// Totals of all emulated downlinks. Everything only grows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Downlinks {
-    /// Bytes that they could have carried.
+    /// Bytes that the links could have carried.
     pub capacity_bytes: u64,
     /// Bytes of datagrams that arrived, headers, padding, probes and repairs included.
     pub carried_bytes: u64,
     /// Datagrams put in.
     pub datagrams: u64,
-    /// Of these, found the queue full.
+    /// Datagrams that were dropped at a full queue.
     pub overflowed: u64,
     /// Waits before the bottleneck, its transmission included.
     pub waits: Latencies,
@@ -32,7 +32,7 @@ pub struct Downlinks {
 }
 
 impl Downlinks {
-    /// Adds those of others.
+    /// Adds the totals of other downlinks.
     pub fn add(&mut self, other: &Downlinks) {
         self.capacity_bytes += other.capacity_bytes;
         self.carried_bytes += other.carried_bytes;
@@ -48,7 +48,7 @@ fn longest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     one.into_iter().chain(other).reduce(f64::max)
 }
 
-/// One of them.
+/// One emulated downlink.
 pub struct Downlink {
     course: Course,
     began: Instant,

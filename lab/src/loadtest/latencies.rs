@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Width of a bin in milliseconds: percentiles are exact to this.
 const BIN_MS: f64 = 0.5;
-/// The same of what is mostly far below a millisecond.
+/// Width of a fine bin in milliseconds, for latencies that are mostly far below a millisecond.
 const FINE_BIN_MS: f64 = 0.02;
 /// What is longer than this many bins (five seconds; fine ones: 200 ms) is that long.
 const BINS: usize = 10_000;
@@ -41,13 +41,13 @@ impl Latencies {
         self.count
     }
 
-    /// Adds those of another part of the same run.
+    /// Adds the latencies of another part of the same run.
     pub fn add(&mut self, other: &Latencies) {
         self.bins.iter_mut().zip(&other.bins).for_each(|(bin, n)| *bin += n);
         self.count += other.count;
     }
 
-    /// Those that came after `before`, which was the same then.
+    /// The latencies recorded after the copy `before` was made.
     #[must_use]
     pub fn since(&self, before: &Latencies) -> Latencies {
         let bins: Vec<u64> = self

@@ -24,19 +24,19 @@ const GRAIN: Duration = Duration::from_micros(500);
 /// Datagrams read before anything else is looked at.
 const BURST: usize = 64;
 
-/// See the module.
+/// The WebRTC connection of one client.
 pub struct Link {
     /// The connection.
     pub rtc: Rtc,
     socket: Option<(UdpSocket, SocketAddr)>,
-    /// What is between the two, if it is emulated.
+    /// The emulated link, if there is one.
     access: Option<Access>,
     due: Instant,
     buffer: BytesMut,
     counted: Counted,
     /// Whether media can flow.
     pub connected: bool,
-    /// Whether it was lost.
+    /// Whether the connection was lost.
     pub lost: bool,
 }
 

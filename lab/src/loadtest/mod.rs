@@ -1,10 +1,11 @@
 //! `windlass-lab loadtest`: many calls at once on a running server, and what came of them.
 //!
 //! A recording ([`media`]: files, a clip coded here, or the drawn [`scene`]) → [`publisher`]s play it ([`recording`],
-//! [`packets`]) over WebRTC ([`link`], [`signal`]) → the server → [`subscriber`]s take video ([`arrivals`]) and anchors
-//! ([`watching`]) and count ([`tally`]), here or in processes of their own ([`children`]). The server may be another one
-//! ([`janus`], [`signalling`]). Clients may be behind emulated links ([`access`], [`downlinks`]); without anchors packets carry the time at which they were sent ([`stamp`]). [`run`] brings them together with the server's own figures ([`scrape`],
-//! [`process`]); [`report`] and [`table`] say what came out, [`trace`] when.
+//! [`packets`]) over WebRTC ([`link`], [`signal`]) → the server → [`subscriber`]s receive video ([`arrivals`]) and anchors
+//! ([`watching`]) and count ([`tally`]), in this process or in child processes ([`children`]). [`janus`] and
+//! [`signalling`] speak to other servers. [`access`] and [`downlinks`] put clients behind emulated links. Without anchors,
+//! packets carry the time at which they were sent ([`stamp`]). [`run`] drives the clients and samples the server's metrics
+//! ([`scrape`], [`process`]) into a [`measurement`]. [`report`] computes the results, [`table`] and [`trace`] print them.
 
 mod access;
 mod args;
@@ -15,6 +16,7 @@ mod downlinks;
 mod janus;
 mod latencies;
 mod link;
+mod measurement;
 mod media;
 mod packets;
 mod process;

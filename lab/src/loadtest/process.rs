@@ -11,11 +11,11 @@ use tokio::time::timeout;
 
 use super::janus;
 
-/// How long a server may take to start: it measures its networks.
+/// How long a server may take to start; it benchmarks its networks first.
 const START: Duration = Duration::from_secs(60);
-/// And to stop.
+/// How long a server may take to stop.
 const STOP: Duration = Duration::from_secs(10);
-/// What it says when it serves.
+/// Beginning of the line that a server prints when it is ready.
 const GREETING: &str = "Windlass is running: ";
 
 /// What a process has taken so far, and what it holds.
@@ -34,7 +34,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Of a process of this machine; `None` where the system does not tell.
+    /// Usage of a process of this machine; `None` where the system does not report it.
     pub fn of(pid: u32) -> Option<Usage> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -105,7 +105,7 @@ impl Own {
         Ok(Own { child, url, _said: None, _folder: Some(folder) })
     }
 
-    /// Its process.
+    /// Process id of the server.
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
     }
@@ -137,7 +137,7 @@ fn server_program() -> Result<PathBuf> {
     Ok(beside)
 }
 
-/// Its log is not the test's output, unless somebody wants it.
+/// Log filter of the server: warnings alone, unless `WINDLASS_LOG` is set.
 fn quiet() -> Option<(&'static str, &'static str)> {
     std::env::var_os("WINDLASS_LOG").is_none().then_some(("WINDLASS_LOG", "warn"))
 }

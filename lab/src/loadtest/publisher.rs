@@ -28,30 +28,30 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// A publisher that is later than this leaves pictures out, as a camera does, instead of sending them all at once.
 const LATE: Duration = Duration::from_millis(500);
 
-/// What a publisher needs to know.
+/// A simulated publisher.
 #[derive(Clone)]
 pub struct Publisher {
-    /// Where the server is.
+    /// Address of the server.
     pub server: ServerUrl,
-    /// Whose it is.
+    /// Software of the server.
     pub peer: Peer,
-    /// Its room.
+    /// Name of the room.
     pub room: String,
     /// Publishers in a room.
     pub per_room: usize,
-    /// Whether packets say when they were sent.
+    /// Whether packets carry the time at which they were sent.
     pub stamps: bool,
-    /// Its number, which also says where in the recording it begins.
+    /// Number of the publisher; it decides where in the recording the publisher begins.
     pub number: usize,
-    /// How many there are.
+    /// Number of publishers.
     pub of: usize,
-    /// What it sends.
+    /// The recording to send.
     pub recording: Arc<Recording>,
-    /// Where it counts.
+    /// Totals of all clients.
     pub tally: Tally,
-    /// Its link, if it is emulated.
+    /// Profile and seed of the emulated link, if there is one.
     pub access: Option<(Profile, u64)>,
-    /// When it is to go.
+    /// Resolves when the client is to leave.
     pub stop: Stop,
 }
 
@@ -60,6 +60,13 @@ struct Sending {
     layer: Layer,
     seq: u64,
     base: u32,
+}
+
+/// The negotiated video track.
+#[derive(Clone, Copy)]
+struct Track {
+    mid: Mid,
+    pt: Pt,
 }
 
 impl Publisher {
@@ -81,9 +88,9 @@ impl Publisher {
                 (Signalling::Janus(janus), mid)
             }
         };
-        let pt = link.vp9()?;
+        let track = Track { mid, pt: link.vp9()? };
         let mut connected = false;
-        let done = self.play(&mut signal, &mut link, (mid, pt), &mut connected).await;
+        let done = self.play(&mut signal, &mut link, track, &mut connected).await;
         let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
@@ -132,7 +139,7 @@ impl Publisher {
         &mut self,
         signal: &mut Signalling,
         link: &mut Link,
-        (mid, pt): (Mid, Pt),
+        track: Track,
         connected: &mut bool,
     ) -> Result<()> {
         let fps = self.recording.fps;
@@ -203,7 +210,7 @@ impl Publisher {
                     self.tally.lock().pictures_skipped += 1;
                     continue;
                 }
-                self.send(link, (mid, pt), picture, at, &mut sending)?;
+                self.send(link, track, picture, at, &mut sending)?;
             }
             link.run(&mut events)?;
         }
@@ -213,7 +220,7 @@ impl Publisher {
     fn send(
         &self,
         link: &mut Link,
-        (mid, pt): (Mid, Pt),
+        track: Track,
         picture: Picture,
         at: Instant,
         sending: &mut [Sending],
@@ -227,7 +234,7 @@ impl Publisher {
             let mut api = link.rtc.direct_api();
             let rid = (self.peer == Peer::Windlass).then(|| Rid::from(layer.rid()));
             let stream = api
-                .stream_tx_by_mid(mid, rid)
+                .stream_tx_by_mid(track.mid, rid)
                 .with_context(|| format!("the server does not take layer {}", layer.rid()))?;
             for (n, mut payload) in payloads.into_iter().enumerate() {
                 if self.stamps {
@@ -235,7 +242,7 @@ impl Publisher {
                 }
                 bytes += payload.len() as u64;
                 count += 1;
-                let write = RtpWrite::new(pt, to.seq.into(), timestamp, at, payload);
+                let write = RtpWrite::new(track.pt, to.seq.into(), timestamp, at, payload);
                 stream.write_rtp(write.marker(n == last).nackable(true));
                 to.seq += 1;
             }

@@ -141,7 +141,7 @@ impl Picture {
         self.number as f64 / fps
     }
 
-    /// Its RTP timestamp in a timeline that began at `base`.
+    /// RTP timestamp of the picture in a timeline that began at `base`.
     pub fn timestamp(self, base: u32, fps: f64) -> u32 {
         base.wrapping_add((self.seconds(fps) * CLOCK_HZ).round() as u64 as u32)
     }

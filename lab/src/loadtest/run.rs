@@ -11,11 +11,12 @@ use windlass_link::Profile;
 use super::args::{LinksOf, LoadtestArgs, Peer};
 use super::balance::{self, Balance};
 use super::children::{self, Children};
+use super::measurement::Measurement;
 use super::media;
 use super::process::{Own, Usage};
 use super::publisher::Publisher;
 use super::recording::Recording;
-use super::report::{Report, Seen};
+use super::report::Report;
 use super::scrape::Figures;
 use super::signal::ServerUrl;
 use super::subscriber::Subscriber;
@@ -26,7 +27,7 @@ use super::visits::{Parting, Stop, Visit, Visits, told};
 
 /// How long clients may take to leave.
 const LEAVE: Duration = Duration::from_secs(5);
-/// From one look to the next.
+/// Time between two samples.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs the test and prints its report.
@@ -74,7 +75,8 @@ pub fn run(args: &LoadtestArgs) -> Result<()> {
         }
         let why = report.failure.as_deref().unwrap_or("they did not say why");
         // Where they come and go, there may be none in the end.
-        let sends = report.row.publishers > 0 || (args.stay.is_some() && report.row.sent > 0);
+        let sends =
+            report.row.setup.publishers > 0 || (args.stay.is_some() && report.row.sent.sent > 0);
         ensure!(sends, "no publisher could send: {why}");
         let Some(balance) = &report.row.balance else { return Ok(()) };
         ensure!(
@@ -162,7 +164,7 @@ async fn measure(
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
 
-    let mut seen: Option<Seen> = None;
+    let mut measurement: Option<Measurement> = None;
     let mut latest: Option<(Figures, Totals)> = None;
     let mut second = tokio::time::interval(TICK);
     let mut early = false;
@@ -182,14 +184,14 @@ async fn measure(
             }
         };
         // What was before is no part of the measurement.
-        if Instant::now() >= settled && seen.is_none() {
-            seen = Some(Seen::new(figures.clone(), totals_of(), empty));
+        if Instant::now() >= settled && measurement.is_none() {
+            measurement = Some(Measurement::new(figures.clone(), totals_of(), empty));
         }
         let totals = totals_of();
         let usage = pid.and_then(Usage::of);
         progress(begun, &totals, latest.as_ref(), &figures);
-        if let Some(seen) = &mut seen {
-            seen.second(&figures, &totals, usage, &children.usage());
+        if let Some(measurement) = &mut measurement {
+            measurement.sample(&figures, &totals, usage, &children.usage());
         }
         latest = Some((figures, totals));
     }
@@ -200,12 +202,13 @@ async fn measure(
     if ended.await.is_err() {
         tracing::warn!("some clients did not end in time");
     }
-    let seen = seen.context("it ended before anything could be measured; give it longer")?;
+    let measurement =
+        measurement.context("it ended before anything could be measured; give it longer")?;
     let balance = match args.stay {
-        Some(_) => Some(balance(args, server, pid, &untouched, &tally, &seen).await?),
+        Some(_) => Some(balance(args, server, pid, &untouched, &tally, &measurement).await?),
         None => None,
     };
-    Ok(Report::new(args, recording, &seen, balance))
+    Ok(Report::new(args, recording, &measurement, balance))
 }
 
 /// Waits until the server holds nothing any more, but not for ever, and sums up.
@@ -215,13 +218,13 @@ async fn balance(
     pid: Option<u32>,
     untouched: &Figures,
     tally: &Tally,
-    seen: &Seen,
+    measurement: &Measurement,
 ) -> Result<Balance> {
     let begun = Instant::now();
     eprintln!("all have gone; waiting until the server has noticed");
     loop {
         let mut balance = Balance::of(untouched, &figures_of(args, server).await?, &tally.lock());
-        seen.end(pid.and_then(Usage::of), &mut balance);
+        measurement.add_process_to(&mut balance, pid.and_then(Usage::of));
         if (balance.empty() && balance.gave_back()) || begun.elapsed() > balance::PATIENCE {
             return Ok(balance);
         }
@@ -307,7 +310,7 @@ impl Spawner<'_> {
         }
     }
 
-    /// Those whose numbers are `ours`.
+    /// Starts the subscribers whose numbers are `ours`.
     fn subscribers(&self, clients: &mut JoinSet<()>, ours: impl Fn(usize) -> bool) {
         let args = self.args;
         let all = args.rooms() * args.subscribers;

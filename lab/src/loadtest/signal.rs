@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Tokens are made when a client joins.
 const TOKEN_TTL: Duration = Duration::from_secs(600);
 /// So often it may be sent to another.
-const MOST_HOPS: usize = 4;
+const MAX_HOPS: usize = 4;
 
 /// Where a server is, from its URL.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl ServerUrl {
         Ok(ServerUrl { authority, key: None, forwarded_for: None })
     }
 
-    /// The same, where clients need tokens of a key, and say from where they are passed on.
+    /// The server, with the key that signs the clients' tokens and the address in their `X-Forwarded-For` headers.
     pub fn with(self, key: Option<TokenKey>, forwarded_for: Option<IpAddr>) -> ServerUrl {
         ServerUrl { key, forwarded_for, ..self }
     }
@@ -103,7 +103,7 @@ impl Signal {
     pub async fn join(server: &ServerUrl, room: &str, name: &str) -> Result<(Signal, Welcome)> {
         let token = server.token(room, name)?;
         let mut url = format!("ws://{}/ws", server.authority);
-        for _ in 0..MOST_HOPS {
+        for _ in 0..MAX_HOPS {
             match Signal::join_at(server, &url, room, name, token.clone()).await? {
                 Asked::In(signal, welcome) => return Ok((*signal, *welcome)),
                 Asked::Moved(to) => url = to,

@@ -28,30 +28,30 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// From one report to the next.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// What a subscriber needs to know.
+/// A simulated subscriber.
 #[derive(Clone)]
 pub struct Subscriber {
-    /// Where the server is.
+    /// Address of the server.
     pub server: ServerUrl,
-    /// Whose it is.
+    /// Software of the server.
     pub peer: Peer,
-    /// Its room.
+    /// Name of the room.
     pub room: String,
     /// Publishers in the room.
     pub publishers: usize,
-    /// Whether it takes nothing.
+    /// Whether the subscriber takes no tracks.
     pub idle: bool,
-    /// Its number.
+    /// Number of the subscriber in the run.
     pub number: usize,
-    /// The best rung that it asks for.
+    /// Highest rung that the subscriber requests.
     pub rung: Rung,
-    /// What anchors are measured against.
+    /// Latency budget of anchors, in milliseconds.
     pub budget_ms: f64,
-    /// Where it counts.
+    /// Totals of all clients.
     pub tally: Tally,
-    /// Its link, if it is emulated.
+    /// Profile and seed of the emulated link, if there is one.
     pub access: Option<(Profile, u64)>,
-    /// When it is to go.
+    /// Resolves when the client is to leave.
     pub stop: Stop,
 }
 

@@ -19,90 +19,111 @@ fn percent(value: Option<f64>) -> String {
 
 /// What the clients saw, a line each.
 fn clients(r: &Row) -> [(&'static str, String); 16] {
-    let rooms = format!("{} of {}, in {} rooms", r.publishers, r.publishers_wanted, r.rooms);
-    let (tracks, by) = (r.subscriptions, r.subscribers);
+    let rooms = format!(
+        "{} of {}, in {} rooms",
+        r.setup.publishers, r.setup.publishers_wanted, r.setup.rooms
+    );
+    let (tracks, by) = (r.setup.subscriptions, r.setup.subscribers);
     let sent = format!(
         "{} pictures in {} frames of {}, {} packets, {:.0} kbit/s",
-        r.pictures_sent, r.frames_sent, r.layers, r.sent, r.sent_kbps
+        r.sent.pictures_sent, r.sent.frames_sent, r.setup.layers, r.sent.sent, r.sent.sent_kbps
     );
-    let fps = plain(r.received_fps);
-    let received = format!("{} frames, {fps} a second each; {:.0} kbit/s", r.frames, r.video_kbps);
-    let (of_publishers, by_subscribers) = (r.key_requests, r.key_requests_made);
-    let fraction = percent(r.anchor_fraction);
+    let fps = plain(r.received.received_fps);
+    let received = format!(
+        "{} frames, {fps} a second each; {:.0} kbit/s",
+        r.received.frames, r.received.video_kbps
+    );
+    let (of_publishers, by_subscribers) = (r.sent.key_requests, r.received.key_requests_made);
+    let fraction = percent(r.anchors.anchor_fraction);
     let anchors = format!(
         "{} ({:.1} a second, {fraction} of frames; {} of own pixels; {:.0} kbit/s)",
-        r.anchors, r.anchors_per_s, r.anchors_captured, r.anchor_kbps
+        r.anchors.anchors,
+        r.anchors.anchors_per_s,
+        r.anchors.anchors_captured,
+        r.anchors.anchor_kbps
     );
     let of = |p50, p95, p99| format!("p50 {}, p95 {}, p99 {}", ms(p50), ms(p95), ms(p99));
-    let (freezes, frozen) = (plain(r.freezes), percent(r.frozen));
+    let (freezes, frozen) = (plain(r.received.freezes), percent(r.received.frozen));
     let shown = format!(
         "{} a second each; {freezes} freezes a minute, {frozen} of the time",
-        plain(r.shown_fps)
+        plain(r.received.shown_fps)
     );
-    let rungs = r.rungs.iter().map(|(rung, share)| {
+    let rungs = r.received.rungs.iter().map(|(rung, share)| {
         let name = serde_json::to_value(rung).unwrap_or_default();
         format!("{} {:.1} %", name.as_str().unwrap_or("?"), 100.0 * share)
     });
     let rungs: Vec<String> = rungs.collect();
-    let links = r.link_kbps.map_or("–".to_owned(), |kbps| {
+    let links = r.links.link_kbps.map_or("–".to_owned(), |kbps| {
         format!(
             "{kbps:.0} kbit/s; used {}, carried {}; waits, ms: {}; {} found them full; followed in {} s",
-            percent(r.link_used),
-            percent(r.link_carried),
-            of(r.wait_p50_ms, r.wait_p95_ms, r.wait_p99_ms),
-            percent(r.link_full),
-            ms(r.converged_s)
+            percent(r.links.link_used),
+            percent(r.links.link_carried),
+            of(r.links.wait_p50_ms, r.links.wait_p95_ms, r.links.wait_p99_ms),
+            percent(r.links.link_full),
+            ms(r.links.converged_s)
         )
     });
     let past = format!(
         "{} ({} came after {} ms, {} given up by the server)",
-        percent(r.budget_miss_rate),
-        r.anchors_late,
-        r.budget_ms,
-        r.anchors_given_up
+        percent(r.anchors.budget_miss_rate),
+        r.anchors.anchors_late,
+        r.setup.budget_ms,
+        r.anchors.anchors_given_up
     );
     [
         ("publishers", rooms),
-        ("subscriptions", format!("{tracks} by {by} subscribers; {} enhanced", r.enhanced)),
-        ("clients that failed", r.failed.to_string()),
-        ("measured", format!("{:.1} s", r.seconds)),
+        ("subscriptions", format!("{tracks} by {by} subscribers; {} enhanced", r.setup.enhanced)),
+        ("clients that failed", r.setup.failed.to_string()),
+        ("measured", format!("{:.1} s", r.setup.seconds)),
         ("sent", sent),
-        ("not sent for lack of time", format!("{} pictures", r.pictures_skipped)),
+        ("not sent for lack of time", format!("{} pictures", r.sent.pictures_skipped)),
         ("received", received),
         ("shown", shown),
         ("rungs", if rungs.is_empty() { "–".into() } else { rungs.join(", ") }),
         ("emulated links", links),
-        ("lost packets", format!("{} ({})", r.lost, percent(r.loss_rate))),
+        ("lost packets", format!("{} ({})", r.received.lost, percent(r.received.loss_rate))),
         (
             "key frames asked for",
             format!("{of_publishers} of publishers, {by_subscribers} by subscribers"),
         ),
-        ("anchors", format!("{anchors}; {} broken", r.anchors_broken)),
+        ("anchors", format!("{anchors}; {} broken", r.anchors.anchors_broken)),
         (
             "after their frame, ms",
-            of(r.anchor_p50_ms, r.anchor_p95_ms, r.anchor_p99_ms)
-                + &format!(", most {}", ms(r.anchor_most_ms)),
+            of(r.anchors.anchor_p50_ms, r.anchors.anchor_p95_ms, r.anchors.anchor_p99_ms)
+                + &format!(", most {}", ms(r.anchors.anchor_max_ms)),
         ),
-        ("age when sent, ms", of(r.age_p50_ms, r.age_p95_ms, r.age_p99_ms)),
+        ("age when sent, ms", of(r.anchors.age_p50_ms, r.anchors.age_p95_ms, r.anchors.age_p99_ms)),
         ("past the budget", past),
     ]
 }
 
 /// What the server took.
 fn server(r: &Row) -> [(&'static str, String); 7] {
-    let (cores, packet) = (plain(r.cpu_cores), plain(r.cpu_us_per_packet));
-    let forwarded = format!("{} packets, {} µs each", r.forwarded, plain(r.cpu_us_per_forwarded));
+    let (cores, packet) = (plain(r.cpu.cpu_cores), plain(r.cpu.cpu_us_per_packet));
+    let forwarded =
+        format!("{} packets, {} µs each", r.received.forwarded, plain(r.cpu.cpu_us_per_forwarded));
     let of = |p50, p95, p99| format!("p50 {}, p95 {}, p99 {}", plain(p50), plain(p95), plain(p99));
-    let (first, last) = (ms(r.resident_first_mib), ms(r.resident_last_mib));
+    let (first, last) = (ms(r.memory.resident_first_mib), ms(r.memory.resident_last_mib));
     [
-        ("compute load", percent(r.compute_load)),
+        ("compute load", percent(r.cpu.compute_load)),
         ("server", format!("{cores} cores, {packet} µs a packet")),
         ("forwarded", forwarded),
-        ("publisher to subscriber, ms", of(r.transit_p50_ms, r.transit_p95_ms, r.transit_p99_ms)),
-        ("in the server, ms", of(r.forwarding_p50_ms, r.forwarding_p95_ms, r.forwarding_p99_ms)),
-        ("clients", format!("{} cores", plain(r.clients_cpu_cores))),
+        (
+            "publisher to subscriber, ms",
+            of(r.latency.transit_p50_ms, r.latency.transit_p95_ms, r.latency.transit_p99_ms),
+        ),
+        (
+            "in the server, ms",
+            of(
+                r.latency.forwarding_p50_ms,
+                r.latency.forwarding_p95_ms,
+                r.latency.forwarding_p99_ms,
+            ),
+        ),
+        ("clients", format!("{} cores", plain(r.cpu.clients_cpu_cores))),
         ("server's memory, MiB", {
-            let (empty, each) = (ms(r.resident_empty_mib), ms(r.resident_kib_per_client));
+            let (empty, each) =
+                (ms(r.memory.resident_empty_mib), ms(r.memory.resident_kib_per_client));
             format!(
                 "{empty} empty, {first} in the first tenth, {last} in the last; {each} KiB a client"
             )

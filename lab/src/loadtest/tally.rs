@@ -44,19 +44,19 @@ pub struct Totals {
     pub subscribers: usize,
     /// Clients that have come and gone.
     pub visits: u64,
-    /// Of these, the ones that went without a word.
+    /// Visits that ended without a goodbye.
     pub vanished: u64,
     /// Clients that ended by an error.
     pub failed: u64,
-    /// Why the first of them did.
+    /// Error of the first client that failed.
     pub failure: Option<String>,
     /// Pictures sent, whatever their layers.
     pub pictures_sent: u64,
     /// Frames sent, one a layer and picture.
     pub frames_sent: u64,
-    /// Their packets.
+    /// RTP packets sent.
     pub packets_sent: u64,
-    /// Bytes of these packets' payloads.
+    /// Bytes of the sent packets' payloads.
     pub bytes_sent: u64,
     /// Pictures that were left out because this process came too late for them.
     pub pictures_skipped: u64,
@@ -80,16 +80,16 @@ pub struct Totals {
     pub bytes: u64,
     /// Frames that came whole.
     pub frames: u64,
-    /// Of these, the ones that came while their track's rung was an enhanced one.
+    /// Complete frames that arrived while their track had an enhanced rung.
     pub frames_enhanced: u64,
     /// Frames that could be shown: whole, and all that they rest on.
     pub shown: u64,
     /// Freezes, as Chromium counts them.
     pub freezes: u64,
-    /// How long they were, in milliseconds.
+    /// Length of all freezes, in milliseconds.
     pub frozen_ms: f64,
     /// The longest time from one shown frame of a subscription to the next, in milliseconds, once they came steadily.
-    pub gap_most_ms: f64,
+    pub gap_max_ms: f64,
     /// Frames that came whole, by the rung that their track had.
     pub frames_by_rung: BTreeMap<Rung, u64>,
     /// Subscriptions now, by rung.
@@ -108,9 +108,9 @@ pub struct Totals {
     pub subscriptions: usize,
     /// Anchors that came whole; parts of one frame are one.
     pub anchors: u64,
-    /// Of these, the ones of the publisher's own pixels.
+    /// Complete captured anchors: of the publisher's own pixels.
     pub anchors_captured: u64,
-    /// Their bytes.
+    /// Bytes of all anchors.
     pub anchor_bytes: u64,
     /// Anchors of which messages were missing, or whose messages make no sense.
     pub anchors_broken: u64,
@@ -148,7 +148,7 @@ impl Totals {
         }
         add!(publishers subscribers failed pictures_sent frames_sent packets_sent bytes_sent pictures_skipped unsent);
         add!(key_requests key_requests_made expected packets lost bytes frames frames_enhanced enhanced subscriptions);
-        self.gap_most_ms = self.gap_most_ms.max(other.gap_most_ms);
+        self.gap_max_ms = self.gap_max_ms.max(other.gap_max_ms);
         add!(shown freezes frozen_ms paused rung_changes media_bytes);
         for (&rung, n) in &other.frames_by_rung {
             *self.frames_by_rung.entry(rung).or_default() += n;

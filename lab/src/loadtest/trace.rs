@@ -20,7 +20,8 @@ struct Line {
     freezes: u64,
     lost: u64,
     anchors: u64,
-    anchor_most_ms: Option<f64>,
+    #[serde(rename = "anchor_most_ms")]
+    anchor_max_ms: Option<f64>,
     transit_p95_ms: Option<f64>,
     paused: usize,
     rungs: BTreeMap<Rung, usize>,
@@ -36,7 +37,7 @@ impl Line {
             freezes: now.freezes - before.freezes,
             lost: now.lost.saturating_sub(before.lost),
             anchors: now.anchors - before.anchors,
-            anchor_most_ms: now.lag.since(&before.lag).percentile(100.0),
+            anchor_max_ms: now.lag.since(&before.lag).percentile(100.0),
             transit_p95_ms: now.transit.0.since(&before.transit.0).percentile(95.0),
             paused: now.paused,
             rungs: now.rungs.iter().filter(|(_, n)| **n > 0).map(|(r, n)| (*r, *n)).collect(),
@@ -75,7 +76,7 @@ mod tests {
         now.rungs = BTreeMap::from([(Rung::Q, 0), (Rung::HPlus, 2)]);
         let line = Line::new(3.0, 0.1, &before, &now);
         assert!((line.kbps - 1000.0).abs() < 1e-6);
-        assert_eq!((line.frames, line.anchor_most_ms, line.transit_p95_ms), (3, Some(80.5), None));
+        assert_eq!((line.frames, line.anchor_max_ms, line.transit_p95_ms), (3, Some(80.5), None));
         assert_eq!(serde_json::to_value(&line).unwrap()["rungs"], serde_json::json!({"h+": 2}));
     }
 }

@@ -37,9 +37,9 @@ pub async fn told(stop: &mut Stop) -> Parting {
 
 /// One client's coming.
 pub struct Visit {
-    /// Its link and the seed of it, if it has one.
+    /// Profile and seed of the emulated link, if there is one.
     pub access: Option<(Profile, u64)>,
-    /// When it is to go.
+    /// Resolves when the client is to leave.
     pub stop: Stop,
 }
 

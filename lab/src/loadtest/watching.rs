@@ -14,26 +14,26 @@ use crate::viewer::{HEADERS, Watcher};
 /// Frames whose anchors are remembered, so that parts of one count once.
 const RECENT: usize = 16;
 
-/// See the module.
+/// One subscribed track: its video, anchors and rung.
 #[derive(Debug, Default)]
 pub struct Watching {
-    /// Its packets.
+    /// Packets of the track.
     pub video: Arrivals,
     pictures: Watcher,
     given: Given,
     anchors: Reassembler,
     recent: VecDeque<(u32, AnchorSource)>,
-    /// What the totals have of it already.
+    /// The part that the totals contain already.
     counted: Counted,
 }
 
-/// What the server says that it gives.
+/// The last announcement of the server about the track.
 #[derive(Debug, Default, Clone, Copy)]
 struct Given {
     rung: Option<Rung>,
-    /// It makes no anchors for it.
+    /// The server makes no anchors of the track.
     refused: bool,
-    /// Nothing comes for want of bandwidth.
+    /// The track is paused for lack of bandwidth.
     paused: bool,
 }
 
@@ -197,7 +197,7 @@ impl Watching {
         totals.freezes += now.freezes - before.freezes;
         totals.frozen_ms += now.frozen.saturating_sub(before.frozen).as_secs_f64() * 1000.0;
         let longest = self.pictures.longest.as_secs_f64() * 1000.0;
-        totals.gap_most_ms = totals.gap_most_ms.max(longest);
+        totals.gap_max_ms = totals.gap_max_ms.max(longest);
         totals.anchors_broken += now.broken - before.broken;
     }
 }
@@ -274,7 +274,7 @@ mod tests {
         }
         assert_eq!((totals.shown, totals.freezes), (50, 1));
         assert!((totals.frozen_ms - 33.0 * 21.0).abs() < 1.0, "{}", totals.frozen_ms);
-        assert!((totals.gap_most_ms - 33.0 * 21.0).abs() < 1.0, "{}", totals.gap_most_ms);
+        assert!((totals.gap_max_ms - 33.0 * 21.0).abs() < 1.0, "{}", totals.gap_max_ms);
         watching.pause(true, &mut totals);
         watching.packet(at(200), 50, 200, &FRAME, &mut totals);
         assert_eq!((totals.shown, totals.freezes), (51, 1));

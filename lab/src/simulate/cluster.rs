@@ -30,14 +30,14 @@ fn table(scenario: &ClusterScenario, report: &ClusterReport) -> String {
         ("on a node again, p50, p99", format!("{}, {} ms", report.back_p50_ms, report.back_p99_ms)),
         (
             "most over mean of nodes, mean, most",
-            format!("{:.2}, {:.2}", report.imbalance_mean, report.imbalance_most),
+            format!("{:.2}, {:.2}", report.imbalance_mean, report.max_imbalance),
         ),
         (
             "rooms on two nodes",
-            format!("{} s, {} at the most", report.split_seconds, report.split_rooms_most),
+            format!("{} s, {} at the most", report.split_seconds, report.max_split_rooms),
         ),
         ("rooms brought together", report.healed.to_string()),
-        ("rooms on several as claimed, at the most", report.spread_rooms_most.to_string()),
+        ("rooms on several as claimed, at the most", report.max_spread_rooms.to_string()),
         (
             "leases, claims written",
             format!("{:.0}, {:.0} a second", report.writes_per_s.0, report.writes_per_s.1),

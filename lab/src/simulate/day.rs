@@ -21,7 +21,8 @@ struct Row {
     way: &'static str,
     machine_hours: f64,
     /// Workers that the rule wants at the most.
-    wanted_most: u32,
+    #[serde(rename = "wanted_most")]
+    max_wanted: u32,
     /// What came of it; null where nobody was placed: what would go without is not known then.
     placed: Option<DayReport>,
     /// What it costs; null: a worker's price is not known.
@@ -40,7 +41,8 @@ struct Report<'a> {
     seed: u64,
     /// Publishers that came, and at once at the most.
     streams: u64,
-    streams_most: usize,
+    #[serde(rename = "streams_most")]
+    max_streams: usize,
     /// By kind, in milliseconds of an accelerator a second: by anchors, and by every frame.
     demand_ms: Vec<(String, f64, f64)>,
     rows: Vec<Row>,
@@ -66,9 +68,9 @@ pub fn play(mut scenario: DayScenario, seed: Option<u64>, json: bool) -> Result<
     let rows = rows(&scenario, &anchors, &frames);
     let DayScenario { about, paper, seed, .. } = &scenario;
     let came = rows.iter().find_map(|row| row.placed.as_ref());
-    let (streams, streams_most) = came.map_or((0, 0), |day| (day.streams, day.streams_most));
+    let (streams, max_streams) = came.map_or((0, 0), |day| (day.streams, day.max_streams));
     let paper = paper.as_deref();
-    let report = Report { about, paper, seed: *seed, streams, streams_most, demand_ms, rows };
+    let report = Report { about, paper, seed: *seed, streams, max_streams, demand_ms, rows };
     Ok(if json { serde_json::to_string(&report)? + "\n" } else { table(&scenario, &report) })
 }
 
@@ -94,23 +96,23 @@ fn rows(scenario: &DayScenario, anchors: &[f64], frames: &[f64]) -> Vec<Row> {
     let play = |demands: &[f64], way| play_day(scenario, demands, &devices_for, way);
     let scaled = play(anchors, Way::Scaled);
     let mean = (scaled.machine_hours / 24.0).round() as u32;
-    let peak = play(anchors, Way::Fixed(scaled.wanted_most));
+    let peak = play(anchors, Way::Fixed(scaled.max_wanted));
     let per_frame = play(frames, Way::Counted);
-    let per_frame_peak = f64::from(per_frame.wanted_most) * 24.0;
+    let per_frame_peak = f64::from(per_frame.max_wanted) * 24.0;
     let anchors_peak = peak.machine_hours;
     let price = scenario.worker.price;
-    let row = |way, machine_hours: f64, wanted_most, placed, peak_hours| Row {
+    let row = |way, machine_hours: f64, max_wanted, placed, peak_hours| Row {
         way,
         machine_hours,
-        wanted_most,
+        max_wanted,
         placed,
         cost: (price > 0.0).then_some(machine_hours * price),
         x_peak: peak_hours / machine_hours.max(1e-9),
         x_per_frame: per_frame_peak / machine_hours.max(1e-9),
     };
     let placed =
-        |way, day: DayReport| row(way, day.machine_hours, day.wanted_most, Some(day), anchors_peak);
-    let counted = |way, hours| row(way, hours, per_frame.wanted_most, None, per_frame_peak);
+        |way, day: DayReport| row(way, day.machine_hours, day.max_wanted, Some(day), anchors_peak);
+    let counted = |way, hours| row(way, hours, per_frame.max_wanted, None, per_frame_peak);
     vec![
         placed("anchors, scaled", scaled),
         placed("anchors, peak", peak),
@@ -122,9 +124,9 @@ fn rows(scenario: &DayScenario, anchors: &[f64], frames: &[f64]) -> Vec<Row> {
 
 fn table(scenario: &DayScenario, report: &Report) -> String {
     let mut out = String::new();
-    let Report { streams, streams_most, .. } = report;
+    let Report { streams, max_streams, .. } = report;
     let _ = writeln!(out, "{}", scenario.about);
-    let _ = writeln!(out, "{streams} publishers, {streams_most} at once at the most");
+    let _ = writeln!(out, "{streams} publishers, {max_streams} at once at the most");
     for (name, anchors, frames) in &report.demand_ms {
         let _ = writeln!(
             out,
@@ -149,18 +151,18 @@ fn table(scenario: &DayScenario, report: &Report) -> String {
         "x peak",
         "x frame"
     );
-    for Row { way, machine_hours, wanted_most, placed, cost, x_peak, x_per_frame } in &report.rows {
+    for Row { way, machine_hours, max_wanted, placed, cost, x_peak, x_per_frame } in &report.rows {
         let cost = cost.map_or("-".to_owned(), |cost| format!("{cost:.0}"));
-        let _ = write!(out, "{way:<18} {machine_hours:>9.1} {cost:>9} {wanted_most:>7} ");
+        let _ = write!(out, "{way:<18} {machine_hours:>9.1} {cost:>9} {max_wanted:>7} ");
         let _ = match placed {
             None => write!(out, "{:>68}", ""),
             Some(r) => write!(
                 out,
                 "{:>7} {:>8} {:>8.3}% {:>8} {:>9} {:>7.2}% {:>7} {:>5.0}%",
-                r.machines_most,
+                r.max_machines,
                 r.started,
                 100.0 * r.without_share,
-                r.without_most_s,
+                r.max_without_s,
                 r.minutes_without,
                 100.0 * r.missed_share,
                 r.moves,

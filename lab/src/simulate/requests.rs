@@ -95,7 +95,7 @@ fn line(row: &RequestRow) -> String {
         row.mean_ms,
         row.p50_ms,
         row.p99_ms,
-        row.most_ms,
+        row.max_ms,
         row.loads,
         100.0 * row.utilisation,
         more(row.x_fifo),

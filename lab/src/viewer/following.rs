@@ -33,7 +33,7 @@ pub struct Tenth {
     pub bytes: u64,
     /// Datagrams that arrived.
     pub datagrams: u64,
-    /// Of these, waited longer than [`LONG_WAIT`].
+    /// Datagrams that waited longer than [`LONG_WAIT`].
     pub long: u64,
 }
 
@@ -48,7 +48,7 @@ struct Step {
     first: bool,
 }
 
-/// See the module.
+/// Measures how soon traffic follows the steps of a link's rate.
 #[derive(Debug)]
 pub struct Following {
     course: Course,
@@ -62,7 +62,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// Of a link that begins now.
+    /// A measurement of a link that begins now.
     pub fn new(course: Course) -> Following {
         let rate_bps = course.at(Duration::ZERO).rate_bps;
         let first = Step { at: 0, wanted: Some(wanted(rate_bps)), first: true };

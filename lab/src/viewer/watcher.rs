@@ -22,23 +22,23 @@ struct Arrived {
     key: bool,
 }
 
-/// See the module.
+/// Shows the frames of one track, and counts freezes.
 #[derive(Debug, Default)]
 pub struct Watcher {
     held: BTreeMap<u64, Arrived>,
     next: Option<u64>,
     /// Since when something is missing.
     missing: Option<Instant>,
-    /// It shows nothing before the next key frame.
+    /// Whether nothing can be shown before the next key frame.
     broken: bool,
     asked: Option<Instant>,
     shown: Option<Instant>,
     gaps: VecDeque<Duration>,
     /// Frames shown.
     pub frames: u64,
-    /// Freezes, and how long they were together.
+    /// Number of freezes.
     pub freezes: u64,
-    /// See `freezes`.
+    /// Length of all freezes together.
     pub frozen: Duration,
     /// The longest time from one frame to the next, once they came steadily.
     pub longest: Duration,

@@ -65,7 +65,7 @@ struct Row {
     /// How many of them have each network.
     streams: Vec<usize>,
     anchors_per_s: f64,
-    /// Of the inference threads' time.
+    /// Share of the inference threads' time that is used.
     share: f64,
 }
 

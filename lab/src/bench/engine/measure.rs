@@ -12,7 +12,7 @@ use windlass_sr::{CpuEngine, Engine, Input, Model, Residual, Simd};
 
 use super::args::{Case, EngineArgs};
 use super::report::Row;
-use crate::bench::networks::{Size, weights};
+use crate::bench::networks::{Size, Weights, weights};
 use crate::bench::pictures::Pictures;
 
 /// Pictures in turn.
@@ -77,14 +77,23 @@ pub struct Times {
     pub wall_ms: f64,
 }
 
-/// Measures a case on every instruction set, with the built-in weights where there are some.
-pub fn rows(case: &Case, args: &EngineArgs, peaks: &mut Peaks) -> Result<Vec<Row>> {
-    rows_with(weights(case.network)?, &args.forms(), case, args, peaks)
+/// Median times in which an engine takes other weights, ms.
+#[derive(Debug, Clone, Copy)]
+pub struct SwapTimes {
+    /// Weights that are new to the process.
+    pub first_ms: f64,
+    /// Weights that an engine of the process had before.
+    pub again_ms: f64,
 }
 
-/// Measures a case with these weights (and whether they are trained) on these instruction sets.
+/// Measures a case on every instruction set, with the built-in weights where there are some.
+pub fn rows(case: &Case, args: &EngineArgs, peaks: &mut Peaks) -> Result<Vec<Row>> {
+    rows_with(&weights(case.network)?, &args.forms(), case, args, peaks)
+}
+
+/// Measures a case with these weights on these instruction sets.
 pub fn rows_with(
-    (model, trained): (Arc<Model>, bool),
+    Weights { model, trained }: &Weights,
     forms: &[Simd],
     case: &Case,
     args: &EngineArgs,
@@ -99,13 +108,13 @@ pub fn rows_with(
         for turn in 0..forms.len() {
             let at = (pass + turn) % forms.len();
             peaks.measure(forms[at]);
-            times[at].push(pass_of(forms[at], &model, &inputs, case.threads, args.seconds)?);
+            times[at].push(pass_of(forms[at], model, &inputs, case.threads, args.seconds)?);
         }
     }
     let rows = forms.iter().zip(&times).map(|(&simd, times)| {
-        let (first_swap_ms, swap_ms) = swap(simd, &model)?;
-        let psnr = psnr_to_plain(simd, &model)?;
-        Ok(Row::new(case, trained, simd, times, peaks.of(simd), (first_swap_ms, swap_ms), psnr))
+        let swap = swap(simd, model)?;
+        let psnr = psnr_to_plain(simd, model)?;
+        Ok(Row::new(case, *trained, simd, times, peaks.of(simd), swap, psnr))
     });
     rows.collect()
 }
@@ -151,8 +160,7 @@ fn pass_of(
     Ok(Times { cpu_ms: mean(|t| t.cpu_ms), wall_ms: mean(|t| t.wall_ms) })
 }
 
-/// Milliseconds to take weights that no engine has had yet, and weights that were had, in the median.
-fn swap(simd: Simd, model: &Arc<Model>) -> Result<(f64, f64)> {
+fn swap(simd: Simd, model: &Arc<Model>) -> Result<SwapTimes> {
     let mut engine = engine(simd, model)?;
     let mut timed = |model: &Arc<Model>| -> Result<f64> {
         let began = Instant::now();
@@ -166,7 +174,7 @@ fn swap(simd: Simd, model: &Arc<Model>) -> Result<(f64, f64)> {
         timed(model)?;
         again.push(timed(&other)?);
     }
-    Ok((median(&mut first), median(&mut again)))
+    Ok(SwapTimes { first_ms: median(&mut first), again_ms: median(&mut again) })
 }
 
 /// PSNR between the residuals of an instruction set and of plain code on a small picture, in dB; `None` where they are

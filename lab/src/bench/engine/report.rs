@@ -6,7 +6,7 @@ use serde::Serialize;
 use windlass_sr::Simd;
 
 use super::args::Case;
-use super::measure::{Peak, Peaks, Times, median};
+use super::measure::{Peak, Peaks, SwapTimes, Times, median};
 use crate::bench::networks::Size;
 use crate::eval::report::Machine;
 
@@ -26,8 +26,9 @@ pub struct Row {
     pub threads: usize,
     /// A thread's processor time by picture: the median of the passes.
     pub frame_ms: f64,
-    /// The same of the fastest pass.
-    pub least_ms: f64,
+    /// A thread's processor time by picture in the fastest pass.
+    #[serde(rename = "least_ms")]
+    pub min_ms: f64,
     /// By the clock, from one picture of a thread to its next.
     pub wall_ms: f64,
     /// Pictures of all threads by second of the clock.
@@ -51,7 +52,7 @@ impl Row {
         simd: Simd,
         times: &[Times],
         peak_gflops: f64,
-        (first_swap_ms, swap_ms): (f64, f64),
+        swap: SwapTimes,
         psnr_to_plain_db: Option<f64>,
     ) -> Row {
         let &Case { network, size: Size(width, height), threads } = case;
@@ -67,14 +68,14 @@ impl Row {
             input: format!("{width}x{height}"),
             threads,
             frame_ms,
-            least_ms: cpu.first().copied().unwrap_or(f64::NAN),
+            min_ms: cpu.first().copied().unwrap_or(f64::NAN),
             wall_ms,
             throughput_fps: 1e3 * threads as f64 / wall_ms,
             gflops,
             peak_gflops,
             peak_share: gflops / peak_gflops,
-            first_swap_ms,
-            swap_ms,
+            first_swap_ms: swap.first_ms,
+            swap_ms: swap.again_ms,
             psnr_to_plain_db,
         }
     }
@@ -139,7 +140,7 @@ impl Report {
                 row.backend,
                 row.threads,
                 row.frame_ms,
-                row.least_ms,
+                row.min_ms,
                 row.wall_ms,
                 row.throughput_fps,
                 row.gflops,
@@ -167,8 +168,9 @@ mod tests {
         let case = Case { network, size: Size(640, 360), threads: 2 };
         let time = |cpu_ms| Times { cpu_ms, wall_ms: 2.0 * cpu_ms };
         let times = [time(30.0), time(10.0), time(20.0)];
-        let row = Row::new(&case, true, Simd::Scalar, &times, 351.7, (0.5, 0.1), None);
-        assert_eq!((row.frame_ms, row.least_ms, row.wall_ms), (20.0, 10.0, 40.0));
+        let swap = SwapTimes { first_ms: 0.5, again_ms: 0.1 };
+        let row = Row::new(&case, true, Simd::Scalar, &times, 351.7, swap, None);
+        assert_eq!((row.frame_ms, row.min_ms, row.wall_ms), (20.0, 10.0, 40.0));
         // 7632 multiplications for each of 230 400 samples.
         assert!((row.gflops - 175.84).abs() < 0.01, "{}", row.gflops);
         assert!((row.peak_share - 0.5).abs() < 1e-3 && (row.throughput_fps - 50.0).abs() < 1e-9);

@@ -130,14 +130,14 @@ pub struct Case {
     pub network: Architecture,
     pub size: Size,
     pub batch: usize,
-    /// That which a server would take, if none.
+    /// Variant to measure; `None`: the one that a server would choose.
     pub variant: Option<Variant>,
 }
 
 /// Pictures that are coded at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coding {
-    /// Of an anchor.
+    /// Size of an anchor.
     pub size: Size,
     pub batch: usize,
 }

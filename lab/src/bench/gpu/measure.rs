@@ -11,13 +11,13 @@ use windlass_sr::{CpuEngine, CudaEngine, CudaError, Engine, Input, Model, Residu
 
 use super::args::{Case, GpuArgs};
 use super::report::{Refits, Row};
-use crate::bench::networks::{Size, weights};
+use crate::bench::networks::{Size, Weights, weights};
 use crate::bench::pictures::Pictures;
 
 /// Batches in a row when throughput is measured.
 const IN_A_ROW: usize = 8;
 /// Least batches of which latencies are taken.
-const LEAST_BATCHES: usize = 40;
+const MIN_BATCHES: usize = 40;
 
 /// An engine of a variant, or of the one that a server would take; none where the network or the GPU has no such variant.
 pub fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<CudaEngine>> {
@@ -37,7 +37,7 @@ pub fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<Cud
 /// Measures a case; also the device's name.
 pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, String)>> {
     let &Case { network, size, batch, variant } = case;
-    let (model, trained) = weights(network)?;
+    let Weights { model, trained } = weights(network)?;
     let Some(mut engine) = engine(&model, variant)? else { return Ok(None) };
     engine.limit_batch(batch);
     let psnr = psnr_to_cpu(&mut engine, &model)?;
@@ -53,7 +53,7 @@ pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, St
     }
     let mut latencies = Vec::new();
     let began = Instant::now();
-    while latencies.len() < LEAST_BATCHES || began.elapsed().as_secs_f64() < args.seconds {
+    while latencies.len() < MIN_BATCHES || began.elapsed().as_secs_f64() < args.seconds {
         let began = Instant::now();
         run(&mut engine, &one)?;
         latencies.push(1e3 * began.elapsed().as_secs_f64());
@@ -69,7 +69,7 @@ pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, St
 
     let other = Model::random(network, 2)?;
     let mut refits = Refits::default();
-    for n in 0..LEAST_BATCHES {
+    for n in 0..MIN_BATCHES {
         // What a clone has is packed already, but not on the GPU.
         let mut take = |model: &Arc<Model>, times: &mut Vec<f64>| {
             let began = Instant::now();

@@ -28,12 +28,12 @@ pub struct Row {
     pub batch: usize,
     /// By picture, copies in and out included, one batch after the other.
     pub frame_ms: f64,
-    /// Of a batch alone, from the host's memory to the host's memory.
+    /// Median time of a batch alone, from the host's memory to the host's memory.
     pub p50_ms: f64,
     pub p99_ms: f64,
     /// The network's own operations by second; padding and recomputation do not count.
     pub tflops: f64,
-    /// Their share of the measured rate of the tensor cores.
+    /// Share of the tensor cores' measured rate.
     pub peak_share: f64,
     /// The least time that the measured rates allow, and what sets it: `tensor`, `memory`, `upload`, `download`.
     pub floor_ms: f64,
@@ -72,7 +72,7 @@ pub struct SharedRow {
     pub workers: usize,
     /// By picture.
     pub frame_ms: f64,
-    /// Of a worker's picture.
+    /// Median time of a worker's picture.
     pub p50_ms: f64,
     pub p99_ms: f64,
     /// Pictures of a launch, in the mean.
@@ -82,18 +82,18 @@ pub struct SharedRow {
 /// Anchors of a size, coded on the GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CodingRow {
-    /// Of an anchor.
+    /// Size of an anchor.
     pub size: String,
     pub batch: usize,
     pub quality: u8,
     /// By picture, copies and headers included.
     pub frame_ms: f64,
-    /// Of a batch.
+    /// Median time of a batch.
     pub p50_ms: f64,
     pub p99_ms: f64,
     /// By picture.
     pub bytes: usize,
-    /// Of the processor's coder on one thread, by picture.
+    /// Time of the processor's coder on one thread, by picture.
     pub cpu_ms: f64,
     /// Whether both made the same bytes.
     pub equal: bool,
@@ -182,7 +182,7 @@ pub struct Report {
     pub memory_gbps: f64,
     pub upload_gbps: f64,
     pub download_gbps: f64,
-    /// Of all kinds of networks, if they were checked.
+    /// Conformance of all kinds of networks, if it was checked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conformance: Vec<Conforms>,
     /// By network, size and batch.

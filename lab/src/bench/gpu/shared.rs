@@ -18,7 +18,7 @@ use crate::bench::pictures::Pictures;
 pub fn row(network: Architecture, size: Size, args: &GpuArgs) -> Result<SharedRow> {
     let workers = usize::from(args.workers);
     eprintln!("{network}, {}x{}, {workers} workers", size.0, size.1);
-    measure(&weights(network)?.0, size, workers, args.seconds)
+    measure(&weights(network)?.model, size, workers, args.seconds)
 }
 
 /// Has `workers` infer one picture after the other for so long.

@@ -96,7 +96,7 @@ impl Case {
         }
     }
 
-    /// Its name in reports.
+    /// Name of the case in reports.
     pub fn name(self) -> &'static str {
         match self {
             Case::To720 => "360p-720p",

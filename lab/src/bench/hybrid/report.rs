@@ -25,7 +25,8 @@ pub struct Row {
     /// Decoding the low layer alone.
     pub low_ms: Option<f64>,
     /// The longest frame after the first: that in which a late anchor came.
-    pub most_ms: Option<f64>,
+    #[serde(rename = "most_ms")]
+    pub max_ms: Option<f64>,
     /// Mean of libvpx with one thread, of pictures as large as HR, in the same run.
     pub libvpx_ms: Option<f64>,
     /// How many times faster than libvpx.
@@ -45,7 +46,7 @@ pub fn steady(case: Case, times: &Times) -> Row {
         frame_ms: times.hybrid.mean(),
         p99_ms: times.hybrid.p99(),
         low_ms: times.low.mean(),
-        most_ms: times.hybrid.most_after_first(),
+        max_ms: times.hybrid.max_after_first(),
         libvpx_ms: times.libvpx.mean(),
         x_libvpx: times.hybrid.speed_up(&times.libvpx),
         anchor_decode_ms: None,
@@ -62,7 +63,7 @@ pub fn threaded(case: Case, threads: NonZeroU32, times: &Best) -> Row {
         frame_ms: times.mean(),
         p99_ms: times.p99(),
         low_ms: None,
-        most_ms: times.most_after_first(),
+        max_ms: times.max_after_first(),
         libvpx_ms: None,
         x_libvpx: None,
         anchor_decode_ms: None,
@@ -80,7 +81,7 @@ pub fn late(case: Case, k: usize, late: &Late, times: &Times) -> Row {
         frame_ms: late.anchor.mean(),
         p99_ms: late.anchor.p99(),
         low_ms: None,
-        most_ms: None,
+        max_ms: None,
         libvpx_ms: None,
         x_libvpx: None,
         anchor_decode_ms: late.image.mean(),
@@ -132,7 +133,7 @@ impl Report {
                 row.case,
                 cell(row.frame_ms),
                 cell(row.p99_ms),
-                cell(row.most_ms),
+                cell(row.max_ms),
                 cell(row.low_ms),
                 cell(row.libvpx_ms),
                 cell(row.x_libvpx),

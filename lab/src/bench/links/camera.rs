@@ -31,7 +31,7 @@ pub struct CameraPacket {
     pub payload: Vec<u8>,
 }
 
-/// See the module.
+/// A simulated camera that sends simulcast VP9 packets.
 pub struct Camera {
     dice: StdRng,
     number: u32,

@@ -65,7 +65,7 @@ struct Report {
 /// One link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// Name of the link.
     pub link: String,
     /// What it could carry in the mean after the first ten seconds.
     pub capacity_kbps: f64,
@@ -77,13 +77,13 @@ pub struct Row {
     pub first_s: f64,
     /// How long a step of the rate took to be followed ([`Following`](crate::viewer::Following)), the longest.
     pub converged_s: Option<f64>,
-    /// Wait before the bottleneck, its transmission included.
+    /// Median delay at the bottleneck, queue and transmission, ms.
     pub wait_p50_ms: f64,
-    /// See `wait_p50_ms`.
+    /// 95th percentile of the delay at the bottleneck, queue and transmission, ms.
     pub wait_p95_ms: f64,
     /// Share of datagrams that found its queue full.
     pub overflow: f64,
-    /// Of all tracks together, by minute.
+    /// Freezes of all tracks together, by minute.
     pub freezes: f64,
     /// Share of the time that a track stood still.
     pub frozen: f64,

@@ -52,7 +52,7 @@ pub struct Tasks {
 pub struct Outcome {
     pub decode: Tasks,
     pub encode: Tasks,
-    /// Of all cores' time: what this process took, and all others.
+    /// Share of all cores' time that this process used.
     pub used: f64,
     pub others: f64,
     pub slots: Option<SlotStats>,

@@ -178,7 +178,7 @@ impl StagesArgs {
         }
     }
 
-    /// Of a core, by stream.
+    /// Share of a core that one stream takes.
     fn share(&self, cost: Cost) -> f64 {
         let anchors = cost.encode.as_secs_f64() / f64::from(self.anchor_every);
         f64::from(FPS) * (cost.decode.as_secs_f64() + anchors)

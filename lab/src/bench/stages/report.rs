@@ -30,8 +30,9 @@ pub struct Row {
     pub way: &'static str,
     pub decode: Stage,
     pub encode: Stage,
-    /// Of all cores' time, by run.
+    /// Share of all cores' time that this process used, by run.
     pub used: Vec<f64>,
+    /// Share of all cores' time that other processes used, by run.
     pub others: Vec<f64>,
     #[serde(skip)]
     deadline_ms: f64,
@@ -77,7 +78,7 @@ impl Stage {
 }
 
 impl Row {
-    /// Of a first run.
+    /// The row of a first run.
     pub fn new(load_percent: u32, way: &'static str, load: &Load, outcome: Outcome) -> Row {
         let mut row = Row {
             load_percent,

@@ -40,14 +40,14 @@ pub struct Cost {
 }
 
 impl Work {
-    /// Of a low layer and the same clip at HR size.
+    /// The work of a low layer and the same clip at HR size.
     pub fn of_clip(low: &Stream, high: &Stream) -> Result<Work> {
         ensure!(low.chunks.len() == high.chunks.len(), "the streams differ in length");
         let mut decoder = Decoder::new();
         Work::new(low.chunks.clone(), |n| luma(&mut decoder, &high.chunks[n]))
     }
 
-    /// Of a texture that moves, with noise on it.
+    /// The work of a moving texture with noise.
     pub fn drawn(width: usize, height: usize, frames: usize) -> Result<Work> {
         let config =
             EncoderConfig { width, height, fps: 30.0, kbps: 500, screen: false, cpu_used: Some(7) };

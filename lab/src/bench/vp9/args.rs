@@ -112,7 +112,7 @@ impl Preset {
         }
     }
 
-    /// Its name.
+    /// Name of the stream in reports.
     pub fn name(self) -> String {
         let (_, height, kbps) = self.shape();
         match self {

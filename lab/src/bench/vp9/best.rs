@@ -43,7 +43,7 @@ impl Best {
     }
 
     /// The longest frame but for the first.
-    pub fn most_after_first(&self) -> Option<f64> {
+    pub fn max_after_first(&self) -> Option<f64> {
         self.0.iter().skip(1).copied().max_by(f64::total_cmp)
     }
 
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(best, Best(vec![3.0, 1.0, 5.0]));
         assert_eq!(best.mean(), Some(3.0));
         assert_eq!(best.mean_of(&[true, false, true]), Some(4.0));
-        assert_eq!((best.first(), best.most_after_first()), (Some(3.0), Some(5.0)));
+        assert_eq!((best.first(), best.max_after_first()), (Some(3.0), Some(5.0)));
         assert_eq!(best.speed_up(&Best(vec![6.0])), Some(2.0));
     }
 

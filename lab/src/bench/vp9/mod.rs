@@ -69,7 +69,7 @@ fn measure(
         let mut row = row("wasm", Variant::Decode);
         row.time(&found.steady, times.of(Variant::Libvpx), &facts.keys);
         row.first_ms = found.cold.first();
-        row.stall_ms = found.cold.most_after_first();
+        row.stall_ms = found.cold.max_after_first();
         rows.push(row);
     }
     Ok(())

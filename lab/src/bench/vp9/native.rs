@@ -30,7 +30,7 @@ type Decode = Box<dyn FnMut(&[u8]) -> Result<()>>;
 impl Variant {
     const ALL: [Variant; 3] = [Variant::Libvpx, Variant::Decode, Variant::DecodeInfo];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Libvpx => "libvpx",

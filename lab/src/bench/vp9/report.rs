@@ -21,9 +21,9 @@ pub struct Row {
     pub variant: &'static str,
     /// Size of its pictures, as `640x360`.
     pub size: String,
-    /// Its bit rate.
+    /// Bit rate of the stream, kbit/s.
     pub video_kbps: f64,
-    /// How many frames it has.
+    /// Number of frames.
     pub frames: usize,
     /// Mean over the frames.
     pub frame_ms: Option<f64>,

@@ -32,10 +32,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Source; 3] = [Source::Full, Source::Regions, Source::Dds];
 
-    /// Its name on the command line and in reports.
+    /// The name of the source on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Source::Full => "f",
@@ -44,7 +44,7 @@ impl Source {
         }
     }
 
-    /// Whether the publisher sends it beside the low layer, and so at its cost.
+    /// Whether the publisher sends the anchors on the uplink, beside the low layer.
     pub fn takes_uplink(self) -> bool {
         self != Source::Full
     }
@@ -68,31 +68,31 @@ impl fmt::Display for Source {
     }
 }
 
-/// How captured anchors are made; by default none are.
+/// The settings of captured anchors; by default there are none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CapturedSettings {
-    /// Bit rate of the full layer; Chromium's for the size when `None`.
+    /// Bit rate of the full layer, kbit/s; Chromium's for the size when `None`.
     pub full_kbps: Option<u32>,
-    /// Share of frames that anchors are made of, from the full layer.
+    /// Share of the full layer's frames that become anchors, 0 to 1.
     pub fraction: f64,
-    /// Quality of their code.
+    /// Quality of the anchors' code, 1 to 100.
     pub quality: u8,
     /// Requests of regions a second.
     pub stills_fps: f64,
-    /// Bit rate of all regions.
+    /// Highest bit rate of all regions together, kbit/s.
     pub stills_kbps: u32,
-    /// Whether that rate is taken from the uplink instead of added to it.
+    /// Whether the stills' bit rate is taken from the uplink instead of added to it.
     pub within: bool,
-    /// Most of a picture's area that one request may name.
+    /// Largest share of a picture's area that one request may name, 0 to 1.
     pub area: f64,
 }
 
-/// What the way of a still to the browser is like.
+/// The path of a still from the publisher to the subscriber's browser.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
-    /// Beside its transmission on the uplink.
+pub struct StillPath {
+    /// Delay without the transmission on the uplink.
     pub delay: Duration,
-    /// Rate of the whole uplink.
+    /// Bit rate of the whole uplink, kbit/s.
     pub uplink_kbps: f64,
 }
 

@@ -21,7 +21,7 @@ use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};
 
-use super::{CapturedSettings, Sender, Source, Way, transmission};
+use super::{CapturedSettings, Sender, Source, StillPath, transmission};
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
 use crate::eval::clip::Clip;
 use crate::eval::low_layer::Coded;
@@ -46,7 +46,7 @@ pub fn make(
     scale: Scale,
     source: Source,
     settings: &CapturedSettings,
-    way: &Way,
+    path: &StillPath,
     upscaler: &mut Upscaler,
 ) -> Result<AnchorTrack> {
     let step = ((clip.fps / settings.stills_fps).round() as usize).max(1);
@@ -55,7 +55,7 @@ pub fn make(
     let between = Duration::from_secs_f64(step as f64 / clip.fps);
     let mut prior = Prior::new(Isa::detect(), scale.factor());
     // A request takes as long as its answer's way back.
-    let back = (way.delay.as_secs_f64() * clip.fps).ceil() as usize;
+    let back = (path.delay.as_secs_f64() * clip.fps).ceil() as usize;
     let mut asked: Vec<(usize, TileMap)> = Vec::new();
     let mut ledger = RegionLedger::default();
     let mut subjects = Subjects::new();
@@ -99,8 +99,8 @@ pub fn make(
             Htj2k::fill(&image, Some(&colour), config.bytes(Some(between)))?
         };
         let (payload, tiled) = payloads::pack(&tiles, coded);
-        let asking = if source == Source::Dds { way.delay } else { Duration::ZERO };
-        let took = asking + way.delay + transmission(payload.len(), way.uplink_kbps);
+        let asking = if source == Source::Dds { path.delay } else { Duration::ZERO };
+        let took = asking + path.delay + transmission(payload.len(), path.uplink_kbps);
         let at = shown_at(n, clip.fps);
         if source == Source::Regions {
             ledger.captured(&tiles, at);

@@ -27,7 +27,7 @@ use super::cpu_clock::CpuClock;
 use super::ffmpeg;
 use super::report::Machine;
 use cache::Cache;
-use play::{Run, Stage};
+use play::{Call, Run};
 use report::{Report, Settings};
 use scene::Scene;
 use setting::{PLAIN, Setting};
@@ -40,24 +40,27 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the command and prints its report on standard output.
 pub fn run(args: &EvalArgs) -> Result<()> {
-    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
-    let cache = Cache::new(args.cache.as_deref())?;
-    let most = Layer::from_rid(&args.most_layer);
-    ensure!(most.is_some(), "--most-layer is q, h or f, not {:?}", args.most_layer);
-    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(|&layer| Some(layer) <= most).collect();
-    let scenes: Vec<&[ClipSpec]> =
-        if args.chain { vec![&args.clips] } else { args.clips.chunks(1).collect() };
+    let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
+    let cache = Cache::new(args.controller.cache.as_deref())?;
+    let max = Layer::from_rid(&args.controller.max_layer);
+    ensure!(max.is_some(), "--most-layer is q, h or f, not {:?}", args.controller.max_layer);
+    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(|&layer| Some(layer) <= max).collect();
+    let scenes: Vec<&[ClipSpec]> = if args.controller.chain {
+        vec![&args.input.clips]
+    } else {
+        args.input.clips.chunks(1).collect()
+    };
     let mut cells = Vec::new();
     for specs in scenes {
         let scene = Scene::read(&tools.reader, specs, args)?;
         for trace in args.traces()? {
-            let stage = Stage {
+            let call = Call {
                 scene: &scene,
                 trace: &trace,
                 interval: INTERVAL,
                 vmaf: tools.vmaf.as_deref(),
             };
-            cells.push(cell(&stage, &layers, &cache)?);
+            cells.push(cell(&call, &layers, &cache)?);
         }
     }
     let report = Report {
@@ -71,7 +74,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         },
         rows: summary::lines(&cells),
     };
-    if args.json {
+    if args.output.json {
         println!("{}", report.json()?);
     } else {
         print!("{}", report.table(&PLAIN.to_string()));
@@ -80,29 +83,28 @@ pub fn run(args: &EvalArgs) -> Result<()> {
 }
 
 /// All runs of one scene under one uplink.
-fn cell(stage: &Stage<'_>, layers: &[Layer], cache: &Cache) -> Result<Cell> {
-    let Stage { scene, trace, .. } = stage;
+fn cell(call: &Call<'_>, layers: &[Layer], cache: &Cache) -> Result<Cell> {
+    let Call { scene, trace, .. } = call;
     let mut fixed = Vec::new();
     for setting in Setting::grid().into_iter().filter(|s| layers.contains(&s.layer)) {
         let key =
-            format!("{} {} {trace} {setting} {}", scene.identity, scene.fps, stage.vmaf.is_some());
+            format!("{} {} {trace} {setting} {}", scene.identity, scene.fps, call.vmaf.is_some());
         let run = cache.run(&key, || {
             eprintln!("{} at {trace} kbit/s: {setting}", scene.name);
-            play::play(stage, |_, uplink, _| setting.knobs(uplink, scene.fps))
+            play::play(call, |_, uplink, _| setting.knobs(uplink, scene.fps))
         })?;
         fixed.push((setting, run));
     }
     eprintln!("{} at {trace} kbit/s: controller", scene.name);
-    let (controller, core_percent) = controlled(stage, layers)?;
-    let changes = changes(stage, stage.interval.as_secs_f64());
+    let (controller, core_percent) = controlled(call, layers)?;
+    let changes = changes(call, call.interval.as_secs_f64());
     let lambda = ControllerConfig::default().bits_price;
     let best = summary::best_by_change(&fixed, &changes, controller.intervals.len(), lambda);
     let names: Vec<String> = best.iter().map(Setting::to_string).collect();
-    let key =
-        format!("{} {} {trace} {names:?} {}", scene.identity, scene.fps, stage.vmaf.is_some());
+    let key = format!("{} {} {trace} {names:?} {}", scene.identity, scene.fps, call.vmaf.is_some());
     let by_change = cache.run(&key, || {
         eprintln!("{} at {trace} kbit/s: the best settings by change", scene.name);
-        play::play(stage, |n, uplink, _| best.get(n).unwrap_or(&PLAIN).knobs(uplink, scene.fps))
+        play::play(call, |n, uplink, _| best.get(n).unwrap_or(&PLAIN).knobs(uplink, scene.fps))
     })?;
     Ok(Cell {
         scene: scene.name.clone(),
@@ -117,41 +119,41 @@ fn cell(stage: &Stage<'_>, layers: &[Layer], cache: &Cache) -> Result<Cell> {
 }
 
 /// The scene under the controller, and its processor time in percent of a core.
-fn controlled(stage: &Stage<'_>, layers: &[Layer]) -> Result<(Run, f64)> {
+fn controlled(call: &Call<'_>, layers: &[Layer]) -> Result<(Run, f64)> {
     let mut controller = Controller::new(ControllerConfig {
         layers: layers.to_vec(),
-        camera_fps: stage.scene.fps,
-        screen: stage.scene.is_screen(0),
+        camera_fps: call.scene.fps,
+        screen: call.scene.is_screen(0),
         ..ControllerConfig::default()
     });
     let mut clock = CpuClock::default();
-    let size = stage.scene.frames.size();
+    let size = call.scene.frames.size();
     let size = (size.width as u32, size.height as u32);
     let mut knobs = None;
-    let run = play::play(stage, |n, uplink, measured| {
+    let run = play::play(call, |n, uplink, measured| {
         let Some(measured) = measured else {
             return *knobs.insert(controller.start(uplink, size));
         };
         // The estimate is that of the moment of decision.
         let measured = Measurements { uplink_kbps: uplink, ..*measured };
-        let now = stage.interval * n as u32;
+        let now = call.interval * n as u32;
         let answer = clock.measure(|| controller.observe(now, &measured));
         let kept = knobs.unwrap_or_else(|| controller.start(uplink, size));
         *knobs.insert(answer.unwrap_or(kept))
     })?;
-    let deciding_ms = clock.mean_run_ms().unwrap_or(0.0) / stage.interval.as_secs_f64();
+    let deciding_ms = clock.mean_run_ms().unwrap_or(0.0) / call.interval.as_secs_f64();
     let percent = (run.metering_ms_per_s + deciding_ms) / 10.0;
     Ok((run, percent))
 }
 
 /// The intervals in which the clip or the uplink changes, and the first.
-fn changes(stage: &Stage<'_>, seconds: f64) -> Vec<usize> {
-    let fps = stage.scene.fps;
-    let clips = stage.scene.parts.iter().map(|(frame, _)| *frame as f64 / fps);
-    let count = (stage.scene.frames.len() as f64 / fps / seconds).ceil() as usize;
+fn changes(call: &Call<'_>, seconds: f64) -> Vec<usize> {
+    let fps = call.scene.fps;
+    let clips = call.scene.parts.iter().map(|(frame, _)| *frame as f64 / fps);
+    let count = (call.scene.frames.len() as f64 / fps / seconds).ceil() as usize;
     let mut found: Vec<usize> = clips.map(|at| (at / seconds) as usize).collect();
     found.extend((1..count).filter(|&n| {
-        let rate = |n: usize| stage.trace.at(n as f64 * seconds);
+        let rate = |n: usize| call.trace.at(n as f64 * seconds);
         (rate(n) - rate(n - 1)).abs() > 1e-9
     }));
     found.sort_unstable();

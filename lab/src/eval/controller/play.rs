@@ -15,14 +15,14 @@ use crate::eval::metrics;
 use crate::eval::stats::mean;
 use crate::eval::vmaf::Vmaf;
 
-/// What every run of a scene shares.
+/// One simulated call: a scene on an uplink, which every setting of the knobs plays.
 #[derive(Debug, Clone, Copy)]
-pub struct Stage<'a> {
-    /// The camera.
+pub struct Call<'a> {
+    /// The camera's pictures.
     pub scene: &'a Scene,
-    /// What the uplink carries.
+    /// Bit rate of the uplink over time.
     pub trace: &'a Trace,
-    /// How long knobs stay as they are.
+    /// Time between two changes of the knobs.
     pub interval: Duration,
     /// An ffmpeg with libvmaf.
     pub vmaf: Option<&'a Path>,
@@ -47,10 +47,10 @@ pub struct Interval {
     pub knobs: String,
 }
 
-/// What a run gave.
+/// Measurements of one play of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
-    /// Its intervals.
+    /// The intervals of the call, in order.
     pub intervals: Vec<Interval>,
     /// Processor time of measuring, in milliseconds for each second of the call.
     pub metering_ms_per_s: f64,
@@ -59,14 +59,14 @@ pub struct Run {
 /// Runs the scene; `steer` gives the knobs of each interval, from its number, its uplink and what was measured in the
 /// one before.
 pub fn play(
-    stage: &Stage<'_>,
+    call: &Call<'_>,
     mut steer: impl FnMut(usize, f64, Option<&Measurements>) -> Knobs,
 ) -> Result<Run> {
-    let Stage { scene, .. } = stage;
+    let Call { scene, .. } = call;
     let mut publisher = Publisher::default();
     let mut viewer = Viewer::default();
-    let mut vmaf = stage.vmaf.map(|ffmpeg| Vmaf::start(ffmpeg, &scene.frames)).transpose()?;
-    let frames = (stage.interval.as_secs_f64() * scene.fps).round().max(1.0) as usize;
+    let mut vmaf = call.vmaf.map(|ffmpeg| Vmaf::start(ffmpeg, &scene.frames)).transpose()?;
+    let frames = (call.interval.as_secs_f64() * scene.fps).round().max(1.0) as usize;
     let span = Duration::from_secs_f64(frames as f64 / scene.fps);
     let size = scene.frames.size();
     let size = (size.width as u32, size.height as u32);
@@ -77,7 +77,7 @@ pub fn play(
     for (n, original) in scene.frames.frames()?.enumerate() {
         let original: Picture = original?;
         if n % frames == 0 {
-            let uplink = stage.trace.at(n as f64 / scene.fps);
+            let uplink = call.trace.at(n as f64 / scene.fps);
             let chosen = steer(n / frames, uplink, measured.as_ref());
             intervals.push(Interval {
                 uplink_kbps: uplink,

@@ -14,7 +14,7 @@ use crate::eval::frames::{FrameStore, FrameWriter};
 /// The camera's pictures.
 #[derive(Debug)]
 pub struct Scene {
-    /// Its name in reports.
+    /// Name of the scene in reports.
     pub name: String,
     /// What makes it another scene: clips, sizes, lengths.
     pub identity: String,
@@ -39,7 +39,7 @@ impl Scene {
         let (mut fps, mut count) = (0.0, 0);
         for spec in specs {
             // The quarter layer of these sizes has whole chroma samples too.
-            let wanted = args.wanted(spec, "4".parse()?);
+            let wanted = args.input.wanted(spec, "4".parse()?);
             let clip = clip::read(reader, &spec.path, &wanted)
                 .with_context(|| format!("reading {}", spec.path.display()))?;
             let stem = spec.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -54,7 +54,7 @@ impl Scene {
                     none.insert(FrameWriter::new(size)?)
                 }
             };
-            parts.push((count, spec.screen || args.screen));
+            parts.push((count, spec.screen || args.input.screen));
             for picture in clip.frames.frames()? {
                 writer.push(&picture?).context("the clips of a chain must have one size")?;
                 count += 1;

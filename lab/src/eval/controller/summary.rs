@@ -15,9 +15,9 @@ use super::setting::{PLAIN, Setting};
 use crate::eval::stats::mean;
 
 /// A run that sends more than so many times its uplink could not be had: it is left out of every comparison.
-const MOST_OVER: f64 = 1.1;
+const MAX_OVER: f64 = 1.1;
 /// Gains over plain below this are none to take a share of.
-const LEAST_GAIN: f64 = 0.25;
+const MIN_GAIN: f64 = 0.25;
 /// How near to exhaustive search counts as there, in VMAF.
 const NEAR: f64 = 2.0;
 
@@ -51,15 +51,15 @@ pub struct Line {
     pub uplink_kbps: String,
     /// `controller`, `exhaustive`, or a fixed setting's name.
     pub method: String,
-    /// Mean over the intervals.
+    /// Mean VMAF over the intervals.
     pub vmaf: Option<f64>,
-    /// The same of VMAF-NEG.
+    /// Mean VMAF-NEG over the intervals.
     pub vmaf_neg: Option<f64>,
-    /// The same in dB.
+    /// Mean PSNR of luma over the intervals, in dB.
     pub psnr_y_db: f64,
     /// All that was sent.
     pub total_kbps: f64,
-    /// What only the controller has.
+    /// Figures that only the controller has.
     #[serde(flatten)]
     pub controller: Option<Verdict>,
 }
@@ -67,17 +67,17 @@ pub struct Line {
 /// The controller against the others.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
-    /// Processor time in percent of a core.
+    /// Processor time of the controller in percent of a core.
     pub core_percent: f64,
     /// Mean intervals from a change until converged; `None` where it never was.
     pub intervals_to_converge: Option<f64>,
-    /// Its gain in the objective over plain, in percent of exhaustive search's.
+    /// Gain of the controller in the objective over plain, in percent of the gain of exhaustive search.
     pub gain_share_percent: Option<f64>,
-    /// The same of what the best settings by change gain.
+    /// Gain of the controller in the objective over plain, in percent of the gain of the best settings by change.
     pub by_change_share_percent: Option<f64>,
-    /// Its VMAF less that of the best fixed setting of this scene and uplink.
+    /// VMAF of the controller less that of the best fixed setting of this scene and uplink.
     pub over_best_fixed: f64,
-    /// That setting.
+    /// The best fixed setting of this scene and uplink.
     pub best_fixed: String,
     /// Bits saved at equal VMAF against the one fixed setting that is best over all scenes and uplinks of the run.
     pub saving_percent: Option<f64>,
@@ -96,7 +96,7 @@ fn quality(interval: &Interval) -> f64 {
 /// Whether the uplink carries what a run sends: at the coarsest quantiser some settings send more.
 fn fits(run: &Run) -> bool {
     let uplink = mean(run.intervals.iter().map(|i| i.uplink_kbps)).unwrap_or_default();
-    mean_kbps(run) <= MOST_OVER * uplink
+    mean_kbps(run) <= MAX_OVER * uplink
 }
 
 fn mean_quality(run: &Run) -> f64 {
@@ -203,7 +203,7 @@ pub fn lines(cells: &[Cell]) -> Vec<Line> {
         let plain = cell.fixed.iter().find(|(setting, _)| *setting == PLAIN);
         let gain = |run: &Run| Some(cell.total(run) - cell.total(&plain?.1));
         let share = |of: &Run| {
-            let possible = gain(of).filter(|&gain| gain > LEAST_GAIN)?;
+            let possible = gain(of).filter(|&gain| gain > MIN_GAIN)?;
             Some(100.0 * gain(&cell.controller)? / possible)
         };
         let best = cell.best_fixed();

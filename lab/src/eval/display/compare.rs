@@ -13,16 +13,35 @@ use crate::eval::stats::mean;
 /// The measures that are compared: the row's key and its axis' title.
 pub const METRICS: [(&str, &str); 3] =
     [("vmaf_neg", "VMAF-NEG"), ("ssimulacra2", "SSIMULACRA2"), ("psnr_y_db", "PSNR-Y (dB)")];
-/// What is compared: a viewer that is held to a layer, a publisher that is, and one that may send any size.
-pub const CASES: [(&str, StillsFrom); 5] = [
-    ("q", StillsFrom::F),
-    ("h", StillsFrom::F),
-    ("q", StillsFrom::Publisher),
-    ("h", StillsFrom::Publisher),
-    ("any", StillsFrom::Publisher),
+
+/// Which rows of the two sides are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// The sizes that may be coded: `q`, `h` or `any`.
+    pub sizes: &'static str,
+    /// The source of the stills.
+    pub stills_from: StillsFrom,
+}
+
+impl Case {
+    /// The case of these sizes and this source of stills.
+    pub const fn new(sizes: &'static str, stills_from: StillsFrom) -> Case {
+        Case { sizes, stills_from }
+    }
+}
+
+/// A viewer that is held to a layer, a publisher that is, and one that may send any size.
+pub const CASES: [Case; 5] = [
+    Case::new("q", StillsFrom::F),
+    Case::new("h", StillsFrom::F),
+    Case::new("q", StillsFrom::Publisher),
+    Case::new("h", StillsFrom::Publisher),
+    ANY_SIZE,
 ];
+/// The case of a publisher that may send any size.
+pub const ANY_SIZE: Case = Case::new("any", StillsFrom::Publisher);
 /// Most of `h`'s bits that may be used to get from `q` to `h`.
-const MOST_BITS: f64 = 0.45;
+const MAX_BITS: f64 = 0.45;
 
 /// Windlass against plain video.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,17 +83,11 @@ pub fn value(row: &Row, metric: &str) -> Option<f64> {
 }
 
 /// The points of one side in one of the [`CASES`].
-pub fn points(
-    rows: &[Row],
-    clip: &str,
-    side: Side,
-    (sizes, from): (&str, StillsFrom),
-    metric: &str,
-) -> Vec<Point> {
+pub fn points(rows: &[Row], clip: &str, side: Side, case: Case, metric: &str) -> Vec<Point> {
     rows.iter()
         .filter(|row| row.clip == clip && row.side == side)
-        .filter(|row| sizes == "any" || row.layer == sizes)
-        .filter(|row| row.stills_from.is_none_or(|its| its == from))
+        .filter(|row| case.sizes == "any" || row.layer == case.sizes)
+        .filter(|row| row.stills_from.is_none_or(|from| from == case.stills_from))
         .filter_map(|row| Some(Point { kbps: row.total_kbps, quality: value(row, metric)? }))
         .collect()
 }
@@ -90,11 +103,11 @@ pub fn clips(rows: &[Row]) -> Vec<String> {
 pub fn compare(rows: &[Row]) -> Vec<Comparison> {
     let clips = clips(rows);
     let mut all = Vec::new();
-    for (sizes, stills_from) in CASES {
+    for case in CASES {
+        let Case { sizes, stills_from } = case;
         for (metric, _) in METRICS {
             let start = all.len();
             for clip in &clips {
-                let case = (sizes, stills_from);
                 let hull = |side| bd::hull(&points(rows, clip, side, case, metric));
                 let (plain, ours) = (hull(Side::Plain), hull(Side::Windlass));
                 if plain.is_empty() || ours.is_empty() {
@@ -163,7 +176,7 @@ fn gap(rows: &[Row], clip: &str, metric: &'static str) -> Option<Gap> {
     let ours = rows
         .iter()
         .filter(|row| row.clip == clip && row.layer == "q" && row.side == Side::Windlass)
-        .filter(|row| row.total_kbps <= MOST_BITS * h.total_kbps)
+        .filter(|row| row.total_kbps <= MAX_BITS * h.total_kbps)
         .filter_map(|row| Some((value(row, metric)?, row.total_kbps)))
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let (low, high) = (value(q, metric)?, value(h, metric)?);

@@ -124,7 +124,7 @@ struct Sight {
     layer: &'static str,
     frame: usize,
     original: Picture,
-    /// Of the same video as `plain`, which is sharpened.
+    /// The video of `plain` enlarged by bicubic, without the sharpening of `plain`.
     bicubic: Picture,
     plain: (Picture, Row),
     ours: (Picture, Row),
@@ -142,16 +142,16 @@ struct Report {
 
 /// Runs the comparison and prints it.
 pub fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
-    let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
+    let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
     if tools.vmaf.is_none() {
         eprintln!("note: no ffmpeg with libvmaf here, so VMAF stays empty; name one with --ffmpeg");
     }
     let (mut rows, mut sights) = (Vec::new(), Vec::new());
-    for (number, spec) in args.clips.iter().enumerate() {
-        let name = super::run::name(&args.clips, number);
+    for (number, spec) in args.input.clips.iter().enumerate() {
+        let name = super::run::name(&args.input.clips, number);
         eprintln!("{name}: reading");
         let quarter: Scale = "4".parse()?;
-        let wanted = Wanted { height: display.0.height as u32, ..args.wanted(spec, quarter) };
+        let wanted = Wanted { height: display.0.height as u32, ..args.input.wanted(spec, quarter) };
         let clip = clip::read(&tools.reader, &spec.path, &wanted)
             .with_context(|| format!("evaluating {}", spec.path.display()))?;
         let size = clip.frames.size();
@@ -161,7 +161,7 @@ pub fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
         let bench = Bench {
             name: &name,
             clip: &clip,
-            screen: args.screen || spec.screen,
+            screen: args.input.screen || spec.screen,
             vmaf: tools.vmaf.as_deref(),
         };
         let (found, seen) = bench.evaluate().with_context(|| format!("evaluating {name}"))?;
@@ -176,11 +176,11 @@ pub fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
         gaps: compare::gaps(&rows),
         rows,
     };
-    if let Some(folder) = &args.html {
+    if let Some(folder) = &args.display.html {
         let path = page::write(folder, &report, &sights)?;
         eprintln!("wrote {}", path.display());
     }
-    if args.json {
+    if args.output.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print!("{}", table(&report));

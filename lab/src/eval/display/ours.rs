@@ -59,7 +59,7 @@ pub struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// Of a clip and its full layer.
+    /// A maker for a clip and its full layer.
     pub fn new(clip: &'a Clip, full: &'a Clip) -> Result<Maker<'a>> {
         Ok(Maker { clip, full, upscaler: Upscaler::new()? })
     }

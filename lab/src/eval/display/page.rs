@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use windlass_vp9::Picture;
 
-use super::compare::{self, Comparison};
+use super::compare::{self, ANY_SIZE, Case, Comparison};
 use super::ours::StillsFrom;
 use super::{Report, Row, Side, Sight};
 use crate::eval::bd::{Point, hull};
@@ -99,17 +99,18 @@ fn html(report: &Report, sights: &[Sight]) -> Result<String> {
 
 /// Two sentences: a size that is imposed, and one that is free.
 fn verdict(comparisons: &[Comparison]) -> String {
-    let find = |case: (&str, StillsFrom), metric: &str| {
+    let find = |case: Case, metric: &str| {
         let of = |clip: Option<&str>| {
             comparisons.iter().find(|one| {
-                (one.sizes, one.stills_from) == case
+                one.sizes == case.sizes
+                    && one.stills_from == case.stills_from
                     && one.metric == metric
                     && clip.is_none_or(|c| one.clip == c)
             })
         };
         of(Some(MEAN)).or_else(|| of(None))
     };
-    let better = |case: (&str, StillsFrom)| {
+    let better = |case: Case| {
         let parts: Vec<String> =
             [("psnr_y_db", "dB PSNR-Y"), ("vmaf_neg", "VMAF-NEG"), ("ssimulacra2", "SSIMULACRA2")]
                 .iter()
@@ -120,10 +121,9 @@ fn verdict(comparisons: &[Comparison]) -> String {
                 .collect();
         if parts.is_empty() { "not comparable".to_owned() } else { parts.join(", ") }
     };
-    let any = ("any", StillsFrom::Publisher);
-    let free = find(any, "vmaf_neg")
+    let free = find(ANY_SIZE, "vmaf_neg")
         .and_then(|one| one.bd_rate_percent)
-        .or_else(|| find(any, "ssimulacra2").and_then(|one| one.bd_rate_percent));
+        .or_else(|| find(ANY_SIZE, "ssimulacra2").and_then(|one| one.bd_rate_percent));
     let free = match free {
         Some(percent) if percent < 0.0 => format!("takes {:.1} % fewer bits", -percent),
         Some(percent) => format!("takes {percent:.1} % more bits"),
@@ -133,9 +133,9 @@ fn verdict(comparisons: &[Comparison]) -> String {
         "For a viewer held to a quarter of the size shown (<code>q</code>), Windlass is {} against plain video of the \
          same bits; held to half (<code>h</code>): {}. For a publisher held to <code>q</code>: {}; for one that is free \
          to choose its size, Windlass {free} for the same picture.",
-        better(("q", StillsFrom::F)),
-        better(("h", StillsFrom::F)),
-        better(("q", StillsFrom::Publisher))
+        better(Case::new("q", StillsFrom::F)),
+        better(Case::new("h", StillsFrom::F)),
+        better(Case::new("q", StillsFrom::Publisher))
     )
 }
 
@@ -177,17 +177,16 @@ fn image(picture: &Picture) -> Result<String> {
 /// The hulls of both sides, in every case.
 fn plot(report: &Report, clip: &str, metric: &str, title: &str) -> Plot {
     let places = |points: &[Point]| points.iter().map(|p| (p.kbps, p.quality)).collect::<Vec<_>>();
-    let curve = |side: Side, case: (&str, StillsFrom), name: String| {
+    let curve = |side: Side, case: Case, name: String| {
         let dots = compare::points(&report.rows, clip, side, case, metric);
         Curve { name, line: places(&hull(&dots)), dots: places(&dots) }
     };
-    let from_f = compare::CASES.iter().filter(|(_, from)| *from == StillsFrom::F);
-    let plain = from_f.map(|&case| curve(Side::Plain, case, format!("plain, {}", case.0)));
-    let any = compare::CASES.iter().filter(|(sizes, _)| *sizes == "any");
-    let any = any.map(|&case| curve(Side::Plain, case, "plain, any".to_owned()));
+    let from_f = compare::CASES.iter().filter(|case| case.stills_from == StillsFrom::F);
+    let plain = from_f.map(|&case| curve(Side::Plain, case, format!("plain, {}", case.sizes)));
+    let any = std::iter::once(curve(Side::Plain, ANY_SIZE, "plain, any".to_owned()));
     let ours = compare::CASES.iter().map(|&case| {
-        let from = if case.1 == StillsFrom::F { "f" } else { "publisher" };
-        curve(Side::Windlass, case, format!("{}, {from}", case.0))
+        let from = if case.stills_from == StillsFrom::F { "f" } else { "publisher" };
+        curve(Side::Windlass, case, format!("{}, {from}", case.sizes))
     });
     let curves = plain.chain(any).chain(ours).collect();
     Plot {

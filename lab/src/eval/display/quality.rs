@@ -20,7 +20,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Of the scores of all frames.
+    /// The means over the scores of all frames.
     pub fn of(scores: &Scores) -> Result<Quality> {
         let of = |series: Option<&[f64]>| series.and_then(|all| mean(all.iter().copied()));
         Ok(Quality {

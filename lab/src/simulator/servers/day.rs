@@ -70,7 +70,7 @@ struct Play<'a> {
     waiting: VecDeque<usize>,
     /// Machines of which something has changed since their last lease.
     changed: BTreeSet<u64>,
-    /// Those that give streams to others: they drain, or have much to do.
+    /// Machines that hand streams to others, because they drain or are overloaded.
     pressed: BTreeSet<u64>,
     present: usize,
     due: f64,
@@ -179,7 +179,7 @@ impl Play<'_> {
         self.present += 1;
         self.due += self.demands[kind];
         self.report.streams += 1;
-        self.report.streams_most = self.report.streams_most.max(self.present);
+        self.report.max_streams = self.report.max_streams.max(self.present);
     }
 
     fn leave(&mut self, stream: usize, now: u64) {
@@ -188,7 +188,7 @@ impl Play<'_> {
         this.gone = true;
         if this.worker.is_none() {
             let waited = now - this.since;
-            self.report.without_most_s = self.report.without_most_s.max(waited);
+            self.report.max_without_s = self.report.max_without_s.max(waited);
         }
         self.present -= 1;
         self.due -= self.demands[this.kind];
@@ -222,7 +222,7 @@ impl Play<'_> {
         let Stream { server, kind, since, .. } = self.streams[stream];
         let Some((name, _)) = self.servers[server].assign(at) else { return false };
         let number: u64 = name.trim_start_matches('w').parse().unwrap_or_default();
-        let most = self.scenario.worker.most_streams;
+        let most = self.scenario.worker.max_streams;
         match self.machines.get_mut(&number) {
             Some(machine) if machine.streams.len() < most => machine.streams.push(stream),
             // Others were quicker: its lease says so in the next second.
@@ -233,7 +233,7 @@ impl Play<'_> {
         }
         self.demands(number, self.demands[kind]);
         self.streams[stream].worker = Some(number);
-        self.report.without_most_s = self.report.without_most_s.max(now - since);
+        self.report.max_without_s = self.report.max_without_s.max(now - since);
         true
     }
 
@@ -279,7 +279,7 @@ impl Play<'_> {
     /// Leases that say something new.
     fn tell(&mut self, now: u64) {
         let at = self.instant(now);
-        let WorkerKind { devices, most_streams, .. } = self.scenario.worker;
+        let WorkerKind { devices, max_streams, .. } = self.scenario.worker;
         for number in std::mem::take(&mut self.changed) {
             let Some(machine) = self.machines.get_mut(&number) else { continue };
             match machine.state {
@@ -303,7 +303,7 @@ impl Play<'_> {
                 capacity: devices,
                 load,
                 streams: count(machine.streams.len()),
-                max_streams: count(most_streams),
+                max_streams: count(max_streams),
                 networks: Vec::new(),
                 devices: Vec::new(),
                 draining,
@@ -394,8 +394,8 @@ impl Play<'_> {
         let wanted = self.wanted_of_all().count;
         self.sums.wanted_s += u64::from(wanted);
         let report = &mut self.report;
-        report.wanted_most = report.wanted_most.max(wanted);
-        report.machines_most = report.machines_most.max(self.machines.len() as u32);
+        report.max_wanted = report.max_wanted.max(wanted);
+        report.max_machines = report.max_machines.max(self.machines.len() as u32);
     }
 
     fn done(self) -> DayReport {

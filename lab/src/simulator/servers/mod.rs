@@ -35,15 +35,16 @@ pub struct ClusterScenario {
     pub participants: usize,
     /// How long it goes on.
     pub seconds: u64,
-    /// As many of a room's participants as its node wants, before it spreads; 0: all.
-    pub room_most: usize,
+    /// Participants of a room on one node before the room spreads to another; 0: no limit.
+    #[serde(rename = "room_most")]
+    pub max_per_room: usize,
     /// How long a participant stays, on average.
     pub stay_s: f64,
     /// From writing into the bucket to all nodes' knowing.
     pub news_ms: u64,
     /// A node is lost each time after so long; 0: none.
     pub lose_every_s: u64,
-    /// And is back after so long.
+    /// Time from a node's loss to its restart, in seconds.
     pub back_after_s: u64,
     /// From its node's loss to a client's next attempt.
     pub notice_ms: u64,
@@ -61,7 +62,7 @@ impl Default for ClusterScenario {
             nodes: 100,
             rooms: 10_000,
             participants: 100_000,
-            room_most: 0,
+            max_per_room: 0,
             seconds: 180,
             stay_s: 600.0,
             news_ms: 5,
@@ -87,20 +88,23 @@ pub struct ClusterReport {
     pub dead_ends: u64,
     /// Participants whose node was lost.
     pub displaced: u64,
-    /// From that to a node again, in ms.
+    /// Median time from a node's loss until a displaced participant is on a node again, in ms.
     pub back_p50_ms: u64,
-    /// See above.
+    /// 99th percentile of the time from a node's loss until a displaced participant is on a node again, in ms.
     pub back_p99_ms: u64,
-    /// The most participants of a node over the mean of all that live, as it was each second after the first minute: on average and at the most.
+    /// Greatest participants of a node over the mean of all live nodes, on average over the seconds after the first minute.
     pub imbalance_mean: f64,
-    /// See above.
-    pub imbalance_most: f64,
-    /// Seconds at which some room had participants on two nodes, and such rooms at the most.
+    /// Greatest participants of a node over the mean of all live nodes, in any second after the first minute.
+    #[serde(rename = "imbalance_most")]
+    pub max_imbalance: f64,
+    /// Seconds at which some room had participants on two nodes against its claim.
     pub split_seconds: u64,
     /// Rooms that were on several nodes as their claims say, at the most.
-    pub spread_rooms_most: usize,
-    /// See above.
-    pub split_rooms_most: usize,
+    #[serde(rename = "spread_rooms_most")]
+    pub max_spread_rooms: usize,
+    /// Greatest number of rooms at a time that were on two nodes against their claims.
+    #[serde(rename = "split_rooms_most")]
+    pub max_split_rooms: usize,
     /// Rooms whose participants were sent to another node to be with others.
     pub healed: u64,
     /// Written to the buckets a second: leases, claims.
@@ -191,7 +195,7 @@ fn key(room: usize) -> String {
     format!("r{room}")
 }
 
-/// Of a node in one of its lives: what it had claimed in another is another's.
+/// Name of a node since its last restart: claims from before the restart belong to another name.
 fn name(node: usize, life: u64) -> String {
     format!("n{node}.{life}")
 }
@@ -348,7 +352,7 @@ impl<'a> Play<'a> {
         }
         self.writes.0 += 1;
         let participants = u32::try_from(self.nodes[node].participants).unwrap_or(u32::MAX);
-        let relay = (self.scenario.room_most > 0).then(|| format!("http://{node}"));
+        let relay = (self.scenario.max_per_room > 0).then(|| format!("http://{node}"));
         let url = format!("ws://{node}");
         let lease = NodeLease { url, relay, participants, draining: false };
         let bytes = serde_json::to_vec(&lease).unwrap_or_default();
@@ -368,7 +372,7 @@ impl<'a> Play<'a> {
         }
         let (room, now) = (self.clients[client].room, self.instant());
         let local = self.nodes[node].local.get(&room).map_or(0, HashSet::len);
-        let max = match self.scenario.room_most {
+        let max = match self.scenario.max_per_room {
             0 => usize::MAX,
             max => max,
         };
@@ -558,9 +562,9 @@ impl<'a> Play<'a> {
         };
         let split = nodes.iter().filter(|(room, nodes)| !nodes.iter().all(|n| has(room, n)));
         let split = split.count();
-        self.report.spread_rooms_most = self.report.spread_rooms_most.max(nodes.len() - split);
+        self.report.max_spread_rooms = self.report.max_spread_rooms.max(nodes.len() - split);
         self.report.split_seconds += u64::from(split > 0);
-        self.report.split_rooms_most = self.report.split_rooms_most.max(split);
+        self.report.max_split_rooms = self.report.max_split_rooms.max(split);
     }
 
     fn done(mut self) -> ClusterReport {
@@ -575,7 +579,7 @@ impl<'a> Play<'a> {
             back_p50_ms: at(0.5),
             back_p99_ms: at(0.99),
             imbalance_mean: mean,
-            imbalance_most: self.imbalances.iter().copied().fold(0.0, f64::max),
+            max_imbalance: self.imbalances.iter().copied().fold(0.0, f64::max),
             writes_per_s: (self.writes.0 as f64 / seconds, self.writes.1 as f64 / seconds),
             told_per_s: self.told as f64 / seconds,
             place_ns: self.decided.1.as_nanos() as f64 / self.decided.0.max(1) as f64,
@@ -608,9 +612,9 @@ mod tests {
 
     #[test]
     fn rooms_that_are_too_large_are_on_several_nodes_which_all_know_it() {
-        let large = ClusterScenario { rooms: 5, room_most: 30, stay_s: 60.0, ..small() };
+        let large = ClusterScenario { rooms: 5, max_per_room: 30, stay_s: 60.0, ..small() };
         let report = play(&large);
-        assert!(report.spread_rooms_most >= 4 && report.displaced > 0, "{report:?}");
+        assert!(report.max_spread_rooms >= 4 && report.displaced > 0, "{report:?}");
         assert_eq!(report.split_seconds, 0, "{report:?}");
         assert!(report.back_p99_ms < 4_000, "{report:?}");
     }

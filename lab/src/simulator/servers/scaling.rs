@@ -22,13 +22,13 @@ pub struct Scaling {
     pub target: f64,
     /// Publishers that each worker is to have: what its processor can decode.
     pub streams: f64,
-    /// Seconds between two looks.
+    /// Seconds between two evaluations of the rule.
     pub poll_s: u64,
-    /// Those that are idle stay so long.
+    /// Time for which an idle worker is kept, in seconds.
     pub cooldown_s: u64,
-    /// Fewest workers.
+    /// Least number of workers.
     pub min: u32,
-    /// Most workers.
+    /// Greatest number of workers.
     pub max: u32,
 }
 

@@ -15,11 +15,11 @@ struct Sums {
 /// A second of a scenario, all streams together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Second {
-    /// Its end.
+    /// End of the second, in seconds from the beginning.
     pub at_s: f64,
-    /// Half of its anchors took no longer.
+    /// Median latency of the anchors, in milliseconds.
     pub p50_ms: f64,
-    /// 95 % took no longer.
+    /// 95th percentile of the latency of the anchors, in milliseconds.
     pub p95_ms: f64,
     /// Missed and dropped, of all chosen.
     pub miss_rate: f64,

@@ -75,7 +75,7 @@ fn source(
         end: group.leaves_at_s.map_or(Duration::MAX, Duration::from_secs_f64),
         coming: None,
         size: (group.width, group.height),
-        max_scale: group.most_scale,
+        max_scale: group.max_scale,
     }
 }
 

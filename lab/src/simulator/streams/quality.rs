@@ -23,8 +23,8 @@ pub(super) struct Watching {
     mean_bytes: f64,
     /// How long after its arrival a frame is shown.
     delay: Duration,
-    /// Frames that are not shown yet: when they are, the bytes up to them, and whether they are key frames.
-    frames: VecDeque<(Duration, f64, bool)>,
+    /// Frames that are not shown yet.
+    frames: VecDeque<Waiting>,
     /// Bytes so far, but for key frames', which replace all.
     bytes: f64,
     /// Bytes up to the frame of the newest anchor that is there.
@@ -33,6 +33,17 @@ pub(super) struct Watching {
     coming: Vec<(Duration, f64)>,
     chunk: (f64, u32),
     chunk_ends: Duration,
+}
+
+/// A frame that is not shown yet.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    /// Time at which the frame is shown.
+    at: Duration,
+    /// Bytes of the stream up to the frame.
+    place: f64,
+    /// Whether it is a key frame.
+    key: bool,
 }
 
 impl Watching {
@@ -56,22 +67,22 @@ impl Watching {
         if !key {
             self.bytes += f64::from(bytes);
         }
-        self.frames.push_back((at + self.delay, self.bytes, key));
+        self.frames.push_back(Waiting { at: at + self.delay, place: self.bytes, key });
         self.bytes
     }
 
     /// Shows all frames that are due by `now`, when all anchors that will be there by then are known; hands each second that has ended
     /// to `ended`.
     pub fn show(&mut self, now: Duration, mut ended: impl FnMut(Chunk)) {
-        while let Some(&shown) = self.frames.front().filter(|(at, ..)| *at <= now) {
+        while let Some(&frame) = self.frames.front().filter(|frame| frame.at <= now) {
             self.frames.pop_front();
-            if let Some(chunk) = self.show_frame(shown) {
+            if let Some(chunk) = self.show_frame(frame) {
                 ended(chunk);
             }
         }
     }
 
-    fn show_frame(&mut self, (at, frame, key): (Duration, f64, bool)) -> Option<Chunk> {
+    fn show_frame(&mut self, Waiting { at, place: frame, key }: Waiting) -> Option<Chunk> {
         let ended = (at >= self.chunk_ends && self.chunk.1 > 0).then(|| {
             let (sum, frames) = std::mem::take(&mut self.chunk);
             let gain_db = sum / f64::from(frames);

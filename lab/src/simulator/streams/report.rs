@@ -35,9 +35,9 @@ pub struct Report {
     pub by_network: Vec<u64>,
     /// How often an accelerator loaded a network.
     pub loads: u64,
-    /// Accelerators that would have given every stream its fraction, at most.
+    /// Greatest number of accelerators that would have given every stream its fraction.
     pub devices_wanted: u32,
-    /// The same unrounded, as it was at the end: seconds of accelerators of speed 1 in a second.
+    /// Compute demand at the end: seconds of accelerators of speed 1 in a second.
     pub compute_demand: f64,
     /// Frames that were not chosen, by reason.
     pub passed_over: Vec<(&'static str, u64)>,
@@ -91,7 +91,7 @@ struct Sums {
     frames: u64,
     lost: u64,
     anchors_lost: u64,
-    /// Of anchors whose worth is known: the sum, and how many.
+    /// Sum and number of the known worths of anchors.
     worth: (f64, u64),
     missed: u64,
     dropped: u64,

@@ -141,7 +141,8 @@ pub struct Group {
     pub leaves_at_s: Option<f64>,
     /// By how much they may be enlarged.
     #[serde(default = "two")]
-    pub most_scale: usize,
+    #[serde(rename = "most_scale")]
+    pub max_scale: usize,
     /// How their anchors are chosen.
     #[serde(default)]
     pub policy: PlayedPolicy,
@@ -182,7 +183,7 @@ pub enum ScenarioError {
 }
 
 /// Most streams of a scenario.
-const MOST_STREAMS: u64 = 1_000_000;
+const MAX_STREAMS: u64 = 1_000_000;
 
 pub(super) fn within(value: f64, least: f64, most: f64) -> bool {
     value.is_finite() && (least..=most).contains(&value)
@@ -241,7 +242,7 @@ impl Scenario {
         value(costs, "networks: ns_by_pixel", "from 0.001 to 1000000000")?;
         self.accelerators.iter().try_for_each(Accelerator::check)?;
         let count: u64 = self.streams.iter().map(|g| u64::from(g.count)).sum();
-        value((1..=MOST_STREAMS).contains(&count), "streams: count", "from 1 to 1000000 together")?;
+        value((1..=MAX_STREAMS).contains(&count), "streams: count", "from 1 to 1000000 together")?;
         for group in &self.streams {
             value(
                 (1..=8192).contains(&group.width) && (1..=8192).contains(&group.height),

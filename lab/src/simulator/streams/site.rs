@@ -26,10 +26,10 @@ const JOBS_PER_DEVICE: usize = 256;
 struct Job {
     chosen: Chosen,
     arrival: Duration,
-    /// Of its stream among the sources.
+    /// Index of the stream among the sources.
     source: usize,
     group: usize,
-    /// Of its frame in its stream, for what its anchor is worth.
+    /// Place of the frame in its stream, for the worth of its anchor.
     place: f64,
     /// Counts the frames of its stream.
     number: u64,
@@ -47,7 +47,7 @@ struct Gate {
     asked: u64,
 }
 
-/// See the module.
+/// One scheduler with its streams and accelerators.
 pub(super) struct Site {
     scheduler: Scheduler,
     jct: JctModel,
@@ -61,7 +61,7 @@ pub(super) struct Site {
     downlinks: Vec<Link>,
     /// Seconds by pixel of each network on a device of speed 1.
     costs: Vec<f64>,
-    least_scale: usize,
+    min_scale: usize,
     /// The operator's, which no policy undercuts.
     deadline: Duration,
     anchor_fraction: f64,
@@ -100,7 +100,7 @@ impl Site {
             policies,
             downlinks: scenario.streams.iter().map(|group| group.downlink).collect(),
             costs: scenario.networks.iter().map(|n| 1e-9 * n.ns_by_pixel).collect(),
-            least_scale: networks[0].scale,
+            min_scale: networks[0].scale,
             candidates: HashMap::new(),
             chosen: Vec::new(),
             out: Vec::new(),
@@ -139,7 +139,7 @@ impl Site {
         }
         for (at, source) in self.sources.iter_mut().enumerate() {
             let (group, id) = (source.group, source.id);
-            let scale = self.scheduler.scale(id).unwrap_or(self.least_scale);
+            let scale = self.scheduler.scale(id).unwrap_or(self.min_scale);
             while let Some(frame) = source.next(tick, random) {
                 let Frame::Whole(frame, worth) = frame else {
                     tally.lost_frame(group);

@@ -19,7 +19,7 @@ fn group(name: &str, count: u32, width: u32) -> Group {
         joins_at_s: 0.0,
         joins_over_s: 1.0,
         leaves_at_s: None,
-        most_scale: 2,
+        max_scale: 2,
         policy: PlayedPolicy::default(),
         watched_after_ms: 0.0,
         best_db: 5.0,

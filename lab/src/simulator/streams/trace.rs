@@ -2,7 +2,7 @@
 //!
 //! As CSV: lines that begin with `#` are remarks; then `at_ms,bytes,tier` and, where they were measured, `gain_db`; then a line a frame,
 //! in order, the first one a key frame. Tiers are `key`, `golden` and `normal`. A gain is what the frame's anchor alone gives the frames
-//! from it on, summed, in dB; it may be missing. `windlass-lab eval --traces` records them.
+//! from it on, summed, in dB; it may be missing. `windlass-lab eval --codec-traces` records them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,9 +16,9 @@ use windlass_scheduler::Tier;
 pub type Traces = BTreeMap<String, Trace>;
 
 /// Most frames of a trace.
-const MOST_FRAMES: usize = 1 << 20;
+const MAX_FRAMES: usize = 1 << 20;
 /// Most bytes of a frame.
-const MOST_BYTES: u32 = 1 << 26;
+const MAX_BYTES: u32 = 1 << 26;
 const COLUMNS: [&str; 2] = ["at_ms,bytes,tier", "at_ms,bytes,tier,gain_db"];
 
 /// One frame of a trace.
@@ -34,7 +34,7 @@ pub struct TraceFrame {
     pub gain_db: Option<f64>,
 }
 
-/// See the module. It has at least two frames, and the first is a key frame.
+/// A recorded stream of at least two frames, of which the first is a key frame.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     frames: Vec<TraceFrame>,
@@ -61,12 +61,12 @@ impl Trace {
     pub fn new(frames: Vec<TraceFrame>) -> Result<Trace, TraceError> {
         let whole = |fine: bool, what| if fine { Ok(()) } else { Err(TraceError::Whole(what)) };
         whole(frames.len() >= 2, "a trace has at least two frames")?;
-        whole(frames.len() <= MOST_FRAMES, "a trace has at most 1048576 frames")?;
+        whole(frames.len() <= MAX_FRAMES, "a trace has at most 1048576 frames")?;
         whole(frames[0].tier == Tier::Key, "the first frame must be a key frame")?;
         whole(frames[0].at == Duration::ZERO, "the first frame must be at 0")?;
         let rises = frames.windows(2).all(|pair| pair[0].at < pair[1].at);
         whole(rises, "every frame must be later than the one before")?;
-        let sizes = frames.iter().all(|frame| (1..=MOST_BYTES).contains(&frame.bytes));
+        let sizes = frames.iter().all(|frame| (1..=MAX_BYTES).contains(&frame.bytes));
         whole(sizes, "bytes must be from 1 to 67108864")?;
         let gains = frames.iter().filter_map(|frame| frame.gain_db);
         whole(gains.into_iter().all(f64::is_finite), "gain_db must be a number")?;
@@ -90,7 +90,7 @@ impl Trace {
                 let what = "at_ms must be greater than in the line before";
                 return Err(TraceError::Line { line, what });
             }
-            if frames.len() == MOST_FRAMES {
+            if frames.len() == MAX_FRAMES {
                 return Err(TraceError::Line { line, what: "there are more than 1048576 frames" });
             }
             frames.push(frame);
@@ -157,7 +157,7 @@ fn frame(line: &str, columns: usize) -> Result<TraceFrame, &'static str> {
     let at_ms: f64 = at.parse().map_err(|_| "at_ms is no number")?;
     let at = Duration::try_from_secs_f64(at_ms / 1e3).map_err(|_| "at_ms is no time")?;
     let bytes = bytes.parse().map_err(|_| "bytes is no whole number")?;
-    if !(1..=MOST_BYTES).contains(&bytes) {
+    if !(1..=MAX_BYTES).contains(&bytes) {
         return Err("bytes must be from 1 to 67108864");
     }
     let tier = match tier {

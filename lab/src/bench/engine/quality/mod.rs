@@ -19,7 +19,7 @@ use self::report::Report;
 use self::row::{Plain, Row};
 use super::args::{Case, EngineArgs};
 use super::measure::{self, Peaks};
-use crate::bench::networks::Size;
+use crate::bench::networks::{Size, Weights};
 use crate::eval::clip::{self, Clip};
 use crate::eval::ffmpeg::{self, Ffmpeg};
 use crate::eval::networks::{self, BICUBIC, Call, LANCZOS, Network, SHARPENED, Shown};
@@ -144,7 +144,8 @@ fn row(network: &Network, found: &[Found], args: &EngineArgs, peaks: &mut Peaks)
     let simd = Simd::available().into_iter().find(|simd| simd.name() == backend);
     let simd = simd.with_context(|| format!("{backend} is no backend of this processor"))?;
     eprintln!("timing {name}: {case}");
-    let speeds = measure::rows_with((model, true), &[simd], &case, args, peaks)?;
+    let weights = Weights { model, trained: true };
+    let speeds = measure::rows_with(&weights, &[simd], &case, args, peaks)?;
     let speed = speeds.first().with_context(|| format!("{name} was not timed"))?;
     Ok(Row::new(name, case.network, speed, row::gains(rows, name)))
 }

@@ -72,7 +72,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Those that the binary carries, by the names of their files.
+/// The built-in networks, by the names of their files.
 fn built_in() -> Result<[(&'static str, Arc<Model>); 3]> {
     Ok([
         ("xs-x2", embedded_model()?),

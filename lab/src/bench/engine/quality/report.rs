@@ -150,7 +150,7 @@ mod tests {
     use super::super::row::{gains, tests::scored};
     use super::*;
     use crate::bench::engine::args::Case;
-    use crate::bench::engine::measure::Times;
+    use crate::bench::engine::measure::{SwapTimes, Times};
     use crate::bench::engine::report::Row as Speed;
     use crate::bench::networks::Size;
 
@@ -158,7 +158,8 @@ mod tests {
         let shape = Architecture::chain(2, 16, 5);
         let case = Case { network: shape, size: Size(320, 180), threads: 1 };
         let times = [Times { cpu_ms: 5.0, wall_ms: 5.0 }];
-        let speed = Speed::new(&case, true, Simd::Scalar, &times, 351.7, (0.5, 0.1), None);
+        let swap = SwapTimes { first_ms: 0.5, again_ms: 0.1 };
+        let speed = Speed::new(&case, true, Simd::Scalar, &times, 351.7, swap, None);
         let plain = |method: &str| Plain {
             method: method.to_owned(),
             scale: 2,

@@ -10,9 +10,9 @@ use crate::eval::row::Row as Scored;
 /// A network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Its file's name without ending.
+    /// Name of the network's file without its ending.
     pub network: String,
-    /// Its shape.
+    /// Shape of the network.
     pub model: String,
     pub scale: usize,
     /// Whether it looks at what the viewer sees, too; here that is the picture without anchors.

@@ -58,9 +58,9 @@ pub struct Kind {
     pub name: String,
     /// Their share of all.
     pub share: f64,
-    /// Size of the low layer.
+    /// Width of the low layer.
     pub width: u16,
-    /// See above.
+    /// Height of the low layer.
     pub height: u16,
     /// Frames a second.
     pub fps: f64,
@@ -77,7 +77,8 @@ pub struct WorkerKind {
     /// Accelerators of speed 1 that work side by side.
     pub devices: f64,
     /// Publishers that it takes.
-    pub most_streams: usize,
+    #[serde(rename = "most_streams")]
+    pub max_streams: usize,
     /// From its order to its first stream.
     pub boot_s: u64,
     /// Streams have so long to leave it.
@@ -108,13 +109,16 @@ pub struct DayReport {
     /// Publishers that came.
     pub streams: u64,
     /// Publishers at a time, at the most.
-    pub streams_most: usize,
+    #[serde(rename = "streams_most")]
+    pub max_streams: usize,
     /// Hours that workers were paid for, those that they take to start included.
     pub machine_hours: f64,
     /// Workers at a time, at the most.
-    pub machines_most: u32,
+    #[serde(rename = "machines_most")]
+    pub max_machines: u32,
     /// What the scheduler's rule would have wanted at the most, of all publishers.
-    pub wanted_most: u32,
+    #[serde(rename = "wanted_most")]
+    pub max_wanted: u32,
     /// Machine hours of as many as the rule wanted, had they come and gone at once.
     pub wanted_hours: f64,
     /// Workers that were ordered.
@@ -122,7 +126,8 @@ pub struct DayReport {
     /// Share of publishers' time without a worker.
     pub without_share: f64,
     /// The longest that one was without, in seconds.
-    pub without_most_s: u64,
+    #[serde(rename = "without_most_s")]
+    pub max_without_s: u64,
     /// Minutes of the day in which anybody was.
     pub minutes_without: u64,
     /// Share of the anchors that were due which nobody had the compute for, of those without a worker included.

@@ -22,7 +22,7 @@ fn quiet() -> DayScenario {
             ns_by_pixel: 87.0,
             anchor_fraction: 0.033,
         }],
-        worker: WorkerKind { devices: 1.0, most_streams: 60, boot_s: 90, drain_s: 30, price: 0.0 },
+        worker: WorkerKind { devices: 1.0, max_streams: 60, boot_s: 90, drain_s: 30, price: 0.0 },
         scaling: Scaling::default(),
     }
 }
@@ -61,11 +61,11 @@ fn the_autoscaler_follows_the_day_and_costs_less_than_the_peak() {
     let hours = (0..24).map(|hour| if (8..20).contains(&hour) { 1.0 } else { 0.1 }).collect();
     let scenario = DayScenario { hours, peak: 1_000.0, ..quiet() };
     let scaled = played(&scenario, 0.005, Way::Scaled);
-    let fixed = played(&scenario, 0.005, Way::Fixed(scaled.wanted_most));
+    let fixed = played(&scenario, 0.005, Way::Fixed(scaled.max_wanted));
     assert!(scaled.machine_hours < 0.75 * fixed.machine_hours, "{scaled:?} {fixed:?}");
     assert!(fixed.without_share < 1e-4, "{fixed:?}");
     assert!(scaled.without_share < 0.002, "{scaled:?}");
-    assert!(scaled.machines_most <= scaled.wanted_most + 2, "{scaled:?}");
+    assert!(scaled.max_machines <= scaled.max_wanted + 2, "{scaled:?}");
     assert_eq!(scaled.streams, fixed.streams, "the same publishers come");
 }
 
@@ -79,8 +79,8 @@ fn a_burst_goes_without_until_workers_have_started() {
     let (soon, late) = (of(10), of(300));
     assert!(late.without_share > 3.0 * soon.without_share, "{soon:?} {late:?}");
     // Ordered at the first look after they were wanted, which is before the last place is taken.
-    assert!((200..=300 + 15).contains(&late.without_most_s), "{late:?}");
-    assert!(soon.without_most_s < 90, "{soon:?}");
+    assert!((200..=300 + 15).contains(&late.max_without_s), "{late:?}");
+    assert!(soon.max_without_s < 90, "{soon:?}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn workers_that_go_give_their_streams_to_others_first() {
     let report = played(&DayScenario { hours, peak: 600.0, ..quiet() }, 0.005, Way::Scaled);
     assert!(report.moves > 20, "{report:?}");
     assert!(report.without_share < 1e-3, "{report:?}");
-    assert!(report.machine_hours < 0.85 * 24.0 * f64::from(report.machines_most), "{report:?}");
+    assert!(report.machine_hours < 0.85 * 24.0 * f64::from(report.max_machines), "{report:?}");
 }
 
 #[test]

@@ -31,7 +31,7 @@ const WAITING: usize = 8;
 /// Nobody had to wait for another batch for so long: one more can come (§6.3).
 const CALM_S: f64 = 0.4;
 /// A client that was served for less says nothing of its mean.
-const LEAST_S: f64 = 2.0;
+const MIN_SECONDS: f64 = 2.0;
 
 /// What came of a promise and a way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,9 +42,9 @@ pub struct ClientsReport {
     pub way: Way,
     /// Served at once, in the mean.
     pub clients: f64,
-    /// Of all who were, those that lacked more than promised over their stay.
+    /// Share of the served clients that lacked more than promised over their stay.
     pub broken: f64,
-    /// What they lacked, over what was promised: the mean.
+    /// Mean of what the clients lacked, over what was promised.
     pub taken: f64,
     /// Pictures by batch.
     pub batch: f64,
@@ -75,7 +75,7 @@ fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) 
     let cost = cost_of(scenario);
     let mut best = (Setting { interval: 1, batch: 1 }, 0);
     for interval in 1..=24u32 {
-        for batch in 1..=scenario.most_batch {
+        for batch in 1..=scenario.max_batch {
             let setting = Setting { interval, batch };
             let by_second = batch as f64 / cost.seconds(batch);
             let most = (by_second * f64::from(interval) / scenario.clients.fps) as usize;
@@ -93,7 +93,7 @@ fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) 
 }
 
 fn cost_of(scenario: &ClientsScenario) -> BatchCost {
-    let max = scenario.most_batch;
+    let max = scenario.max_batch;
     BatchCost { fixed: scenario.batch_ms / 1e3, each: scenario.picture_ms / 1e3, max }
 }
 
@@ -120,7 +120,7 @@ struct World<'a> {
     queue: VecDeque<Request>,
     free: f64,
     admission: Admission,
-    /// Of the plan: when each batch begins, and its requests.
+    /// The planned batches: begin time in seconds, and requests.
     batches: VecDeque<(f64, Vec<Request>)>,
     next_plan: f64,
     last_delayed: f64,
@@ -394,7 +394,7 @@ fn begins_in(batch: &[Request], now: f64, scenario: &ClientsScenario) -> f64 {
 
 impl Tally {
     fn end(&mut self, person: &Person) {
-        if person.shown < LEAST_S {
+        if person.shown < MIN_SECONDS {
             return;
         }
         let part = person.lacks() / person.client.promise.max(1e-9);
@@ -428,7 +428,7 @@ mod tests {
             batch_ms: 12.0,
             picture_ms: 4.0,
             spread: 0.03,
-            most_batch: 8,
+            max_batch: 8,
             promises: vec![vec![0.04]],
         }
     }
@@ -454,7 +454,7 @@ mod tests {
     fn values_that_make_no_sense_are_refused() {
         let wrong = ClientsScenario { promises: vec![vec![]], ..scenario() };
         assert!(run(&wrong).is_err_and(|error| error.to_string().contains("promises")));
-        let wrong = ClientsScenario { most_batch: 0, ..scenario() };
+        let wrong = ClientsScenario { max_batch: 0, ..scenario() };
         assert!(run(&wrong).is_err_and(|error| error.to_string().contains("most_batch")));
     }
 }

@@ -9,7 +9,7 @@ use windlass_scheduler::promise::{Anchored, BatchCost, Client, Decay};
 /// Content changes its pace about so often.
 const SCENE_S: f64 = 5.0;
 
-/// See the module.
+/// A simulated client with content that changes.
 #[derive(Debug, Clone)]
 pub(super) struct Person {
     pub client: Client,
@@ -52,7 +52,7 @@ impl Person {
             cost: BatchCost {
                 fixed: of.batch_ms / 1e3,
                 each: of.picture_ms / 1e3,
-                max: of.most_batch,
+                max: of.max_batch,
             },
             shape: 0,
             delay: (of.clients.up_ms / 1e3, of.clients.down_ms / 1e3),

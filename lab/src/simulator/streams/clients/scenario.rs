@@ -20,15 +20,16 @@ pub struct ClientsScenario {
     pub seed: u64,
     /// Who comes.
     pub clients: Clients,
-    /// What an accelerator takes for a batch: so much, and so much more for each picture of it.
+    /// Fixed time of an accelerator for a batch, in milliseconds.
     pub batch_ms: f64,
-    /// See `batch_ms`.
+    /// Additional time of a batch for each of its pictures, in milliseconds.
     pub picture_ms: f64,
     /// Standard deviation of what batches take, over their mean.
     #[serde(default)]
     pub spread: f64,
-    /// Most pictures at once.
-    pub most_batch: usize,
+    /// Greatest number of pictures of a batch.
+    #[serde(rename = "most_batch")]
+    pub max_batch: usize,
     /// How much clients may lack beyond an accelerator of their own: each is played by itself. Two values are a range, from which each
     /// client has its own.
     pub promises: Vec<Vec<f64>>,
@@ -48,11 +49,11 @@ pub struct Clients {
     pub decay: (f64, f64),
     /// By how much decay varies about its mean within a client, as a share of it.
     pub varies: f64,
-    /// From capture to the accelerator, and from there back.
+    /// Time from capture to the accelerator, in milliseconds.
     pub up_ms: f64,
-    /// See `up_ms`.
+    /// Time from the accelerator back to the client, in milliseconds.
     pub down_ms: f64,
-    /// Standard deviation of each.
+    /// Standard deviation of `up_ms` and of `down_ms`, in milliseconds.
     pub jitter_ms: f64,
 }
 
@@ -68,7 +69,7 @@ impl ClientsScenario {
         value(self.batch_ms, 0.0, 1_000.0, "batch_ms", "from 0 to 1000")?;
         value(self.picture_ms, 0.1, 1_000.0, "picture_ms", "from 0.1 to 1000")?;
         value(self.spread, 0.0, 1.0, "spread", "from 0 to 1")?;
-        value(self.most_batch as f64, 1.0, 64.0, "most_batch", "from 1 to 64")?;
+        value(self.max_batch as f64, 1.0, 64.0, "most_batch", "from 1 to 64")?;
         value(of.by_second, 0.01, 1_000.0, "clients: by_second", "from 0.01 to 1000")?;
         value(of.stay_s, 0.1, 3_600.0, "clients: stay_s", "from 0.1 to 3600")?;
         value(of.fps, 1.0, 240.0, "clients: fps", "from 1 to 240")?;

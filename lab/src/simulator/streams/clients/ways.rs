@@ -12,7 +12,7 @@ pub enum Way {
     /// One interval and batch for all, and so many clients that each has its promise in the mean: the best of all such settings, found
     /// beforehand.
     Static,
-    /// The same interval for all; as large batches as each stands, of those that happen to wait (Clipper-like).
+    /// One interval for all clients; batches of the waiting pictures, as large as each client's promise allows (Clipper-like).
     Clipper,
     /// Each its own interval, no batches (Chameleon-like).
     Chameleon,

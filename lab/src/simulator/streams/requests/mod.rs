@@ -19,7 +19,7 @@ pub use scenario::RequestScenario;
 /// Rates that are tried for what an order bears: so many each time that the rate doubles.
 const STEPS: u32 = 16;
 /// From this share of the least load on.
-const LEAST_RATE: f64 = 1.0 / 16.0;
+const MIN_RATE: f64 = 1.0 / 16.0;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,16 +60,17 @@ pub struct RequestRow {
     pub p50_ms: f64,
     /// 99 % were no longer.
     pub p99_ms: f64,
-    /// The longest.
-    pub most_ms: f64,
+    /// Longest time from coming to done, in milliseconds.
+    #[serde(rename = "most_ms")]
+    pub max_ms: f64,
     /// How often a network was loaded, by request.
     pub loads: f64,
     /// Share of the time that accelerators worked.
     pub utilisation: f64,
-    /// Of the calibrated order: its load over the greatest that first-come-first-served bears with no greater mean and 99th percentile.
-    /// `None` where it does not bear a sixteenth of the least load.
+    /// Load of the calibrated order over the greatest load of first-come-first-served, at no greater mean and 99th percentile.
+    /// `None` where first-come-first-served does not reach them at a sixteenth of the least load.
     pub x_fifo: Option<f64>,
-    /// The same against the shortest by what was expected first.
+    /// Load of the calibrated order over the greatest load of shortest-expected-first, at no greater mean and 99th percentile.
     pub x_shortest: Option<f64>,
     /// Every hundredth of latencies, the least first, in milliseconds.
     #[serde(skip)]
@@ -129,7 +130,7 @@ pub fn run_requests(scenario: &RequestScenario) -> Result<RequestReport, Scenari
 /// The rates that an order is tried at.
 fn rates(loads: &[f64]) -> Vec<f64> {
     let (least, most) = loads.iter().fold((f64::MAX, 0.0f64), |(l, m), &x| (l.min(x), m.max(x)));
-    let rates = (0..).map(|n| least * LEAST_RATE * 2f64.powf(f64::from(n) / f64::from(STEPS)));
+    let rates = (0..).map(|n| least * MIN_RATE * 2f64.powf(f64::from(n) / f64::from(STEPS)));
     rates.take_while(|&rate| rate <= most * 1.0001).collect()
 }
 
@@ -162,7 +163,7 @@ impl RequestRow {
             mean_ms: 1e3 * latencies.iter().sum::<f64>() / count,
             p50_ms: percentile(0.5),
             p99_ms: percentile(0.99),
-            most_ms: percentile(1.0),
+            max_ms: percentile(1.0),
             loads: outcome.loads as f64 / count,
             utilisation: outcome.busy
                 / (outcome.end.max(1e-9) * scenario.accelerators.len() as f64),

@@ -73,7 +73,7 @@ pub struct RequestGroup {
 }
 
 /// Most requests of a scenario, all rounds together.
-const MOST_REQUESTS: u64 = 1_000_000;
+const MAX_REQUESTS: u64 = 1_000_000;
 
 impl RequestScenario {
     /// Whether all values make sense.
@@ -121,7 +121,7 @@ impl RequestScenario {
         value(networks <= 1000, "requests: networks", "at most 1000 together")?;
         let count = self.count().saturating_mul(self.rounds);
         value(
-            (1..=MOST_REQUESTS).contains(&count),
+            (1..=MAX_REQUESTS).contains(&count),
             "requests: each",
             "so that 1 to 1000000 come in all rounds",
         )
@@ -145,7 +145,7 @@ fn all_orders() -> Vec<OrderName> {
     vec![OrderName::Fifo, OrderName::Shortest, OrderName::Calibrated]
 }
 
-/// Those of PrefillOnly §5.4.2.
+/// The loads of PrefillOnly §5.4.2.
 fn loads() -> Vec<f64> {
     vec![0.25, 0.5, 1.0, 2.0, 3.0, 4.0]
 }

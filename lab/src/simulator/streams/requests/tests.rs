@@ -129,7 +129,7 @@ proptest! {
         for row in &report.rows {
             // Every network that has requests is loaded at least once, and none more often than it has requests.
             prop_assert!(row.loads * f64::from(networks * each) >= f64::from(networks) - 1e-6 && row.loads <= 1.0);
-            prop_assert!(row.utilisation <= 1.0 + 1e-9 && row.p50_ms <= row.p99_ms && row.p99_ms <= row.most_ms);
+            prop_assert!(row.utilisation <= 1.0 + 1e-9 && row.p50_ms <= row.p99_ms && row.p99_ms <= row.max_ms);
         }
     }
 }

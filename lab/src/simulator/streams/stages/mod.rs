@@ -57,7 +57,7 @@ pub struct StageRow {
     pub cap: Option<usize>,
     /// Requests of the first round that took too long or were given up.
     pub missed_first: u64,
-    /// Those of a round, in the mean.
+    /// Requests of a round that took too long or were given up, in the mean.
     pub missed: f64,
     /// Requests of a round that were given up, in the mean.
     pub given_up: f64,

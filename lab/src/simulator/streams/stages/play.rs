@@ -34,7 +34,7 @@ pub(super) struct Round(Vec<Request>);
 pub(super) struct Outcome {
     /// From coming to done, of those that were done, in seconds.
     pub latencies: Vec<f64>,
-    /// Those that took too long or were given up.
+    /// Requests that took too long or were given up.
     pub missed: u64,
     pub given_up: u64,
     /// Seconds that requests waited for slots.

@@ -1,4 +1,4 @@
-//! One clip at one uplink: every method on the same low layer, every way of making anchors.
+//! One clip at one uplink bit rate: every method on the same low layer, with every setting of anchors.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use windlass_vp9::Picture;
 
 use super::anchors::{self, AnchorSettings, AnchorTrack};
-use super::captured::{CapturedSettings, Source, Way, rates, regions};
+use super::captured::{CapturedSettings, Source, StillPath, rates, regions};
 use super::clip::Clip;
 use super::coding::Target;
 use super::decay::{Bucket, decay};
@@ -24,38 +24,38 @@ use super::score::{Besides, Scorer, Scores};
 use super::select;
 use super::sr::Upscaler;
 
-/// What all rows of a run share.
+/// The settings that all clips and uplinks of one command share.
 #[derive(Debug, Clone)]
-pub struct Plan<'a> {
-    /// HR over LR.
+pub struct RunSettings<'a> {
+    /// HR size over LR size.
     pub scale: Scale,
     /// The methods, in the order of the report.
     pub methods: Vec<Method>,
-    /// The ways of making anchors; at least one where a method of the plan runs.
-    pub ways: Vec<AnchorSettings>,
-    /// How captured anchors are made.
+    /// The settings of anchors to compare; at least one where a method has anchors.
+    pub anchors: Vec<AnchorSettings>,
+    /// The settings of captured anchors.
     pub captured: CapturedSettings,
-    /// NEMO looks at every so manyeth frame.
+    /// `nemo` chooses among every `nemo_step`th frame.
     pub nemo_step: usize,
     /// An ffmpeg with libvmaf.
     pub vmaf: Option<&'a Path>,
-    /// Whether rows tell processor times.
+    /// Whether rows contain processor times.
     pub times: bool,
-    /// Whether progress goes to standard error.
+    /// Whether no progress is written to standard error.
     pub quiet: bool,
 }
 
-/// One clip at one uplink.
-pub struct Stage<'a> {
-    plan: &'a Plan<'a>,
+/// One clip at one uplink bit rate: its coded layers, on which every method is run.
+pub struct ClipRun<'a> {
+    settings: &'a RunSettings<'a>,
     name: String,
     clip: &'a Clip,
     uplink_kbps: u32,
     screen: bool,
     low: Coded,
-    /// The low layer of what stills leave of the uplink.
+    /// The low layer at the bit rate that stills leave of the uplink.
     lean: Option<Coded>,
-    /// The full layer, with its bit rate.
+    /// The full layer and its bit rate in kbit/s.
     full: Option<(Clip, f64)>,
     bicubic_db: Vec<f64>,
     lanczos_db: Vec<f64>,
@@ -63,54 +63,63 @@ pub struct Stage<'a> {
     gains: Vec<(Target, Gains)>,
 }
 
-/// A method with the pictures of it that were set aside.
-pub type Panel = (Method, Vec<Picture>);
+/// The HR pictures of one method that are shown beside the original.
+pub struct KeptPictures {
+    /// The method that made them.
+    pub method: Method,
+    /// The kept frames, in their order.
+    pub pictures: Vec<Picture>,
+}
 
-/// What a method gave.
-struct Outcome {
+/// The scores and costs of one method on the clip.
+struct MethodResult {
     scores: Scores,
     kept: Vec<Picture>,
     cost: Cost,
-    /// What playing anchors found, where there are some.
+    /// The reconstruction, where the method has one.
     played: Option<Played>,
     /// The stream that was shown, where it is not the low layer.
     video: Option<Coded>,
 }
 
-/// The anchors of one way of making them, for each selection that was asked for.
+/// The anchors of every method under one setting of anchors.
 #[derive(Default)]
-struct Tracks {
+struct MethodAnchors {
+    /// Anchors of tiles on the frames that the product's scheduler chooses.
     scheduled: AnchorTrack,
-    /// Bits of those that the publisher sends, by where they come from.
+    /// Bit rate in kbit/s of the anchors that the publisher sends, by source.
     sent_kbps: Vec<(Source, f64)>,
-    /// The same frames, whole.
+    /// Anchors of whole frames on the scheduled frames.
     whole: Option<AnchorTrack>,
-    /// The same with all of their detail coded.
+    /// Anchors of whole frames on the scheduled frames, with all detail coded as the papers do.
     papers: Option<AnchorTrack>,
+    /// The anchors of methods that choose other frames.
     other: Vec<(Method, AnchorTrack)>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> ClipRun<'a> {
     /// Encodes the low layer.
     pub fn new(
-        plan: &'a Plan<'a>,
+        settings: &'a RunSettings<'a>,
         name: &str,
         clip: &'a Clip,
         uplink_kbps: u32,
         screen: bool,
-    ) -> Result<Stage<'a>> {
+    ) -> Result<ClipRun<'a>> {
         let encode = |kbps: u32| {
-            low_layer::encode(clip, kbps, screen, |picture| plan.scale.shrink(&picture))
+            low_layer::encode(clip, kbps, screen, |picture| settings.scale.shrink(&picture))
         };
         let low = encode(uplink_kbps)?;
-        let sources = || plan.methods.iter().filter_map(|method| method.captured());
-        let lean = plan.captured.within && sources().any(Source::takes_uplink);
+        let sources = || settings.methods.iter().filter_map(|method| method.captured());
+        let lean = settings.captured.within && sources().any(Source::takes_uplink);
         let lean =
-            lean.then(|| encode(uplink_kbps.saturating_sub(plan.captured.stills_kbps).max(20)));
+            lean.then(|| encode(uplink_kbps.saturating_sub(settings.captured.stills_kbps).max(20)));
         let lean = lean.transpose()?;
         let mut full = None;
-        if plan.methods.contains(&Method::Full) || sources().any(|source| source == Source::Full) {
-            let kbps = plan.captured.full_kbps;
+        if settings.methods.contains(&Method::Full)
+            || sources().any(|source| source == Source::Full)
+        {
+            let kbps = settings.captured.full_kbps;
             let kbps = kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
             let coded = low_layer::encode(clip, kbps, screen, |picture| picture)?;
             full = Some((Clip { frames: coded.pictures, fps: clip.fps }, coded.kbps));
@@ -119,13 +128,13 @@ impl<'a> Stage<'a> {
         for (original, picture) in clip.frames.frames()?.zip(low.pictures.frames()?) {
             let (original, picture) = (original?, picture?);
             let psnr = |high: Picture| metrics::psnr_db(&original.y, &high.y);
-            bicubic_db.push(psnr(plan.scale.bicubic(&picture)));
-            lanczos_db.push(psnr(plan.scale.lanczos(&picture)));
+            bicubic_db.push(psnr(settings.scale.bicubic(&picture)));
+            lanczos_db.push(psnr(settings.scale.lanczos(&picture)));
         }
         let name = name.to_owned();
         let gains = Vec::new();
-        Ok(Stage {
-            plan,
+        Ok(ClipRun {
+            settings,
             name,
             clip,
             uplink_kbps,
@@ -144,90 +153,100 @@ impl<'a> Stage<'a> {
         &self.low
     }
 
-    /// All rows: methods without anchors once, the others for each way of making them. Of the first
-    /// way, the frames numbered `keep` of the methods in `shown` are set aside.
+    /// All rows: methods without anchors once, the others for each setting of anchors.
+    ///
+    /// With the first setting, the frames numbered `keep` of the methods in `shown` are kept.
     pub fn rows(
         &mut self,
         upscaler: &mut Upscaler,
         shown: &[Method],
         keep: &[usize],
-    ) -> Result<(Vec<Row>, Vec<Panel>)> {
-        let (mut rows, mut panels) = (Vec::new(), Vec::new());
-        let plan = self.plan;
-        for (number, way) in plan.ways.iter().enumerate() {
+    ) -> Result<(Vec<Row>, Vec<KeptPictures>)> {
+        let (mut rows, mut kept) = (Vec::new(), Vec::new());
+        let settings = self.settings;
+        for (number, anchor_settings) in settings.anchors.iter().enumerate() {
             let wanted = |method: &&Method| number == 0 || method.has_enhanced();
-            let methods: Vec<Method> = plan.methods.iter().filter(wanted).copied().collect();
+            let methods: Vec<Method> = settings.methods.iter().filter(wanted).copied().collect();
             if methods.is_empty() {
                 break;
             }
-            let tracks = self.tracks(way, &methods, upscaler)?;
+            let anchors = self.make_all(anchor_settings, &methods, upscaler)?;
             for method in methods {
-                self.say(&format!("{method}{}", self.way_name(method, way)));
+                self.say(&format!("{method}{}", self.anchor_label(method, anchor_settings)));
                 let keep = if number == 0 && shown.contains(&method) { keep } else { &[] };
-                let outcome = self.play(method, &tracks, keep, upscaler)?;
-                let key = method.has_anchors().then(|| key(method, way, &plan.captured));
-                rows.push(self.row(method, key, &tracks, &outcome));
+                let result = self.play(method, &anchors, keep, upscaler)?;
+                let key =
+                    method.has_anchors().then(|| key(method, anchor_settings, &settings.captured));
+                rows.push(self.row(method, key, &anchors, &result));
                 if number == 0 {
-                    panels.push((method, outcome.kept));
+                    kept.push(KeptPictures { method, pictures: result.kept });
                 }
             }
         }
-        Ok((rows, panels))
+        Ok((rows, kept))
     }
 
-    /// The row of a method that needs no anchors, whether the plan has it or not, and its pictures numbered `keep`.
+    /// The row of a method without anchors, and its pictures numbered `keep`; `settings` need not list the method.
     pub fn alone(
         &self,
         method: Method,
         upscaler: &mut Upscaler,
         keep: &[usize],
     ) -> Result<(Row, Vec<Picture>)> {
-        let tracks = Tracks::default();
-        let outcome = self.play(method, &tracks, keep, upscaler)?;
-        Ok((self.row(method, None, &tracks, &outcome), outcome.kept))
+        let anchors = MethodAnchors::default();
+        let result = self.play(method, &anchors, keep, upscaler)?;
+        Ok((self.row(method, None, &anchors, &result), result.kept))
     }
 
     fn say(&self, what: &str) {
-        if !self.plan.quiet {
+        if !self.settings.quiet {
             eprintln!("{} at {} kbit/s: {what}", self.name, self.uplink_kbps);
         }
     }
 
-    /// How anchors are made, where there are several ways.
-    fn way_name(&self, method: Method, way: &AnchorSettings) -> String {
-        if method.has_anchors() && self.plan.ways.len() > 1 {
-            format!(", fraction {}, {}", way.fraction, way.target)
+    /// The setting of anchors for progress lines, where several are compared.
+    fn anchor_label(&self, method: Method, anchor_settings: &AnchorSettings) -> String {
+        if method.has_anchors() && self.settings.anchors.len() > 1 {
+            format!(", fraction {}, {}", anchor_settings.fraction, anchor_settings.target)
         } else {
             String::new()
         }
     }
 
     /// Makes the anchors that the methods need.
-    fn tracks(
+    fn make_all(
         &mut self,
-        way: &AnchorSettings,
+        anchor_settings: &AnchorSettings,
         methods: &[Method],
         upscaler: &mut Upscaler,
-    ) -> Result<Tracks> {
+    ) -> Result<MethodAnchors> {
         // `direct` has the bits of the anchors, if not the anchors.
         let chosen = if methods.iter().any(|m| m.has_enhanced() || *m == Method::Direct) {
-            select::scheduled(&self.low, self.clip.fps, way.fraction)
+            select::scheduled(&self.low, self.clip.fps, anchor_settings.fraction)
         } else {
             Vec::new()
         };
         let (mut other, mut sent_kbps) = (Vec::new(), Vec::new());
         for &method in methods {
             if let Some(source) = method.captured() {
-                let captured = self.captured(source, way, upscaler)?;
+                let captured = self.captured(source, anchor_settings, upscaler)?;
                 sent_kbps.push((source, captured.kbps));
                 let track = match method {
                     Method::Both(_) => {
                         let low = self.low_of(method);
-                        let chosen = select::scheduled(low, self.clip.fps, way.fraction);
-                        let (clip, scale) = (self.clip, self.plan.scale);
+                        let chosen =
+                            select::scheduled(low, self.clip.fps, anchor_settings.fraction);
+                        let (clip, scale) = (self.clip, self.settings.scale);
                         let beside = &captured.anchors;
-                        let enhanced =
-                            anchors::make_beside(clip, low, scale, way, &chosen, beside, upscaler)?;
+                        let enhanced = anchors::make_beside(
+                            clip,
+                            low,
+                            scale,
+                            anchor_settings,
+                            &chosen,
+                            beside,
+                            upscaler,
+                        )?;
                         captured.with(enhanced)
                     }
                     _ => captured,
@@ -239,21 +258,22 @@ impl<'a> Stage<'a> {
                 Method::KeyUniform => {
                     select::key_uniform(self.low.frames.iter().map(|f| f.tier), chosen.len())
                 }
-                Method::Nemo => select::nemo(self.gains(way, upscaler)?, chosen.len()),
+                Method::Nemo => select::nemo(self.gains(anchor_settings, upscaler)?, chosen.len()),
                 _ => continue,
             };
-            other.push((method, self.make(way, &frames, false, upscaler)?));
+            other.push((method, self.make(anchor_settings, &frames, false, upscaler)?));
         }
         let whole = methods.contains(&Method::WholeFrames);
-        let whole = whole.then(|| self.make(way, &chosen, false, upscaler)).transpose()?;
-        let papers = AnchorSettings { beyond_prior: false, ..*way };
+        let whole =
+            whole.then(|| self.make(anchor_settings, &chosen, false, upscaler)).transpose()?;
+        let papers = AnchorSettings { beyond_prior: false, ..*anchor_settings };
         let wanted = methods.contains(&Method::NemoStyle);
         let papers = wanted.then(|| self.make(&papers, &chosen, false, upscaler)).transpose()?;
-        let scheduled = self.make(way, &chosen, true, upscaler)?;
-        Ok(Tracks { scheduled, sent_kbps, whole, papers, other })
+        let scheduled = self.make(anchor_settings, &chosen, true, upscaler)?;
+        Ok(MethodAnchors { scheduled, sent_kbps, whole, papers, other })
     }
 
-    /// The low layer that a method rests on.
+    /// The low layer that a method reconstructs from.
     fn low_of(&self, method: Method) -> &Coded {
         let lean = method.captured().is_some_and(Source::takes_uplink);
         self.lean.as_ref().filter(|_| lean).unwrap_or(&self.low)
@@ -263,61 +283,72 @@ impl<'a> Stage<'a> {
     fn captured(
         &self,
         source: Source,
-        way: &AnchorSettings,
+        anchor_settings: &AnchorSettings,
         upscaler: &mut Upscaler,
     ) -> Result<AnchorTrack> {
-        let (low, settings) = (self.low_of(Method::Captured(source)), &self.plan.captured);
-        let to_browser = Way { delay: way.delay, uplink_kbps: f64::from(self.uplink_kbps) };
+        let (low, settings) = (self.low_of(Method::Captured(source)), &self.settings.captured);
+        let path =
+            StillPath { delay: anchor_settings.delay, uplink_kbps: f64::from(self.uplink_kbps) };
         match source {
             Source::Full => {
                 let (full, _) = self.full.as_ref().context("there is no full layer")?;
                 let target = Target::Quality(settings.quality);
                 let source = windlass_types::AnchorSource::Captured;
-                let way = AnchorSettings { source, target, fraction: settings.fraction, ..*way };
-                let chosen = select::scheduled(low, self.clip.fps, way.fraction);
-                anchors::make(full, low, self.plan.scale, &way, &chosen, upscaler)
+                let anchor_settings = AnchorSettings {
+                    source,
+                    target,
+                    fraction: settings.fraction,
+                    ..*anchor_settings
+                };
+                let chosen = select::scheduled(low, self.clip.fps, anchor_settings.fraction);
+                anchors::make(full, low, self.settings.scale, &anchor_settings, &chosen, upscaler)
             }
             Source::Regions | Source::Dds => {
-                let scale = self.plan.scale;
-                regions::make(self.clip, low, scale, source, settings, &to_browser, upscaler)
+                let scale = self.settings.scale;
+                regions::make(self.clip, low, scale, source, settings, &path, upscaler)
             }
         }
     }
 
     fn make(
         &self,
-        way: &AnchorSettings,
+        anchor_settings: &AnchorSettings,
         frames: &[usize],
         tiles: bool,
         upscaler: &mut Upscaler,
     ) -> Result<AnchorTrack> {
-        let way = AnchorSettings { tiles: way.tiles.filter(|_| tiles), ..*way };
-        anchors::make(self.clip, &self.low, self.plan.scale, &way, frames, upscaler)
+        let anchor_settings =
+            AnchorSettings { tiles: anchor_settings.tiles.filter(|_| tiles), ..*anchor_settings };
+        anchors::make(self.clip, &self.low, self.settings.scale, &anchor_settings, frames, upscaler)
     }
 
     /// The true gains of all candidates under a target.
-    fn gains(&mut self, way: &AnchorSettings, upscaler: &mut Upscaler) -> Result<&Gains> {
-        let found = self.gains.iter().position(|(target, _)| *target == way.target);
+    fn gains(
+        &mut self,
+        anchor_settings: &AnchorSettings,
+        upscaler: &mut Upscaler,
+    ) -> Result<&Gains> {
+        let found = self.gains.iter().position(|(target, _)| *target == anchor_settings.target);
         let at = if let Some(at) = found {
             at
         } else {
-            let step = self.plan.nemo_step.max(1);
+            let step = self.settings.nemo_step.max(1);
             let every: Vec<usize> = (0..self.low.frames.len()).step_by(step).collect();
             self.say(&format!("measuring the true gains of {} frames", every.len()));
-            let lossless = AnchorSettings { loss: 0.0, ..*way };
+            let lossless = AnchorSettings { loss: 0.0, ..*anchor_settings };
             let all = self.make(&lossless, &every, false, upscaler)?;
-            let config = Method::Nemo.config(self.plan.scale).unwrap_or_default();
+            let config = Method::Nemo.config(self.settings.scale).unwrap_or_default();
             let gains = gains::measure(self.clip, &self.low, &all, config)?;
-            self.gains.push((way.target, gains));
+            self.gains.push((anchor_settings.target, gains));
             self.gains.len() - 1
         };
         Ok(&self.gains[at].1)
     }
 
-    /// What every frame's anchor alone would give, made in the first of the plan's ways, beside what is known of the frame.
+    /// The true gain of every frame's anchor under the first setting of anchors, beside what is known of the frame.
     pub fn deserved(&mut self, upscaler: &mut Upscaler) -> Result<Vec<Deserved>> {
-        let way = *self.plan.ways.first().context("no method of the plan has anchors")?;
-        self.gains(&way, upscaler)?;
+        let anchor_settings = *self.settings.anchors.first().context("no method has anchors")?;
+        self.gains(&anchor_settings, upscaler)?;
         let (_, gains) = &self.gains[0];
         Ok(deserving::deserved(&self.low, self.clip.fps, gains))
     }
@@ -325,16 +356,16 @@ impl<'a> Stage<'a> {
     fn play(
         &self,
         method: Method,
-        tracks: &Tracks,
+        anchors: &MethodAnchors,
         keep: &[usize],
         upscaler: &mut Upscaler,
-    ) -> Result<Outcome> {
-        let scale = self.plan.scale;
-        let mut scorer = Scorer::new(&self.clip.frames, self.plan.vmaf, Besides::Ssim, keep)?;
+    ) -> Result<MethodResult> {
+        let scale = self.settings.scale;
+        let mut scorer = Scorer::new(&self.clip.frames, self.settings.vmaf, Besides::Ssim, keep)?;
         let (mut played, mut video) = (None, None);
         let cost = match method {
             Method::Direct => {
-                let kbps = self.low.kbps + tracks.scheduled.kbps;
+                let kbps = self.low.kbps + anchors.scheduled.kbps;
                 let coded = low_layer::encode_at(self.clip, kbps, self.screen)?;
                 methods::plain(video.insert(coded), &mut scorer)?
             }
@@ -356,7 +387,7 @@ impl<'a> Stage<'a> {
             }
             Method::PerFrameSr => methods::per_frame_sr(&self.low, &mut scorer, upscaler)?,
             Method::NemoStyle => {
-                let anchors = &tracks.of(method).anchors;
+                let anchors = &anchors.of(method).anchors;
                 let show = |_: usize, picture: &Picture| scorer.push(picture);
                 let found = nemo_style::play(&self.low, scale, anchors, show)?;
                 self.rebuilt(played.insert(found))
@@ -371,7 +402,7 @@ impl<'a> Stage<'a> {
             | Method::Unresolved { .. }
             | Method::Variant(_) => {
                 let config = method.config(scale).context("the method has no settings")?;
-                let track = method.has_anchors().then(|| tracks.of(method));
+                let track = method.has_anchors().then(|| anchors.of(method));
                 let anchors = track.map_or(&[][..], |track| &track.anchors);
                 let show = |_: usize, picture: &Picture| scorer.push(picture);
                 let low = self.low_of(method);
@@ -380,10 +411,10 @@ impl<'a> Stage<'a> {
             }
         };
         let (scores, kept) = scorer.finish()?;
-        Ok(Outcome { scores, kept, cost, played, video })
+        Ok(MethodResult { scores, kept, cost, played, video })
     }
 
-    /// What rebuilding cost beyond decoding.
+    /// The processor time of reconstruction without decoding.
     fn rebuilt(&self, played: &Played) -> Cost {
         let reconstruct_ms = (played.whole_ms - self.low.decode_ms).max(0.0);
         Cost { reconstruct_ms, infer_ms: None }
@@ -393,18 +424,18 @@ impl<'a> Stage<'a> {
         &self,
         method: Method,
         key: Option<AnchorKey>,
-        tracks: &Tracks,
-        outcome: &Outcome,
+        anchors: &MethodAnchors,
+        result: &MethodResult,
     ) -> Row {
-        let Outcome { scores, cost, played, .. } = outcome;
-        let track = method.has_anchors().then(|| tracks.of(method));
-        let video = outcome.video.as_ref().unwrap_or_else(|| self.low_of(method));
+        let MethodResult { scores, cost, played, .. } = result;
+        let track = method.has_anchors().then(|| anchors.of(method));
+        let video = result.video.as_ref().unwrap_or_else(|| self.low_of(method));
         let full_kbps = self.full.as_ref().map_or(0.0, |(_, kbps)| *kbps);
         let video_kbps = if method == Method::Full { full_kbps } else { video.kbps };
         let beside_kbps = match method.captured() {
             Some(Source::Full) => full_kbps,
             Some(source) => {
-                let sent = tracks.sent_kbps.iter().find(|(of, _)| *of == source);
+                let sent = anchors.sent_kbps.iter().find(|(of, _)| *of == source);
                 sent.map_or(0.0, |(_, kbps)| *kbps)
             }
             None => 0.0,
@@ -435,7 +466,7 @@ impl<'a> Stage<'a> {
             anchors_lost: track.map_or(0, |track| track.lost),
             sr_share: track
                 .map_or(if method == Method::PerFrameSr { 1.0 } else { 0.0 }, |t| t.sr_share),
-            times: if self.plan.times { times } else { Times::default() },
+            times: if self.settings.times { times } else { Times::default() },
             decay: played.as_ref().map_or_else(Vec::new, |played| self.decay(played, scores)),
         }
     }
@@ -445,8 +476,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-impl Tracks {
-    /// The anchors of a method that has some.
+impl MethodAnchors {
+    /// The anchors of a method with anchors.
     fn of(&self, method: Method) -> &AnchorTrack {
         let own = self.other.iter().find(|(of, _)| *of == method);
         let whole = match method {
@@ -458,7 +489,7 @@ impl Tracks {
     }
 }
 
-fn key(method: Method, way: &AnchorSettings, captured: &CapturedSettings) -> AnchorKey {
+fn key(method: Method, anchor_settings: &AnchorSettings, captured: &CapturedSettings) -> AnchorKey {
     if let Method::Captured(source) = method {
         let of_server = source == Source::Full;
         return AnchorKey {
@@ -467,11 +498,11 @@ fn key(method: Method, way: &AnchorSettings, captured: &CapturedSettings) -> Anc
             anchor_budget_bytes: None,
         };
     }
-    let (anchor_quality, anchor_budget_bytes) = match way.target {
+    let (anchor_quality, anchor_budget_bytes) = match anchor_settings.target {
         Target::Quality(quality) => (Some(quality), None),
         Target::Budget(bytes) => (None, Some(bytes)),
     };
-    AnchorKey { anchor_fraction: way.fraction, anchor_quality, anchor_budget_bytes }
+    AnchorKey { anchor_fraction: anchor_settings.fraction, anchor_quality, anchor_budget_bytes }
 }
 
 #[cfg(test)]
@@ -480,13 +511,14 @@ mod tests {
     use crate::eval::report::{Machine, Report, Settings};
     use crate::eval::{row, sweep, synthetic};
 
-    fn plan(qualities: &[u8]) -> Plan<'static> {
+    fn settings(qualities: &[u8]) -> RunSettings<'static> {
         let base = synthetic::anchor_settings(0.2, 66);
-        let way = |&quality: &u8| AnchorSettings { target: Target::Quality(quality), ..base };
-        Plan {
+        let anchor_settings =
+            |&quality: &u8| AnchorSettings { target: Target::Quality(quality), ..base };
+        RunSettings {
             scale: Scale::TWO,
             methods: Method::ALL.to_vec(),
-            ways: qualities.iter().map(way).collect(),
+            anchors: qualities.iter().map(anchor_settings).collect(),
             captured: synthetic::captured_settings(),
             nemo_step: 1,
             vmaf: None,
@@ -495,12 +527,12 @@ mod tests {
         }
     }
 
-    fn rows(plan: &Plan<'_>) -> Vec<Row> {
+    fn rows(settings: &RunSettings<'_>) -> Vec<Row> {
         let mut rows = Vec::new();
         for (name, clip) in [("a", synthetic::panning(12)), ("b", synthetic::panning(9))] {
             for uplink in [150, 400] {
-                let mut stage = Stage::new(plan, name, &clip, uplink, false).unwrap();
-                rows.extend(stage.rows(&mut Upscaler::new().unwrap(), &[], &[]).unwrap().0);
+                let mut clip_run = ClipRun::new(settings, name, &clip, uplink, false).unwrap();
+                rows.extend(clip_run.rows(&mut Upscaler::new().unwrap(), &[], &[]).unwrap().0);
             }
         }
         rows.extend(row::means(&rows));
@@ -509,9 +541,9 @@ mod tests {
 
     #[test]
     fn two_runs_give_the_same_report_and_the_same_plots_byte_for_byte() {
-        let plan = plan(&[85, 40]);
+        let settings = settings(&[85, 40]);
         let run = || {
-            let rows = rows(&plan);
+            let rows = rows(&settings);
             let folder = tempfile::tempdir().unwrap();
             let plots: Vec<Vec<u8>> = sweep::write_plots(&rows, folder.path())
                 .unwrap()
@@ -545,9 +577,9 @@ mod tests {
     }
 
     #[test]
-    fn methods_without_anchors_have_one_row_and_the_others_one_for_each_way() {
-        let plan = plan(&[85, 40]);
-        let rows = rows(&plan);
+    fn methods_without_anchors_have_one_row_and_the_others_one_for_each_setting() {
+        let settings = settings(&[85, 40]);
+        let rows = rows(&settings);
         assert_eq!((of(&rows, "lanczos").count(), of(&rows, "direct").count()), (2, 2));
         for method in ["hybrid", "nemo", "nemo-style", "key-uniform"] {
             assert_eq!(of(&rows, method).count(), 4, "{method}");

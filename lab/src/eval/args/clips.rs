@@ -1,0 +1,207 @@
+//! The clips to measure, and which part of them.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+
+use crate::eval::clip::Wanted;
+use crate::eval::scale::Scale;
+
+/// The options that say what is read of the clips.
+#[derive(Debug, Clone, Args)]
+pub struct ClipArgs {
+    /// Video files in any format that ffmpeg reads.
+    ///
+    /// A file may have its own options after an @: crop=W:H:X:Y, height=LINES, screen, name=NAME (as in
+    /// d13.mp4@crop=720:405:0:300,height=360).
+    #[arg(required = true, value_name = "CLIP[@OPTION,…]")]
+    pub clips: Vec<ClipSpec>,
+
+    /// Part of the picture to use, as width:height:x:y in source pixels.
+    #[arg(long, value_name = "W:H:X:Y")]
+    pub crop: Option<Crop>,
+
+    /// Height of the original (HR) picture in lines; larger sources are scaled down to it, smaller ones stay.
+    #[arg(long, default_value = "540", value_name = "LINES")]
+    pub height: NonZeroU32,
+
+    /// Length to use of each clip in seconds, from its beginning [default: all of it].
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+
+    /// Frames per second of the call: `auto` takes the clip's own. Frames are never dropped or doubled.
+    #[arg(long, default_value = "auto", value_name = "auto|N")]
+    pub fps: Fps,
+
+    /// The clips show shared screens: encode them as Chromium encodes a screen.
+    #[arg(long)]
+    pub screen: bool,
+}
+
+impl ClipArgs {
+    /// Checks what clap cannot.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        if let Some(seconds) = self.seconds {
+            ensure!(
+                seconds > 0.0 && seconds.is_finite(),
+                "--seconds must be more than 0, not {seconds}"
+            );
+        }
+        let own = self.clips.iter().filter_map(|clip| clip.height);
+        for height in own.chain([self.height]) {
+            ensure!(height.get() >= 64, "--height must be at least 64 lines, not {height}");
+        }
+        Ok(())
+    }
+
+    /// The part of a clip to read, for a low layer of this scale.
+    pub fn wanted(&self, spec: &ClipSpec, scale: Scale) -> Wanted {
+        Wanted {
+            crop: spec.crop.or(self.crop),
+            height: spec.height.unwrap_or(self.height).get(),
+            seconds: self.seconds,
+            fps: self.fps,
+            scale,
+        }
+    }
+}
+
+/// A clip with options of its own, as `file.mp4@crop=720:405:0:300,height=360,screen`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClipSpec {
+    /// The file.
+    pub path: PathBuf,
+    /// Part of the picture; that of `--crop` when `None`.
+    pub crop: Option<Crop>,
+    /// Greatest height in lines; that of `--height` when `None`.
+    pub height: Option<NonZeroU32>,
+    /// Whether the clip shows a shared screen.
+    pub screen: bool,
+    /// Name in reports; the file's name when `None`.
+    pub name: Option<String>,
+}
+
+impl FromStr for ClipSpec {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<ClipSpec> {
+        let path = PathBuf::from(text);
+        let mut spec = ClipSpec { path, crop: None, height: None, screen: false, name: None };
+        let Some((path, options)) = text.rsplit_once('@') else {
+            return Ok(spec);
+        };
+        // File names have @ too: what does not begin with an option's name belongs to the file's.
+        let key = options.split([',', '=']).next().unwrap_or_default();
+        if !["crop", "height", "screen", "name"].contains(&key) || path.is_empty() {
+            return Ok(spec);
+        }
+        spec.path = PathBuf::from(path);
+        for option in options.split(',') {
+            match option.split_once('=') {
+                Some(("crop", value)) => spec.crop = Some(value.parse()?),
+                Some(("height", value)) => {
+                    let lines = value.parse();
+                    let lines = lines.with_context(|| format!("a height in lines: {value:?}"))?;
+                    spec.height = Some(lines);
+                }
+                Some(("name", value)) if !value.is_empty() => spec.name = Some(value.to_owned()),
+                None if option == "screen" => spec.screen = true,
+                _ => bail!(
+                    "a clip's options are crop=W:H:X:Y, height=LINES, screen and name=NAME, not {option:?}"
+                ),
+            }
+        }
+        Ok(spec)
+    }
+}
+
+/// A rectangle of the source picture, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crop {
+    /// Width.
+    pub width: u32,
+    /// Height.
+    pub height: u32,
+    /// Left edge.
+    pub x: u32,
+    /// Top edge.
+    pub y: u32,
+}
+
+impl FromStr for Crop {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Crop> {
+        let numbers: Vec<u32> =
+            text.split(':').map(str::parse).collect::<Result<_, _>>().with_context(|| {
+                format!("a crop is width:height:x:y in pixels, as 1080:608:0:100, not {text:?}")
+            })?;
+        let &[width, height, x, y] = numbers.as_slice() else {
+            bail!("a crop has four numbers, width:height:x:y, not {}", numbers.len());
+        };
+        ensure!(
+            width >= 64 && height >= 64,
+            "a crop of {width}x{height} is too small: both sides must be at least 64"
+        );
+        Ok(Crop { width, height, x, y })
+    }
+}
+
+/// Frame rate of the simulated call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fps {
+    /// The clip's own.
+    Auto,
+    /// Frames per second, whatever the clip says.
+    Fixed(f64),
+}
+
+impl FromStr for Fps {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Fps> {
+        if text == "auto" {
+            return Ok(Fps::Auto);
+        }
+        let fps: f64 =
+            text.parse().with_context(|| format!("--fps is `auto` or a number, not {text:?}"))?;
+        ensure!((1.0..=120.0).contains(&fps), "--fps must be from 1 to 120, not {fps}");
+        Ok(Fps::Fixed(fps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crop_is_four_numbers() {
+        assert_eq!(
+            "720:405:0:300".parse::<Crop>().unwrap(),
+            Crop { width: 720, height: 405, x: 0, y: 300 }
+        );
+        for wrong in ["", "720:405:0", "720:405:0:300:1", "a:b:c:d", "-1:405:0:0", "10:10:0:0"] {
+            assert!(wrong.parse::<Crop>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_clip_may_have_options_of_its_own() {
+        let options = "crop=720:405:0:300,height=360,screen,name=c";
+        let spec: ClipSpec = format!("a@b/c.mp4@{options}").parse().unwrap();
+        assert_eq!(spec.name.as_deref(), Some("c"));
+        assert_eq!(spec.path, PathBuf::from("a@b/c.mp4"));
+        assert_eq!(spec.crop, Some("720:405:0:300".parse().unwrap()));
+        assert_eq!((spec.height, spec.screen), (NonZeroU32::new(360), true));
+        let plain: ClipSpec = "me@home.mp4".parse().unwrap();
+        assert_eq!((plain.path, plain.crop), (PathBuf::from("me@home.mp4"), None));
+        for wrong in
+            ["a.mp4@crop=1:2", "a.mp4@height=tall", "a.mp4@screen,colour=no", "a.mp4@name="]
+        {
+            assert!(wrong.parse::<ClipSpec>().is_err(), "{wrong}");
+        }
+    }
+}

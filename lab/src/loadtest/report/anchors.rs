@@ -1,0 +1,80 @@
+//! Anchors at the subscribers, and how many missed the latency budget.
+
+use serde::Serialize;
+
+use super::span::{Span, share};
+
+/// Counters of chosen anchors that the enhancer dropped because the budget was over or would have been.
+const GIVEN_UP: [&str; 2] = ["enhancer_late_infer_total", "enhancer_late_encode_total"];
+/// Counter of finished anchors that the SFU dropped as late, once for each subscriber.
+const DROPPED: &str = "sfu_anchors_dropped_late_total";
+
+/// Anchors at all subscribers together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct AnchorDelivery {
+    /// Complete anchors that arrived.
+    pub anchors: u64,
+    /// Captured anchors among them: of the publisher's own pixels.
+    pub anchors_captured: u64,
+    /// Anchors a second.
+    pub anchors_per_s: f64,
+    /// Anchors over the frames that arrived on an enhanced rung.
+    pub anchor_fraction: Option<f64>,
+    /// Bit rate of anchors, kbit/s.
+    pub anchor_kbps: f64,
+    /// Anchors with missing or malformed messages.
+    pub anchors_broken: u64,
+    /// Median delay from a frame to its anchor, both complete at the subscriber, ms.
+    pub anchor_p50_ms: Option<f64>,
+    /// 95th percentile of the delay from a frame to its anchor, ms.
+    pub anchor_p95_ms: Option<f64>,
+    /// 99th percentile of the delay from a frame to its anchor, ms.
+    pub anchor_p99_ms: Option<f64>,
+    /// Longest delay from a frame to its anchor, ms.
+    #[serde(rename = "anchor_most_ms")]
+    pub anchor_max_ms: Option<f64>,
+    /// Median age of an anchor when the server sends it, counted from its frame's arrival at the server, ms.
+    pub age_p50_ms: Option<f64>,
+    /// 95th percentile of the age of an anchor when the server sends it, ms.
+    pub age_p95_ms: Option<f64>,
+    /// 99th percentile of the age of an anchor when the server sends it, ms.
+    pub age_p99_ms: Option<f64>,
+    /// Anchors that arrived after the budget.
+    pub anchors_late: u64,
+    /// Anchors that the server chose and dropped because of the budget, once for each subscriber.
+    pub anchors_given_up: u64,
+    /// Late and dropped anchors over all chosen anchors, 0 to 1.
+    pub budget_miss_rate: Option<f64>,
+}
+
+impl AnchorDelivery {
+    /// `subscribers` is their number in a room: each goes without an anchor that the enhancer dropped.
+    pub(super) fn of(span: &Span<'_>, subscribers: usize) -> AnchorDelivery {
+        let (now, before) = (span.now, span.before);
+        let anchors = now.anchors - before.anchors;
+        let each = subscribers.max(1) as f64;
+        let given_up =
+            GIVEN_UP.iter().map(|name| each * span.grown(name)).sum::<f64>() + span.grown(DROPPED);
+        let late = now.anchors_late - before.anchors_late;
+        let (lags, ages) = (now.lag.since(&before.lag), now.age.since(&before.age));
+        let frames_enhanced = now.frames_enhanced - before.frames_enhanced;
+        AnchorDelivery {
+            anchors,
+            anchors_captured: now.anchors_captured - before.anchors_captured,
+            anchors_per_s: share(anchors as f64, span.seconds).unwrap_or_default(),
+            anchor_fraction: share(anchors as f64, frames_enhanced as f64),
+            anchor_kbps: span.kbps(now.anchor_bytes - before.anchor_bytes),
+            anchors_broken: now.anchors_broken - before.anchors_broken,
+            anchor_p50_ms: lags.percentile(50.0),
+            anchor_p95_ms: lags.percentile(95.0),
+            anchor_p99_ms: lags.percentile(99.0),
+            anchor_max_ms: lags.percentile(100.0),
+            age_p50_ms: ages.percentile(50.0),
+            age_p95_ms: ages.percentile(95.0),
+            age_p99_ms: ages.percentile(99.0),
+            anchors_late: late,
+            anchors_given_up: given_up as u64,
+            budget_miss_rate: share(late as f64 + given_up, ages.count() as f64 + given_up),
+        }
+    }
+}

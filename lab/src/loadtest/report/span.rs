@@ -1,0 +1,56 @@
+//! The measured time as differences: what every group of the row is computed from.
+
+use std::collections::BTreeMap;
+
+use crate::loadtest::measurement::Measurement;
+use crate::loadtest::scrape::Figures;
+use crate::loadtest::tally::Totals;
+
+/// The two ends of the measured time, with rates over it.
+pub struct Span<'a> {
+    /// The clients' totals at the beginning.
+    pub before: &'a Totals,
+    /// The clients' totals at the end.
+    pub now: &'a Totals,
+    /// The server's metrics at the end.
+    pub figures: &'a Figures,
+    /// The server's counters that grew, and by how much.
+    pub counters: BTreeMap<String, f64>,
+    /// Length of the measured time in seconds.
+    pub seconds: f64,
+}
+
+impl<'a> Span<'a> {
+    /// The measured time of a run.
+    pub fn of(measurement: &'a Measurement) -> Span<'a> {
+        let (figures_before, before) = &measurement.before;
+        let (figures, now) = &measurement.after;
+        let counters = figures.grown_since(figures_before);
+        Span { before, now, figures, counters, seconds: measurement.seconds() }
+    }
+
+    /// By how much a counter of the server grew.
+    pub fn grown(&self, counter: &str) -> f64 {
+        self.counters.get(counter).copied().unwrap_or_default()
+    }
+
+    /// Bit rate of `bytes` in kbit/s; 0 where no time passed.
+    pub fn kbps(&self, bytes: u64) -> f64 {
+        share(bytes as f64 * 8.0 / 1000.0, self.seconds).unwrap_or_default()
+    }
+
+    /// `n` a second and subscription.
+    pub fn per_second(&self, n: u64) -> Option<f64> {
+        share(n as f64, self.seconds * self.now.subscriptions as f64)
+    }
+
+    /// `n` a minute and subscription.
+    pub fn per_minute(&self, n: f64) -> Option<f64> {
+        share(60.0 * n, self.seconds * self.now.subscriptions as f64)
+    }
+}
+
+/// `part / whole`; `None` where `whole` is not positive.
+pub fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
