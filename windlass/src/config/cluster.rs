@@ -4,13 +4,11 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use anyhow::Result;
-use windlass_cluster::mutual::Files;
-use windlass_cluster::nats::NatsConfig;
-use windlass_cluster::token::ClusterToken;
 use windlass_signaling::Origin;
 
-use super::Settings;
 use super::values::files;
+use super::{Invalid, NO_CLUSTER, Settings};
+use crate::cluster::{ClusterToken, Files, NatsConfig};
 
 /// The files of mutual TLS: `CA,CERT,KEY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +46,35 @@ impl FromStr for NodeListen {
             .map_err(|_| format!("`{listen}` is no listening address: write IP:PORT"))?;
         Ok(NodeListen { listen, url: url.map(str::to_owned) })
     }
+}
+
+/// The options that need other machines.
+const OPTIONS: [&str; 9] = [
+    "workers",
+    "nats",
+    "nats-credentials",
+    "nats-ca",
+    "cluster-token",
+    "cluster-tls",
+    "node-url",
+    "node-listen",
+    "node-max-participants",
+];
+
+/// Refuses them in a build without cluster support.
+pub(super) fn supported(said: &Settings) -> Result<()> {
+    match first_given(said) {
+        Some(option) if !cfg!(feature = "cluster") => {
+            Err(Invalid::new(option, format!("cannot be used: {NO_CLUSTER}")).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first of them that is given.
+fn first_given(said: &Settings) -> Option<&'static str> {
+    let given = said.differing(&Settings::default());
+    OPTIONS.into_iter().find(|option| given.iter().any(|name| name == option))
 }
 
 /// How servers and workers authenticate each other.
