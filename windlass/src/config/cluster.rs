@@ -7,7 +7,7 @@ use anyhow::Result;
 use windlass_signaling::Origin;
 
 use super::values::files;
-use super::{Invalid, NO_CLUSTER, Settings};
+use super::{NO_CLUSTER, Settings};
 use crate::cluster::{ClusterToken, Files, NatsConfig};
 
 /// The files of mutual TLS: `CA,CERT,KEY`.
@@ -61,20 +61,14 @@ const OPTIONS: [&str; 9] = [
     "node-max-participants",
 ];
 
-/// Refuses them in a build without cluster support.
-pub(super) fn supported(said: &Settings) -> Result<()> {
-    match first_given(said) {
-        Some(option) if !cfg!(feature = "cluster") => {
-            Err(Invalid::new(option, format!("cannot be used: {NO_CLUSTER}")).into())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The first of them that is given.
-fn first_given(said: &Settings) -> Option<&'static str> {
+/// Refuses these options in a build without cluster support.
+pub(super) fn supported(said: &Settings, has_cluster: bool) -> Result<()> {
     let given = said.differing(&Settings::default());
-    OPTIONS.into_iter().find(|option| given.iter().any(|name| name == option))
+    for option in OPTIONS {
+        let allowed = has_cluster || given.iter().all(|name| name != option);
+        allow!(allowed, option, "cannot be used: {NO_CLUSTER}");
+    }
+    Ok(())
 }
 
 /// How servers and workers authenticate each other.
@@ -176,6 +170,28 @@ mod tests {
     fn of(yaml: &str) -> Result<Option<NodeConfig>> {
         let settings = Settings::default().over(super::super::file::File::parse(yaml)?.settings);
         node(&settings, 32)
+    }
+
+    #[test]
+    fn a_build_without_cluster_support_refuses_each_option_of_a_cluster() {
+        let given = [
+            "workers: ['http://a:7890']",
+            "nats: ['nats://a:4222']",
+            "nats-credentials: a.creds",
+            "nats-ca: ca.pem",
+            "cluster-token: a-cluster-of-these-tests",
+            "cluster-tls: 'ca,cert,key'",
+            "node-url: ws://a/ws",
+            "node-listen: 127.0.0.1:0",
+            "node-max-participants: 9",
+        ];
+        for (option, yaml) in OPTIONS.into_iter().zip(given) {
+            let said: Settings = serde_saphyr::from_str(yaml).expect(yaml);
+            let error = supported(&said, false).expect_err(yaml).to_string();
+            assert!(error.starts_with(option) && error.contains("no cluster support"), "{error}");
+            assert!(supported(&said, true).is_ok());
+        }
+        assert!(supported(&Settings::default(), false).is_ok());
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub struct Config {
 impl Config {
     /// Fills in the defaults and checks the values.
     pub fn resolve(said: Settings) -> Result<Config> {
-        cluster::supported(&said)?;
+        cluster::supported(&said, cfg!(feature = "cluster"))?;
         let budget = said.budget_ms();
         allow!((50..=2000).contains(&budget), "budget-ms", "must be from 50 to 2000, not {budget}");
         let budget = Duration::from_millis(budget.into());
