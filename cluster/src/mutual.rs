@@ -23,6 +23,8 @@ use tokio_rustls::server::TlsStream;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::Decode;
 
 /// Maximum number of concurrent handshakes; further connections are closed.
 const MAX_HANDSHAKES: usize = 64;
@@ -250,12 +252,9 @@ fn read(files: &Files, role: Role, generation: u64) -> Result<Current, MutualErr
         let file = files.certificate.clone();
         return Err(MutualError::Role { file, name: role.name() });
     }
-    let not_after = x509_parser::parse_x509_certificate(&certificates[0])
-        .map_err(|why| wrong(&files.certificate, why.to_string()))?
-        .1
-        .validity()
-        .not_after
-        .timestamp();
+    let parsed = CertificateInner::<Raw>::from_der(&certificates[0])
+        .map_err(|why| wrong(&files.certificate, why.to_string()))?;
+    let not_after = parsed.tbs_certificate().validity().not_after.to_unix_duration().as_secs();
     let private = PrivateKeyDer::from_pem_slice(&key);
     let private = private.map_err(|why| wrong(&files.key, why.to_string()))?;
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
@@ -272,7 +271,6 @@ fn read(files: &Files, role: Role, generation: u64) -> Result<Current, MutualErr
     let client = ClientTlsConfig::new()
         .ca_certificate(Certificate::from_pem(ca))
         .identity(Identity::from_pem(own, key));
-    let not_after = u64::try_from(not_after).unwrap_or_default();
     Ok(Current { generation, server: Arc::new(server), client, not_after })
 }
 

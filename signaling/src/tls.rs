@@ -17,6 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use x509_cert::certificate::{CertificateInner, Raw};
+use x509_cert::der::Decode;
 
 use crate::metrics::Metric;
 
@@ -177,12 +179,9 @@ fn read(certificate: &[u8], key: &[u8]) -> Result<(ServerConfig, u64), TlsError>
     let Some(first) = chain.first() else {
         return Err(TlsError::Certificate("no `BEGIN CERTIFICATE`".to_owned()));
     };
-    let not_after = x509_parser::parse_x509_certificate(first)
-        .map_err(|e| TlsError::Certificate(e.to_string()))?
-        .1
-        .validity()
-        .not_after
-        .timestamp();
+    let parsed = CertificateInner::<Raw>::from_der(first)
+        .map_err(|e| TlsError::Certificate(e.to_string()))?;
+    let not_after = parsed.tbs_certificate().validity().not_after.to_unix_duration();
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| TlsError::Key(e.to_string()))?;
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -191,7 +190,7 @@ fn read(certificate: &[u8], key: &[u8]) -> Result<(ServerConfig, u64), TlsError>
         .with_single_cert(chain, key)?;
     // WebSockets need HTTP/1.1.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok((config, u64::try_from(not_after).unwrap_or_default()))
+    Ok((config, not_after.as_secs()))
 }
 
 #[cfg(test)]
@@ -210,7 +209,9 @@ mod tests {
             Tls::new(certificate.as_bytes(), other.as_bytes()),
             Err(TlsError::Pair(_))
         ));
-        assert!(Tls::new(certificate.as_bytes(), key.as_bytes()).is_ok());
+        let tls = Tls::new(certificate.as_bytes(), key.as_bytes()).unwrap();
+        // rcgen's default, 4096-01-01.
+        assert_eq!(tls.shared.not_after.load(Ordering::Relaxed), 67_090_118_400);
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
+use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
-use crate::{devices, enhance, health, key, token};
+use crate::{devices, health, key, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]

@@ -2,17 +2,22 @@
 //!
 //! Composition only: each command hands its arguments to the crate that does the work.
 
+// The options of a cluster are parsed without that feature too, and then not used.
+#![cfg_attr(not(feature = "cluster"), allow(dead_code))]
+
 mod bridge;
 mod cli;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "no_cluster.rs"]
+mod cluster;
 mod config;
 mod devices;
-mod enhance;
 mod health;
 mod key;
 mod logging;
 mod metrics;
-mod mutual;
-mod node;
 mod page;
 mod reload;
 mod serve;
@@ -20,17 +25,17 @@ mod shutdown;
 mod supervise;
 mod tls;
 mod token;
-mod workers;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
+use crate::cluster::enhance;
 
 /// Streams have threads of their own, which come and go: with glibc's allocator the server kept what the busiest moment took, and
 /// more. This one gives it back.
-#[cfg(not(target_env = "msvc"))]
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

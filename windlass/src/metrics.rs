@@ -5,7 +5,6 @@ use std::fs;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use windlass_cluster::remote::RemoteStats;
 use windlass_enhancer::{
     Enhancer, EnhancerStats, LatencySummary, PipelineCounters, SlotStats, StageLatencies,
     StageSlots,
@@ -286,55 +285,8 @@ fn card_metrics(cards: &[GpuStats]) -> Vec<Metric> {
     metrics.collect()
 }
 
-/// What workers on other machines did for this SFU.
-pub fn of_remote(stats: &RemoteStats) -> Vec<Metric> {
-    let counters = [
-        ("worker_frames_dropped", stats.dropped, "Frames that found a worker's stream full."),
-        (
-            "worker_frames_skipped",
-            stats.skipped,
-            "Frames left out while a key frame was waited for.",
-        ),
-        ("worker_anchors", stats.anchors, "Anchors of workers that came in time."),
-        ("worker_anchors_late", stats.late, "Anchors of workers that came too late."),
-        ("worker_moves", stats.moved, "Streams that left a worker that failed or was silent."),
-        ("worker_balanced", stats.balanced, "Streams that went to a worker with less to do."),
-        ("worker_leases_refused", stats.leases_refused, "Workers' leases that made no sense."),
-        ("worker_malformed", stats.malformed, "Messages of workers that made no sense."),
-    ];
-    let counters =
-        counters.into_iter().map(|(name, value, help)| Metric::counter(name, value).help(help));
-    let gauges = stats.workers.iter().flat_map(|worker| {
-        let address = label_value(&worker.address);
-        let figures = [
-            ("worker_streams", worker.own_streams as f64, "Streams that the worker has."),
-            ("worker_load", worker.load, "Share of its time that is taken, as it says."),
-            (
-                "worker_up",
-                f64::from(u8::from(worker.available)),
-                "Whether it may be given streams.",
-            ),
-        ];
-        figures.map(|(name, value, help)| {
-            let metric = Metric::gauge(name, value);
-            metric.labelled(format!("worker=\"{address}\"")).help(help)
-        })
-    });
-    // What a dashboard joins the others by.
-    let devices = stats.workers.iter().flat_map(|worker| {
-        let address = label_value(&worker.address);
-        worker.devices.iter().map(move |device| {
-            let metric = Metric::gauge("worker_device", 1.0);
-            let device = label_value(device);
-            let labels = format!("worker=\"{address}\",device=\"{device}\"");
-            metric.labelled(labels).help("A GPU, or a slice of one, that the worker's lease names.")
-        })
-    });
-    counters.chain(gauges).chain(devices).collect()
-}
-
 /// What others say, without the characters that a label's value cannot have as they are.
-fn label_value(said: &str) -> String {
+pub fn label_value(said: &str) -> String {
     said.replace(['"', '\\', '\n'], " ")
 }
 

@@ -8,28 +8,22 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
-use windlass_cluster::mutual::{Mutual, Role};
-use windlass_cluster::nats::{self, NatsConfig};
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError, TapSink};
-use windlass_signaling::cluster::Cluster;
-use windlass_signaling::rights::SeatKey;
-use windlass_signaling::{Metric, Services, Signaling};
+use windlass_signaling::{Services, Signaling};
 
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
+use crate::cluster::{Connections, has_workers};
 use crate::config::Config;
 use crate::devices;
 use crate::logging::{self, Log};
 use crate::metrics;
-use crate::mutual;
-use crate::node::Node;
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::Signals;
 use crate::supervise;
 use crate::tls;
-use crate::workers::Workers;
 
 /// How long clients have to leave when the server goes down.
 const GRACE: Duration = Duration::from_secs(3);
@@ -41,7 +35,7 @@ const USUAL_FILE: &str = "windlass.yaml";
 pub fn run(args: &ServeArgs) -> Result<()> {
     let config = &args.load()?;
     config.closed()?;
-    if !Workers::wanted(config) {
+    if !has_workers(config) {
         devices::enter(config)?;
     }
     let log = logging::init(&config.log, config.log_json)?;
@@ -76,7 +70,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         None => None,
     };
 
-    let own = config.enhancer.clone().filter(|_| !Workers::wanted(config));
+    let own = config.enhancer.clone().filter(|_| !has_workers(config));
     let enhancer = match own.map(Enhancer::start).transpose() {
         Ok(enhancer) => enhancer.map(Arc::new),
         // What was asked for cannot be done: the operator is there to be told.
@@ -89,27 +83,13 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         }
     };
     let (sink, intake) = bridge::tap();
-    let workers = Arc::new(Workers::default());
-    let nats = match &config.nats {
-        Some(nats) => Some(connect(nats, config).await?),
-        None => None,
-    };
-    let mutual = mutual::start(config.cluster.files.as_ref(), Role::Server)?;
-    let node = match nats.clone().zip(config.node.clone()) {
-        Some((client, node)) => Some(Node::new(client, node, config, mutual.clone()).await?),
-        None => None,
-    };
-    let relay = node.as_ref().and_then(|node| node.sink());
-    let sink: TapSink = if enhancer.is_some() {
-        sink
-    } else {
-        let workers = workers.clone();
-        Arc::new(move |input| workers.push(input))
-    };
+    let cluster = Connections::open(config).await?;
+    let relay = cluster.relay();
+    let sink: TapSink = if enhancer.is_some() { sink } else { cluster.tap() };
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
     signaling.tls = tls.clone();
-    if let Some(client) = nats.as_ref().filter(|_| node.is_some()) {
-        signaling.seats = SeatKey::of(&client.seal_key().derive("windlass seats"));
+    if let Some(seats) = cluster.seats() {
+        signaling.seats = seats;
     }
     if let Some(scale) = enhancer.as_ref().and_then(|e| u16::try_from(e.scale()).ok()) {
         (sfu.scale, signaling.session.scale) = (scale, scale.into());
@@ -124,10 +104,8 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         }
         other @ StartError::Thread(_) => other.into(),
     })?;
-    if Workers::wanted(config) {
-        workers.start(config, sfu.handle(), nats.clone(), mutual.clone())?;
-    }
-    sfu.handle().set_enhancement(enhancer.is_some() || workers.started());
+    cluster.start_workers(config, sfu.handle())?;
+    sfu.handle().set_enhancement(enhancer.is_some() || cluster.has_workers());
     let bridge = match &enhancer {
         Some(enhancer) => Some(Bridge::start(intake, enhancer, sfu.handle())?),
         None => None,
@@ -135,17 +113,14 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 
     metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let cluster_parts = ClusterParts { workers, nats, node: node.clone(), mutual };
-    let services = services(&sfu, enhancer.clone(), cluster_parts, reloads.clone());
-    supervise::start(sfu.handle(), node.clone())?;
+    let services = services(&sfu, enhancer.clone(), cluster.clone(), reloads.clone());
+    supervise::start(sfu.handle(), cluster.clone())?;
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
-    if let Some(node) = &node {
-        node.start(signaling.clone(), sfu.handle());
-    }
+    cluster.join(signaling.clone(), sfu.handle());
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
     let reloader = tokio::spawn(Reloader::new(args, config, parts, reloads)?.run());
-    let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), node, config.drain);
+    let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), cluster, config.drain);
     let stop = async move {
         Box::pin(stopped).await;
         logging::say("Windlass is shutting down.");
@@ -166,57 +141,20 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     Ok(())
 }
 
-async fn connect(nats: &NatsConfig, config: &Config) -> Result<nats::Client> {
-    let token = config.cluster.token.as_ref().filter(|token| !token.is_of_enhancers());
-    let token = token.context(
-        "cluster-token is a token of enhancers: a server needs the token from which it was derived",
-    )?;
-    Ok(nats::connect(nats, "windlass serve", token).await?)
-}
-
-/// The connections to other machines.
-struct ClusterParts {
-    workers: Arc<Workers>,
-    nats: Option<nats::Client>,
-    node: Option<Arc<Node>>,
-    mutual: Option<Mutual>,
-}
-
-impl ClusterParts {
-    fn metrics(&self) -> Vec<Metric> {
-        let mut all = self.workers.metrics();
-        all.extend(self.nats.as_ref().map(|client| {
-            let connected = f64::from(u8::from(client.is_connected()));
-            let metric = Metric::gauge("cluster_nats_connected", connected);
-            metric.help("Whether a NATS server answers.")
-        }));
-        let rejected = self.nats.iter().flat_map(nats::Client::rejected);
-        all.extend(rejected.map(|(bucket, why, count)| {
-            Metric::counter("cluster_rogues", count)
-                .labelled(format!("bucket=\"{bucket}\",reason=\"{why}\""))
-                .help("Entries of NATS buckets that were rejected: without a valid seal of this cluster, or replayed.")
-        }));
-        all.extend(self.mutual.iter().flat_map(mutual::metrics));
-        all.extend(self.node.as_ref().map_or_else(Vec::new, |node| node.metrics()));
-        all
-    }
-}
-
 fn services(
     sfu: &Sfu,
     enhancer: Option<Arc<Enhancer>>,
-    cluster_parts: ClusterParts,
+    cluster: Connections,
     reloads: Arc<Reloads>,
 ) -> Services {
-    let (switched, handle, workers) =
-        (enhancer.clone(), sfu.handle(), cluster_parts.workers.clone());
-    let cluster = cluster_parts.node.clone().map(|node| node as Arc<dyn Cluster>);
+    let (switched, handle) = (enhancer.clone(), sfu.handle());
+    let (placement, switched_cluster) = (cluster.placement(), cluster.clone());
     Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(move |on| {
             if let Some(enhancer) = &switched {
                 enhancer.set_enabled(on);
-            } else if !workers.started() {
+            } else if !switched_cluster.has_workers() {
                 // An enhancer that was not started stays off.
                 return false;
             }
@@ -227,10 +165,10 @@ fn services(
             let mut all = metrics::of_process();
             all.extend(reloads.metrics());
             all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
-            all.extend(cluster_parts.metrics());
+            all.extend(cluster.metrics());
             all
         }),
-        cluster,
+        cluster: placement,
     }
 }
 

@@ -1,16 +1,14 @@
 //! When the server ends: SIGINT at once, SIGTERM after its rooms have ended.
 
 use std::io::Result;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use windlass_cluster::worker::Worker;
 use windlass_sfu::SfuHandle;
 use windlass_signaling::Signaling;
 
+use crate::cluster::Connections;
 use crate::logging;
-use crate::node::Node;
 
 /// How often it is looked whether rooms are left.
 const LOOK: Duration = Duration::from_millis(250);
@@ -39,35 +37,34 @@ impl Signals {
         self,
         signaling: Signaling,
         sfu: SfuHandle,
-        node: Option<Arc<Node>>,
+        cluster: Connections,
         drain: Duration,
     ) {
         let begin = async {
             // Whoever comes from now on is sent to another server, if there is one.
-            let given = async {
-                if let Some(node) = &node {
-                    node.drain().await;
-                }
-            };
-            tokio::join!(given, signaling.drain());
+            tokio::join!(cluster.drain(), signaling.drain());
             "takes no new rooms and ends with the last one"
         };
         Box::pin(self.stopped(drain, begin, rooms_ended(&sfu))).await;
-        if let Some(node) = &node {
-            node.stop();
-        }
+        cluster.stop();
     }
 
     /// Waits until a worker is to stop. SIGTERM lets its streams go to others first. Of one that another process of ours started,
     /// only SIGINT ends that sooner: whoever stops all processes of a service says SIGTERM to both, and that one passes it on.
-    pub async fn streams_left(mut self, worker: &Worker, drain: Duration, supervised: bool) {
+    pub async fn streams_left(
+        mut self,
+        streams: impl Fn() -> usize,
+        give_away: impl FnOnce(),
+        drain: Duration,
+        supervised: bool,
+    ) {
         self.patient = supervised;
         let begin = async {
-            worker.drain();
+            give_away();
             "takes no more streams and ends when all have gone to other workers"
         };
         let left = async {
-            while worker.stats().streams > 0 {
+            while streams() > 0 {
                 tokio::time::sleep(LOOK).await;
             }
         };

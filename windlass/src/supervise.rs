@@ -3,7 +3,6 @@
 //! Half of its rooms are gone then, and nobody can say what else of the thread's state is. Meanwhile `/healthz` says so, no
 //! room begins at that thread, and the node's lease is given up: rooms go to other servers at once.
 
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -11,8 +10,8 @@ use anyhow::{Context, Result};
 use tokio::runtime::Handle;
 use windlass_sfu::{SfuHandle, ThreadFault};
 
+use crate::cluster::Connections;
 use crate::logging::LastWords;
-use crate::node::Node;
 
 /// The status with which it ends: a fault of the program itself (`EX_SOFTWARE` of sysexits.h).
 const STATUS: i32 = 70;
@@ -22,14 +21,14 @@ const LEAVING: Duration = Duration::from_millis(500);
 const ENDING: Duration = Duration::from_millis(800);
 
 /// Watches the SFU's threads from now on, by a thread of its own: nothing else of the process must be well for that.
-pub fn start(sfu: SfuHandle, node: Option<Arc<Node>>) -> Result<()> {
+pub fn start(sfu: SfuHandle, cluster: Connections) -> Result<()> {
     let runtime = Handle::current();
     let watch = move || {
         let on_hang = |fault: ThreadFault| {
             tracing::error!("{fault}: its calls stand still, and /healthz says so");
         };
         if let Some(fault) = sfu.watch(on_hang) {
-            end(fault, node, &runtime);
+            end(fault, &cluster, &runtime);
         }
     };
     let thread = std::thread::Builder::new().name("supervisor".to_owned());
@@ -37,15 +36,15 @@ pub fn start(sfu: SfuHandle, node: Option<Arc<Node>>) -> Result<()> {
     Ok(())
 }
 
-fn end(fault: ThreadFault, node: Option<Arc<Node>>, runtime: &Handle) {
+fn end(fault: ThreadFault, cluster: &Connections, runtime: &Handle) {
     let _ = std::thread::Builder::new().spawn(|| {
         std::thread::sleep(ENDING);
         std::process::abort();
     });
     let (left, leaves) = mpsc::channel();
-    if let Some(node) = node {
+    if let Some(leave) = cluster.leave() {
         runtime.spawn(async move {
-            node.leave().await;
+            leave.await;
             let _ = left.send(());
         });
     } else {

@@ -121,7 +121,10 @@ fn perform(task: Task) -> Result<()> {
         Task::Run { args } => {
             page::build()?;
             step("Building the server (the first time takes some minutes)");
-            Cmd::cargo(["build", "--profile", "serve", "--package", "windlass"]).run()?;
+            // Without cluster and jemalloc, which a server for this machine alone does not need.
+            Cmd::cargo(["build", "--profile", "serve", "--package", "windlass"])
+                .arg("--no-default-features")
+                .run()?;
             step("Starting the server; stop it with Ctrl-C");
             Cmd::new(target_dir().join("serve/windlass")).arg("serve").args(args).exec()
         }

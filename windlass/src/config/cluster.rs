@@ -4,13 +4,11 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use anyhow::Result;
-use windlass_cluster::mutual::Files;
-use windlass_cluster::nats::NatsConfig;
-use windlass_cluster::token::ClusterToken;
 use windlass_signaling::Origin;
 
-use super::Settings;
 use super::values::files;
+use super::{NO_CLUSTER, Settings};
+use crate::cluster::{ClusterToken, Files, NatsConfig};
 
 /// The files of mutual TLS: `CA,CERT,KEY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +46,29 @@ impl FromStr for NodeListen {
             .map_err(|_| format!("`{listen}` is no listening address: write IP:PORT"))?;
         Ok(NodeListen { listen, url: url.map(str::to_owned) })
     }
+}
+
+/// The options that need other machines.
+const OPTIONS: [&str; 9] = [
+    "workers",
+    "nats",
+    "nats-credentials",
+    "nats-ca",
+    "cluster-token",
+    "cluster-tls",
+    "node-url",
+    "node-listen",
+    "node-max-participants",
+];
+
+/// Refuses these options in a build without cluster support.
+pub(super) fn supported(said: &Settings, has_cluster: bool) -> Result<()> {
+    let given = said.differing(&Settings::default());
+    for option in OPTIONS {
+        let allowed = has_cluster || given.iter().all(|name| name != option);
+        allow!(allowed, option, "cannot be used: {NO_CLUSTER}");
+    }
+    Ok(())
 }
 
 /// How servers and workers authenticate each other.
@@ -149,6 +170,28 @@ mod tests {
     fn of(yaml: &str) -> Result<Option<NodeConfig>> {
         let settings = Settings::default().over(super::super::file::File::parse(yaml)?.settings);
         node(&settings, 32)
+    }
+
+    #[test]
+    fn a_build_without_cluster_support_refuses_each_option_of_a_cluster() {
+        let given = [
+            "workers: ['http://a:7890']",
+            "nats: ['nats://a:4222']",
+            "nats-credentials: a.creds",
+            "nats-ca: ca.pem",
+            "cluster-token: a-cluster-of-these-tests",
+            "cluster-tls: 'ca,cert,key'",
+            "node-url: ws://a/ws",
+            "node-listen: 127.0.0.1:0",
+            "node-max-participants: 9",
+        ];
+        for (option, yaml) in OPTIONS.into_iter().zip(given) {
+            let said: Settings = serde_saphyr::from_str(yaml).expect(yaml);
+            let error = supported(&said, false).expect_err(yaml).to_string();
+            assert!(error.starts_with(option) && error.contains("no cluster support"), "{error}");
+            assert!(supported(&said, true).is_ok());
+        }
+        assert!(supported(&Settings::default(), false).is_ok());
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use thiserror::Error;
-use windlass_cluster::nats::NatsConfig;
 use windlass_enhancer::EnhancerConfig;
 use windlass_sfu::{Limits, SfuConfig};
 use windlass_signaling::access::Access;
@@ -16,6 +15,7 @@ use windlass_sr::cuda::devices::DeviceName;
 use self::enhancement::Use;
 use self::reach::Reach;
 use self::values::TlsChoice;
+use crate::cluster::NatsConfig;
 use crate::{logging, tls};
 
 pub use self::annotated::annotated;
@@ -23,6 +23,10 @@ pub use self::cluster::{Cluster, NodeConfig};
 pub use self::enhancement::MAX_THREADS as MAX_ENHANCER_THREADS;
 pub use self::file::File;
 pub use self::settings::{Settings, is_live};
+
+/// Why options of a cluster and `windlass enhance` are refused by a build without the feature `cluster`.
+pub const NO_CLUSTER: &str = "this build has no cluster support: it was built without the feature `cluster`; build with \
+                              `cargo build --release -p windlass`";
 
 /// An option whose value is not allowed.
 #[derive(Debug, Error)]
@@ -98,6 +102,7 @@ pub struct Config {
 impl Config {
     /// Fills in the defaults and checks the values.
     pub fn resolve(said: Settings) -> Result<Config> {
+        cluster::supported(&said, cfg!(feature = "cluster"))?;
         let budget = said.budget_ms();
         allow!((50..=2000).contains(&budget), "budget-ms", "must be from 50 to 2000, not {budget}");
         let budget = Duration::from_millis(budget.into());

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Deserialize;
-use windlass_cluster::token::ClusterToken;
 use windlass_enhancer::EnhancerConfig;
 use windlass_sfu::Limits;
 use windlass_signaling::access::TokenKey;
@@ -19,6 +18,7 @@ use super::enhancement::{Captured, Device, Policies};
 use super::limits::MaxPerIp;
 use super::reach::{Advertise, Tcp};
 use super::values::{Parsed, TlsChoice};
+use crate::cluster::ClusterToken;
 
 /// Whether a changed option takes effect while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,10 +27,11 @@ use windlass_signaling::metrics_page;
 use windlass_sr::{EngineChoice, cuda};
 use windlass_types::TapInput;
 
+use super::mutual;
 use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::shutdown::Signals;
-use crate::{devices, logging, metrics, mutual};
+use crate::{devices, logging, metrics};
 
 /// Largest message: a frame, or an anchor.
 pub const MOST_BYTES: usize = 4 << 20;
@@ -197,7 +198,8 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
         }
     };
     let ending = async move {
-        signals.streams_left(&worker, config.drain, supervised).await;
+        let (streams, give_away) = (|| worker.stats().streams, || worker.drain());
+        signals.streams_left(streams, give_away, config.drain, supervised).await;
         logging::say("Windlass is shutting down.");
         let _ = stop.send(true);
     };

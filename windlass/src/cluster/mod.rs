@@ -1,0 +1,146 @@
+//! Connections with other machines: workers, other servers of the cluster, and NATS.
+//!
+//! `no_cluster.rs` takes the place of this module in a build without the feature `cluster`.
+
+pub mod enhance;
+mod mutual;
+mod node;
+mod workers;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use windlass_cluster::mutual::{Mutual, Role};
+use windlass_cluster::nats;
+use windlass_sfu::{RelaySink, SfuHandle, TapSink};
+use windlass_signaling::cluster::Cluster;
+use windlass_signaling::rights::SeatKey;
+use windlass_signaling::{Metric, Signaling};
+
+use self::node::Node;
+use self::workers::Workers;
+use crate::config::Config;
+
+pub use windlass_cluster::mutual::Files;
+pub use windlass_cluster::nats::NatsConfig;
+pub use windlass_cluster::token::ClusterToken;
+
+/// Whether workers enhance instead of this process.
+pub fn has_workers(config: &Config) -> bool {
+    Workers::wanted(config)
+}
+
+/// This server's connections with other machines.
+#[derive(Clone)]
+pub struct Connections {
+    workers: Arc<Workers>,
+    nats: Option<nats::Client>,
+    node: Option<Arc<Node>>,
+    mutual: Option<Mutual>,
+}
+
+impl Connections {
+    /// Connects with NATS, where the configuration names it. Other servers do not see this one before [`Connections::join`].
+    pub async fn open(config: &Config) -> Result<Connections> {
+        let nats = match &config.nats {
+            Some(nats) => Some(connect(nats, config).await?),
+            None => None,
+        };
+        let mutual = mutual::start(config.cluster.files.as_ref(), Role::Server)?;
+        let node = match nats.clone().zip(config.node.clone()) {
+            Some((client, node)) => Some(Node::new(client, node, config, mutual.clone()).await?),
+            None => None,
+        };
+        Ok(Connections { workers: Arc::default(), nats, node, mutual })
+    }
+
+    /// Takes what the SFU has for other servers; `None`: this server does not share rooms.
+    pub fn relay(&self) -> Option<RelaySink> {
+        self.node.as_ref()?.sink()
+    }
+
+    /// Takes the SFU's tap inputs for the workers.
+    pub fn tap(&self) -> TapSink {
+        let workers = self.workers.clone();
+        Arc::new(move |input| workers.push(input))
+    }
+
+    /// The key of seats that all servers of the cluster share; `None`: this server is alone.
+    pub fn seats(&self) -> Option<SeatKey> {
+        let client = self.nats.as_ref().filter(|_| self.node.is_some())?;
+        Some(SeatKey::of(&client.seal_key().derive("windlass seats")))
+    }
+
+    /// Starts the exchange with workers, if the configuration asks for them.
+    pub fn start_workers(&self, config: &Config, sfu: SfuHandle) -> Result<()> {
+        if !has_workers(config) {
+            return Ok(());
+        }
+        self.workers.start(config, sfu, self.nats.clone(), self.mutual.clone())
+    }
+
+    /// Whether the exchange with workers has started.
+    pub fn has_workers(&self) -> bool {
+        self.workers.started()
+    }
+
+    /// Places rooms on the servers of the cluster; `None`: this server is alone.
+    pub fn placement(&self) -> Option<Arc<dyn Cluster>> {
+        self.node.clone().map(|node| node as Arc<dyn Cluster>)
+    }
+
+    /// Joins the cluster, if this server is one of several.
+    pub fn join(&self, signaling: Signaling, sfu: SfuHandle) {
+        if let Some(node) = &self.node {
+            node.start(signaling, sfu);
+        }
+    }
+
+    /// Gives all rooms to other servers, where there are any, and takes no new ones.
+    pub async fn drain(&self) {
+        if let Some(node) = &self.node {
+            node.drain().await;
+        }
+    }
+
+    /// Releases the lease.
+    pub fn stop(&self) {
+        if let Some(node) = &self.node {
+            node.stop();
+        }
+    }
+
+    /// Releases the lease, and waits until that is done; `None`: there is no lease.
+    pub fn leave(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let node = self.node.clone()?;
+        Some(Box::pin(async move { node.leave().await }))
+    }
+
+    /// Metrics of all connections.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let mut all = self.workers.metrics();
+        all.extend(self.nats.as_ref().map(|client| {
+            let connected = f64::from(u8::from(client.is_connected()));
+            let metric = Metric::gauge("cluster_nats_connected", connected);
+            metric.help("Whether a NATS server answers.")
+        }));
+        let rejected = self.nats.iter().flat_map(nats::Client::rejected);
+        all.extend(rejected.map(|(bucket, why, count)| {
+            Metric::counter("cluster_rogues", count)
+                .labelled(format!("bucket=\"{bucket}\",reason=\"{why}\""))
+                .help("Entries of NATS buckets that were rejected: without a valid seal of this cluster, or replayed.")
+        }));
+        all.extend(self.mutual.iter().flat_map(mutual::metrics));
+        all.extend(self.node.as_ref().map_or_else(Vec::new, |node| node.metrics()));
+        all
+    }
+}
+
+async fn connect(nats: &NatsConfig, config: &Config) -> Result<nats::Client> {
+    let token = config.cluster.token.as_ref().filter(|token| !token.is_of_enhancers());
+    let token = token.context(
+        "cluster-token is a token of enhancers: a server needs the token from which it was derived",
+    )?;
+    Ok(nats::connect(nats, "windlass serve", token).await?)
+}

@@ -1,0 +1,129 @@
+//! Takes the place of the module `cluster` in a build without that feature: this server has no connections with other machines.
+//!
+//! Options of a cluster are parsed in every build, and refused in this one ([`Config::resolve`]).
+
+#![allow(clippy::unused_self, clippy::unused_async, clippy::unnecessary_wraps)]
+
+use std::convert::Infallible;
+use std::future::Ready;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde::Deserialize;
+use windlass_sfu::{RelaySink, SfuHandle, TapSink};
+use windlass_signaling::cluster::Cluster;
+use windlass_signaling::rights::SeatKey;
+use windlass_signaling::{Metric, Signaling};
+
+use crate::config::Config;
+
+pub mod enhance {
+    //! `windlass enhance`, which this build refuses.
+
+    use std::ffi::OsString;
+
+    use anyhow::{Result, bail};
+    use clap::Args;
+
+    use crate::config::NO_CLUSTER;
+
+    /// Arguments of `windlass enhance`, which are not read.
+    #[derive(Debug, Clone, Args)]
+    pub struct EnhanceArgs {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        ignored: Vec<OsString>,
+    }
+
+    pub fn run(_: &EnhanceArgs) -> Result<()> {
+        bail!("{NO_CLUSTER}")
+    }
+}
+
+/// A cluster's token, whose text is not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub struct ClusterToken;
+
+impl FromStr for ClusterToken {
+    type Err = Infallible;
+
+    fn from_str(_: &str) -> Result<Self, Infallible> {
+        Ok(ClusterToken)
+    }
+}
+
+impl From<String> for ClusterToken {
+    fn from(_: String) -> Self {
+        ClusterToken
+    }
+}
+
+/// Files of authority, certificate and key (PEM).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    pub ca: PathBuf,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// NATS servers and credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NatsConfig {
+    pub servers: Vec<String>,
+    pub credentials: Option<PathBuf>,
+    pub ca: Option<PathBuf>,
+}
+
+pub fn has_workers(_: &Config) -> bool {
+    false
+}
+
+/// No connections: each method does what `cluster::Connections` does for a server that is alone.
+#[derive(Clone)]
+pub struct Connections;
+
+impl Connections {
+    pub async fn open(_: &Config) -> Result<Connections> {
+        Ok(Connections)
+    }
+
+    pub fn relay(&self) -> Option<RelaySink> {
+        None
+    }
+
+    pub fn tap(&self) -> TapSink {
+        Arc::new(|_| true)
+    }
+
+    pub fn seats(&self) -> Option<SeatKey> {
+        None
+    }
+
+    pub fn start_workers(&self, _: &Config, _: SfuHandle) -> Result<()> {
+        Ok(())
+    }
+
+    pub fn has_workers(&self) -> bool {
+        false
+    }
+
+    pub fn placement(&self) -> Option<Arc<dyn Cluster>> {
+        None
+    }
+
+    pub fn join(&self, _: Signaling, _: SfuHandle) {}
+
+    pub async fn drain(&self) {}
+
+    pub fn stop(&self) {}
+
+    pub fn leave(&self) -> Option<Ready<()>> {
+        None
+    }
+
+    pub fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}
