@@ -20,7 +20,6 @@ use crate::{logging, tls};
 
 pub use self::annotated::annotated;
 pub use self::cluster::{Cluster, NodeConfig};
-pub use self::enhancement::MAX_THREADS as MAX_ENHANCER_THREADS;
 pub use self::file::File;
 pub use self::settings::{Settings, is_live};
 
@@ -55,7 +54,7 @@ macro_rules! allow {
 
 mod annotated;
 mod cluster;
-mod enhancement;
+pub mod enhancement;
 mod file;
 mod limits;
 mod memory;

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use anyhow::{Context, Result, bail, ensure};
 use windlass_sr::cuda::devices::Device;
 
-use crate::config::MAX_ENHANCER_THREADS;
+use crate::config::enhancement::MAX_THREADS;
 
 /// More devices than any machine has.
 const MOST: usize = 128;
@@ -66,7 +66,7 @@ pub fn children(
             tell("address", moved_url(address, n)?);
         }
         if let Some(all) = own.threads {
-            tell("enhancer-threads", (all / count).clamp(1, MAX_ENHANCER_THREADS).to_string());
+            tell("enhancer-threads", (all / count).clamp(1, MAX_THREADS).to_string());
         }
         Ok(Child { device, listen, args })
     });
