@@ -127,6 +127,7 @@ fn values_out_of_range_are_refused_by_name() {
         ("captured: layers,all", "none of layers, stills"),
         ("max-per-ip: joins", "write sockets=N"),
         ("max-per-ip: rooms=1", "none of sockets, joins, stun"),
+        ("max-per-ip: sockets=10,sockets=0", "two limits of sockets"),
         ("network: \"l\"", "auto, xs, m"),
         ("enhancer-threads: 0", "enhancer-threads"),
         ("token-key: [\"k1=short\"]", "32 bytes"),
@@ -288,4 +289,35 @@ fn the_page_of_a_node_may_call_it() {
     let expected = Origins::Only(named.map(|origin| origin.parse().unwrap()).to_vec());
     assert_eq!(config(&format!("{nodes}\norigins: [https://calls.example]")), expected);
     assert_eq!(config(nodes), Origins::Any);
+}
+
+#[test]
+fn a_value_may_be_a_list_have_spaces_and_be_the_off_of_old_yaml() {
+    for (text, same) in [
+        ("device: false", "device: 'off'"),
+        ("captured: false", "captured: 'off'"),
+        ("captured: [layers, stills]", "captured: layers,stills"),
+        ("captured: layers, stills", "captured: layers,stills"),
+        (
+            "policy: [cost-effective, hall=latency-sensitive]",
+            "policy: cost-effective,hall=latency-sensitive",
+        ),
+        ("tls: cert.pem, key.pem", "tls: cert.pem,key.pem"),
+        ("device: 0", "device: '0'"),
+    ] {
+        assert_eq!(parse(text).unwrap(), parse(same).unwrap(), "{text}");
+    }
+}
+
+#[test]
+fn no_error_repeats_a_password() {
+    for text in [
+        "turn-url: ['turn:anna:secret@turn.example.org:99999']",
+        "turn-url: ['turn:anna:secret@']",
+        "turn-url: ['turm:anna:secret@turn.example.org']",
+        "nats: ['anna:secret@nats:4222']\ncluster-token: 0123456789abcdef",
+    ] {
+        let error = format!("{:#}", parse(text).and_then(Config::resolve).unwrap_err());
+        assert!(!error.contains("secret"), "{error}");
+    }
 }
