@@ -586,6 +586,25 @@ test("a former session that is lost before the new server answers is followed by
   assert.notEqual(call.session, null);
 });
 
+test("a migration that succeeds too late changes no seat", async () => {
+  const [a, b] = twoServers();
+  a.welcome = { ...a.welcome, seat: "A" };
+  b.welcome = { seat: "B" };
+  b.answer = { type: "waiting" };
+  await connected(a);
+  a.send(moveTo(b));
+  await pass(100);
+  a.cut();
+  b.send(b.makeWelcome());
+  await pass(50);
+  b.answer = null;
+  const joins = () => [a, b].flatMap(({ received }) => received).filter(({ type }) => type === "join");
+  assert.equal(joins().length, 2);
+  await pass(1000);
+  assert.equal(joins().length, 3);
+  assert.ok(joins().every(({ seat }) => seat !== "B"));
+});
+
 test("a request to migrate during a migration is followed after it", async () => {
   const [a, b] = twoServers();
   const c = new FakeServer("c");
