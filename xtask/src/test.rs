@@ -158,7 +158,11 @@ pub fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     files.sort();
     step("Building the server for the browser tests");
     build_programs()?;
-    for (package, example) in [("windlass-hybrid", "twin"), ("windlass-signaling", "embed")] {
+    for (package, example) in [
+        ("windlass-hybrid", "twin"),
+        ("windlass-signaling", "embed"),
+        ("windlass-enhancer", "enhance_file"),
+    ] {
         Cmd::cargo(["build", "--quiet", "--package", package, "--example", example]).run()?;
     }
     step("Running calls between real browsers");

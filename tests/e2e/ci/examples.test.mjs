@@ -1,10 +1,15 @@
-// The examples, as a reader would start them: an SFU in a program of one's own, a page of a few lines, a publisher by WHIP.
+// The examples, as a reader would start them: an SFU in a program of one's own, a page of a few lines, a publisher by WHIP, a file.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { until } from "../support/call.mjs";
+
+/** Where the examples are built: beside the server. */
+const example = (name) => path.join(path.dirname(process.env.WINDLASS_BIN), "examples", name);
 
 /** Pictures that the page's elements have shown, each that shows any. */
 const shown = (tab) =>
@@ -23,7 +28,7 @@ describe("the examples", { timeout: 90_000 }, () => {
   }
 
   before(async () => {
-    program = spawn(path.join(path.dirname(process.env.WINDLASS_BIN), "examples/embed"), ["0"], { stdio: ["ignore", "pipe", "inherit"] });
+    program = spawn(example("embed"), ["0"], { stdio: ["ignore", "pipe", "inherit"] });
     let said = "";
     program.stdout.on("data", (data) => (said += data));
     url = await until(() => said.match(/^http:\S+$/m)?.[0], "the example says where it is");
@@ -55,4 +60,19 @@ describe("the examples", { timeout: 90_000 }, () => {
     program.kill("SIGINT");
     await until(() => program.exitCode === 0, "the program ends");
   });
+});
+
+test("a file is enhanced offline", () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "windlass-"));
+  try {
+    const [low, high] = [path.join(import.meta.dirname, "../../../hybrid/vp9/tests/fixtures/realtime.ivf"), path.join(folder, "high.y4m")];
+    execFileSync(example("enhance_file"), [low, high]);
+    const made = readFileSync(high);
+    const header = made.subarray(0, made.indexOf(10) + 1).toString();
+    assert.equal(header, "YUV4MPEG2 W322 H182 F30:1 Ip C420\n");
+    const frames = readFileSync(low).readUInt32LE(24);
+    assert.equal(made.length, header.length + frames * ("FRAME\n".length + 322 * 182 + 2 * 161 * 91));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
