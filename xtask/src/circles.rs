@@ -32,7 +32,7 @@ const ALLOWED: [(&str, usize, &str); 29] = [
     ("lab::bench::links", 2, TWO),
     ("lab::bench::vp9", 4, DEBT),
     ("lab::emulate", 2, TWO),
-    ("lab::eval::stage", 23, DEBT),
+    ("lab::eval::args", 26, DEBT),
     ("lab::simulator::streams::scenario", 4, DEBT),
     ("lab/engines::engines", 8, DEBT),
     ("sfu::core", 33, CORE),
@@ -41,7 +41,7 @@ const ALLOWED: [(&str, usize, &str); 29] = [
     ("signaling::session", 22, CORE),
     (
         "windlass::config",
-        16,
+        18,
         "commands name their arguments, and these the configuration that commands take",
     ),
     ("xtask::process", 2, "a process runs in the root folder"),
@@ -68,13 +68,16 @@ pub fn check() -> Result<()> {
         for circle in circles(&uses(&files)) {
             let name = |module: &String| format!("{folder}::{module}");
             let known = ALLOWED.iter().position(|(one, ..)| circle.iter().any(|m| name(m) == *one));
-            match known {
-                Some(at) if circle.len() <= ALLOWED[at].1 => seen[at] = true,
-                _ => wrong.push(format!(
-                    "{} files: {}",
-                    circle.len(),
-                    name(&circle[0]) + " … " + &circle.join(", ")
-                )),
+            if let Some(at) = known {
+                seen[at] = true;
+            }
+            let max = known.map_or(1, |at| ALLOWED[at].1);
+            if circle.len() > max {
+                let files = circle.join(", ");
+                wrong.push(format!(
+                    "{folder}: {} files, at most {max} may be: {files}",
+                    circle.len()
+                ));
             }
         }
     }
