@@ -53,6 +53,11 @@ pub fn run(parts: &[Part]) -> Result<()> {
         }
         npm("typecheck")?;
         npm("lint")?;
+        step("Building the documentation");
+        Cmd::cargo(["doc", "--quiet", "--locked", "--workspace", "--no-deps"])
+            .arg("--document-private-items")
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .run()?;
         if which("typos").is_some() {
             Cmd::new("typos").arg("--format=brief").run()?;
         } else {

@@ -20,7 +20,7 @@
 //! | `stride(handle, which, plane) -> u32` | bytes from row to row; `which` 0 HR, 1 LR |
 //! | `stat(handle, index) -> f64` | a [counter](#counters); NaN for an unknown index |
 //! | `reset(handle)` | forgets all references and anchors (after a gap); a key frame must come next. The picture on display stays |
-//! | `warm_up(handle, step) -> i32` | decodes piece `step` (0, 1, …) of an [embedded stream](warm_up) in a decoder made for this alone, so that the engine compiles the code: 1 more steps follow, 0 that was the last (or there is no such decoder) |
+//! | `warm_up(handle, step) -> i32` | decodes piece `step` (0, 1, …) of an [embedded stream](mod@warm_up) in a decoder made for this alone, so that the engine compiles the code: 1 more steps follow, 0 that was the last (or there is no such decoder) |
 //! | `stills_new() -> handle`, `stills_free(handle)` | makes a publisher's stills (`windlass_hybrid::still`): a handle of its own kind, that waits for a key frame |
 //! | `stills_follow(handle, rtp_ts, ptr, len) -> i32` | takes the next frame of the publisher's low layer: 0 or an [error](#errors) |
 //! | `stills_reset(handle)` | frames of it are missing; a key frame must come next |

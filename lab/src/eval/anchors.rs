@@ -2,7 +2,7 @@
 //!
 //! Source: NeuroScaler §5. The chosen frames ([`select`](super::select)) get detail, by
 //! super-resolution or, as the publisher would give it, from the original; it is coded
-//! ([`coding`](super::coding)), cut into messages and put together again as a browser does it.
+//! ([`coding`]), cut into messages and put together again as a browser does it.
 //! Every message byte counts, lost ones too.
 
 use std::time::Duration;

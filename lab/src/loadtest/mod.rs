@@ -4,7 +4,7 @@
 //! [`packets`]) over WebRTC ([`link`], [`signal`]) → the server → [`subscriber`]s receive video ([`arrivals`]) and anchors
 //! ([`watching`]) and count ([`tally`]), in this process or in child processes ([`children`]). [`janus`] and
 //! [`signalling`] speak to other servers. [`access`] and [`downlinks`] put clients behind emulated links. Without anchors,
-//! packets carry the time at which they were sent ([`stamp`]). [`run`] drives the clients and samples the server's metrics
+//! packets carry the time at which they were sent ([`stamp`]). [`fn@run`] drives the clients and samples the server's metrics
 //! ([`scrape`], [`process`]) into a [`measurement`]. [`report`] computes the results, [`table`] and [`trace`] print them.
 
 mod access;

@@ -1,7 +1,7 @@
 //! A fault stays where it is: what panics inside one connection ends that connection, and nothing else.
 //!
 //! Network input reaches the WebRTC stack, which asserts and indexes. So each call into the stack is [`contained`], and a connection
-//! that panicked is dropped ([`Stack`]). [`Core`](super::Core) also contains its own work for one connection. Any other panic
+//! that panicked is dropped (`Stack`). [`Core`](super::Core) also contains its own work for one connection. Any other panic
 //! ends its thread, and the process with it.
 
 use std::cell::{Cell, RefCell};

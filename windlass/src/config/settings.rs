@@ -51,6 +51,8 @@ macro_rules! settings {
         /// What was given on the command line or in the file.
         #[derive(Debug, Clone, Default, PartialEq, Args, Deserialize)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+        // These are help texts as well, where `[::]` is an address.
+        #[allow(rustdoc::broken_intra_doc_links, rustdoc::bare_urls)]
         pub struct Settings { $($(
             $(#[doc = $help])+
             #[arg(

@@ -80,6 +80,8 @@ pub struct EvalArgs {
 
 /// The options of the methods that are compared.
 #[derive(Debug, Clone, Args)]
+// A help text as well, where brackets have defaults.
+#[allow(rustdoc::broken_intra_doc_links)]
 pub struct MethodArgs {
     /// HR size over LR size, in both directions.
     #[arg(long, default_value = "2", value_name = "N", conflicts_with = "comparison")]

@@ -1,8 +1,8 @@
 //! `windlass-lab bench engine --quality`: what trained networks cost and what they gain, in one table.
 //!
 //! In: clips and networks. Clips are coded, decoded and scored by `eval`'s own machinery
-//! ([`networks`](crate::eval::networks)); networks are timed by [`measure`](super::measure) on the low picture of the
-//! first clip. Out: a row by network ([`row`]), and with `--crops` pictures ([`crops`]).
+//! ([`networks`]); networks are timed by [`measure`] on the low picture of the
+//! first clip. Out: a row by network ([`mod@row`]), and with `--crops` pictures ([`crops`]).
 
 mod args;
 mod crops;
