@@ -18,8 +18,6 @@
 //! # Ok::<(), windlass_enhancer::StartError>(())
 //! ```
 
-#![warn(clippy::too_many_lines)]
-
 pub mod control;
 mod learn;
 pub mod offline;

@@ -21,7 +21,6 @@
 
 // `by_isa!` gives kernels two vector types; some need one.
 #![allow(clippy::extra_unused_type_parameters)]
-#![warn(clippy::too_many_lines)]
 
 pub mod anchor;
 pub mod cells;

@@ -2,8 +2,6 @@
 //!
 //! Nothing of the server depends on it.
 
-#![warn(clippy::too_many_lines)]
-
 mod bench;
 mod cli;
 mod emulate;

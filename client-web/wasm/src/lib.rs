@@ -55,8 +55,6 @@
 //! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch, 15 and 16 the
 //! decay that was measured, and over how many frames.
 
-#![warn(clippy::too_many_lines)]
-
 pub mod warm_up;
 
 use windlass_hybrid::still::{StillError, StillMaker, StillRequest};

@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![warn(clippy::too_many_lines)]
 
 pub mod admission;
 mod cadence;

@@ -29,7 +29,6 @@
 //! ```
 
 #![deny(unsafe_code)]
-#![warn(clippy::too_many_lines)]
 
 mod bands;
 mod bits;

@@ -34,7 +34,6 @@
 // A kernel's parts must land in the function that has the target features, and the arithmetic
 // decoder's state in registers.
 #![allow(clippy::inline_always)]
-#![warn(clippy::too_many_lines)]
 
 mod bit_reader;
 mod block;

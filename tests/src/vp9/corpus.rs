@@ -508,22 +508,8 @@ pub fn changed() -> Vec<Case> {
                 }
             })
         }),
-        ("references", base(10), |s| {
-            splice::rewrite(s, "with other slots", |n, h| {
-                if !h.frame_is_intra {
-                    h.ref_frame_idx = [n % 8, n * 3 % 8, n * 5 % 8].map(|slot| slot as u8);
-                    h.refresh_frame_flags = (n * 37) as u8;
-                }
-            })
-        }),
-        ("references, resized", resized, |s| {
-            splice::rewrite(s, "with other slots", |n, h| {
-                if !h.frame_is_intra {
-                    h.ref_frame_idx = [n % 8, n * 3 % 8, n * 5 % 8].map(|slot| slot as u8);
-                    h.refresh_frame_flags = (n * 37) as u8;
-                }
-            })
-        }),
+        ("references", base(10), other_slots),
+        ("references, resized", resized, other_slots),
         ("hidden and rendered", hidden, |s| {
             splice::rewrite(s, "with other render sizes", |n, h| {
                 h.render_width = 1 + (n as u32 * 77) % 400;
@@ -538,6 +524,16 @@ pub fn changed() -> Vec<Case> {
             recipe: Recipe::Changed(encoding, change),
         })
         .collect()
+}
+
+/// Other slots to refer to and to store in.
+fn other_slots(stream: &Stream) -> Result<Stream, String> {
+    splice::rewrite(stream, "with other slots", |n, h| {
+        if !h.frame_is_intra {
+            h.ref_frame_idx = [n % 8, n * 3 % 8, n * 5 % 8].map(|slot| slot as u8);
+            h.refresh_frame_flags = (n * 37) as u8;
+        }
+    })
 }
 
 /// Random bits under sound headers: small pictures of one size, larger ones, changing sizes.
