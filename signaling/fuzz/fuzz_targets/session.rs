@@ -12,8 +12,8 @@ use windlass_signaling::access::Grants;
 use windlass_signaling::rights::Ruling;
 use windlass_signaling::session::{Action, EnterError, Entered, Session, SessionConfig};
 
-/// Actions for one input, at most.
-const MOST: usize = 64;
+/// Max actions for one input.
+const MAX_ACTIONS: usize = 64;
 
 fuzz_target!(|data: &[u8]| {
     let mut now = Instant::now();
@@ -31,16 +31,16 @@ fuzz_target!(|data: &[u8]| {
         let mut done = 0;
         while let Some(action) = session.poll() {
             done += 1;
-            assert!(done < MOST, "it does not end");
+            assert!(done < MAX_ACTIONS, "it does not end");
             match action {
                 Action::Join { .. } => session.joined(if how & 1 == 0 {
                     Ok(Entered {
                         id: ParticipantId(7),
                         identity: None,
                         ruling: Ruling {
-                            out: None,
+                            denied: None,
                             grants: Grants::participant(),
-                            door: (false, false),
+                            door: Default::default(),
                             waiting: Default::default(),
                         },
                         seat: None,
