@@ -1,13 +1,13 @@
 //! Which crate may rest on which, and what none of a pure crate's files may name: the map of `docs/design.md`, held against the code.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::process::{Cmd, step};
 use crate::root;
+use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
 const ARROWS: [(&str, &[&str]); 18] = [
@@ -139,39 +139,10 @@ fn arrows(metadata: &Metadata) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// What of a file's code, without its tests, is not pure.
+/// What of a file's code is not pure.
 fn impure(text: &str) -> impl Iterator<Item = &'static str> {
-    // Tests come last in a file.
-    let opens =
-        |&(_, rest): &(&str, &str)| rest.lines().next().is_some_and(|l| l.ends_with("mod tests {"));
-    let tests =
-        text.match_indices("#[cfg(test)]\n").map(|(at, mark)| (at, text.split_at(at + mark.len())));
-    let tests = tests.filter(|(_, parts)| opens(parts)).map(|(at, _)| at).next();
-    let code = text.get(..tests.unwrap_or(text.len())).unwrap_or_default();
-    let code: String = code
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .flat_map(|line| [line, "\n"])
-        .collect();
+    let code = code(text);
     IMPURE.into_iter().filter(move |what| code.contains(what))
-}
-
-/// Rust files below a folder, but those of tests.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let entries =
-        std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let of_tests = name == "tests" || name.ends_with("_tests") || name == "world";
-        if path.is_dir() && !of_tests {
-            found.extend(files(&path)?);
-        } else if path.extension().is_some_and(|e| e == "rs") && !of_tests {
-            found.push(path);
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod page;
 mod process;
 mod protocol;
 mod soak;
+mod source;
 mod test;
 mod wasm;
 
