@@ -1,0 +1,4 @@
+//! Other people's codecs, in this process.
+
+pub mod openjpeg;
+pub mod openjph;
