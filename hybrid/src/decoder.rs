@@ -384,6 +384,6 @@ mod rescale_tests;
 #[cfg(test)]
 mod still_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 #[cfg(test)]
 mod twin_tests;

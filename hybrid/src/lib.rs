@@ -28,6 +28,7 @@ mod cut;
 mod decay;
 pub mod decoder;
 pub mod detail;
+mod enlarge;
 pub mod flow;
 mod history;
 mod lines;
@@ -38,5 +39,6 @@ mod threads;
 
 pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats};
 pub use detail::Detail;
+pub use enlarge::enlarge;
 pub use reconstruct::carry::effort::Effort;
 pub use threads::Join;

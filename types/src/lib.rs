@@ -171,7 +171,7 @@ pub struct TapFrame {
     pub arrival: Instant,
     /// Whether it is a key frame.
     pub key: bool,
-    /// By how much its pictures may be enlarged: to no more than the camera's size, nor past a larger layer that is sent.
+    /// By how much its pictures may be enlarged: to no more than the camera's size.
     pub most_scale: u16,
     /// How its stream's anchors are chosen.
     pub policy: AnchorPolicy,

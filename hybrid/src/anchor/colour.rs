@@ -44,7 +44,7 @@ fn rows(
 }
 
 /// Bicubic HR chroma of a low picture.
-fn upsampled([luma, u, v]: [Samples<'_>; 3], scale: usize) -> [Plane; 2] {
+pub(crate) fn upsampled([luma, u, v]: [Samples<'_>; 3], scale: usize) -> [Plane; 2] {
     let (width, height) = ((luma.width * scale).div_ceil(2), (luma.height * scale).div_ceil(2));
     [u, v].map(|plane| {
         let mut high = Plane::filled(width, height, 128);

@@ -83,14 +83,10 @@ fn the_publisher_is_asked_for_stills_of_the_size_that_is_shown() {
 }
 
 #[test]
-fn pictures_may_be_enlarged_to_the_cameras_size_but_not_past_the_layers_that_are_sent() {
-    for (layers, most) in [
-        (&[Layer::Q][..], 4),
-        (&[Layer::Q, Layer::H], 2),
-        (&[Layer::Q, Layer::F], 4),
-        (&Layer::ALL, 4),
-    ] {
-        assert_eq!(watched(layers).last_tapped().most_scale, most, "{layers:?}");
+fn pictures_may_be_enlarged_to_the_cameras_size_whatever_layers_are_sent() {
+    let all = [&[Layer::Q][..], &[Layer::Q, Layer::H], &[Layer::Q, Layer::F], &Layer::ALL];
+    for layers in all {
+        assert_eq!(watched(layers).last_tapped().most_scale, 4, "{layers:?}");
     }
 }
 
@@ -136,4 +132,14 @@ fn another_span_begins_with_the_least() {
     world.core.on_enhancer_output(world.now, EnhancerOutput::Scale { stream, epoch, scale: 4 });
     world.run(Duration::from_secs(1));
     assert_eq!(told(&world), [2, 4, 2], "said of a span that is gone");
+}
+
+#[test]
+fn the_largest_layer_that_is_sent_is_copied_even_if_anchors_are_larger() {
+    for (layers, copied) in [(&[Layer::Q, Layer::H][..], Layer::H), (&Layer::ALL, Layer::F)] {
+        let mut world = watched(layers);
+        enlarge(&mut world, 4);
+        let track = world.core.tracks.values().next().expect("it is published");
+        assert_eq!(track.capture.as_ref().map(tap::Tap::layer), Some(copied), "{layers:?}");
+    }
 }

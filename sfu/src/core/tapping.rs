@@ -158,7 +158,7 @@ impl Track {
         }
     }
 
-    /// Taps the layer that is `scale` times the tapped one, if it is sent; `None`: captured anchors are off.
+    /// Taps the largest layer that is sent above the tapped one and no larger than `scale` times it; `None`: captured anchors are off.
     fn update_capture(
         &mut self,
         now: Instant,
@@ -167,8 +167,10 @@ impl Track {
         max_frame_bytes: usize,
         outputs: &mut VecDeque<Output>,
     ) {
-        let above = scale.zip(self.tap.as_ref()).and_then(|(s, tap)| tap.layer().enlarged(s));
-        let above = above.filter(|&layer| self.layers.rate(layer, now).is_some());
+        let above = scale.zip(self.tap.as_ref()).and_then(|(scale, tap)| {
+            let layers = (1..=scale).rev().filter_map(|scale| tap.layer().enlarged(scale));
+            layers.into_iter().find(|&layer| self.layers.rate(layer, now).is_some())
+        });
         if self.capture.as_ref().map(Tap::layer) == above {
             return;
         }
@@ -186,8 +188,8 @@ impl Track {
         enhanced.map_or(default, |(_, scale)| scale)
     }
 
-    /// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`. A scale whose layer is sent is preferred:
-    /// captured pixels are better than made ones. It never exceeds the camera's size.
+    /// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`: the smallest that is enough, or a larger one
+    /// whose layer is sent, as captured pixels are better than made ones. It never exceeds the camera's size.
     fn useful_scale(&self, now: Instant, tile_scale: u16) -> u16 {
         let Some(low) = self.tap.as_ref().map(Tap::layer) else { return 1 };
         let sent =
@@ -196,7 +198,6 @@ impl Track {
         let scales = || (1..=low.most_scale()).filter(|&scale| low.enlarged(scale).is_some());
         scales()
             .find(|scale| sent(scale) && enough(scale))
-            .or(scales().rev().find(sent))
             .or(scales().find(enough))
             .unwrap_or(low.most_scale())
     }

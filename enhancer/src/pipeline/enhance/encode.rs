@@ -122,7 +122,6 @@ impl Worker {
 
 /// The colour of some tiles of the publisher's own picture.
 fn colour_of(order: &Order<'_>, tiles: &TileMap) -> Option<Detail> {
-    let high = order.job.captured.as_ref();
-    let [_, u, v] = high.filter(|_| order.source == AnchorSource::Captured)?.samples();
+    let [_, u, v] = order.high.as_ref()?.samples();
     Some(colour::image([u, v], order.job.frame.picture.samples(), tiles, order.scale))
 }

@@ -3,6 +3,7 @@
 //! Each step takes what the one before made, and stops with [`Unmade`]: the reason, by which it is counted.
 
 mod encode;
+mod high;
 mod infer;
 mod made;
 mod send;
@@ -10,10 +11,10 @@ mod send;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use high::HighPicture;
 pub(super) use infer::super_resolve;
 use made::Made;
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_sr::cuda::coder::SharedCoder;
 use windlass_sr::{Engine, InferError, Residual};
@@ -55,6 +56,8 @@ struct Order<'a> {
     low: Samples<'a>,
     scale: usize,
     source: AnchorSource,
+    /// The publisher's own picture, where it has come.
+    high: Option<HighPicture<'a>>,
     /// From the frame's arrival to its anchor handed over.
     within: Duration,
     deadline: Instant,
@@ -63,14 +66,18 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    fn new(job: &'a Job, source: AnchorSource, scale: usize) -> Self {
+    fn new(job: &'a Job, scale: usize) -> Self {
         let frame = &job.frame;
+        let sent = job.captured.as_deref();
+        let high = sent.and_then(|sent| HighPicture::of(sent, &frame.picture, scale));
+        let source = if high.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
         let within = within(job.chosen.deadline, source == AnchorSource::Captured);
         Order {
             job,
             low: Samples::from(&frame.picture.planes()[0]),
             scale,
             source,
+            high,
             within,
             deadline: frame.arrival + within.min(Duration::from_secs(3_600)),
             key: u64::from(frame.stream.0),
@@ -133,12 +140,9 @@ impl Worker {
 
     fn make(&self, job: &Job, tools: &mut Tools<'_>, run: &mut Run) -> Result<(), Unmade> {
         let scale = tools.engine.scale();
-        let captured = captured_detail(job, scale);
-        let source =
-            if captured.is_some() { AnchorSource::Captured } else { AnchorSource::Enhanced };
-        let order = Order::new(job, source, scale);
-        let draft = match captured {
-            Some(detail) => self.captured(&order, detail, tools.engine, run),
+        let order = Order::new(job, scale);
+        let draft = match &order.high {
+            Some(high) => self.captured(&order, high, tools.engine, run)?,
             None => self.infer(&order, tools, run)?,
         };
         let inferred = Instant::now();
@@ -154,37 +158,32 @@ impl Worker {
     fn captured(
         &self,
         order: &Order<'_>,
-        detail: Detail,
+        high: &HighPicture<'_>,
         engine: &dyn Engine,
         run: &mut Run,
-    ) -> Draft<'_> {
+    ) -> Result<Draft<'_>, Unmade> {
         let job = order.job;
-        if let Some(samples) = &self.samples {
+        let detail = high.detail(order.low, order.scale);
+        let detail = detail.ok_or(Unmade::Encode(EncodeError::Failed))?;
+        if let Some(samples) = self.samples.as_ref().filter(|_| high.is_as_sent()) {
             samples.submit(job, &self.networks[job.chosen.network]);
         }
         // The workers' time is not what accelerators are short of.
         run.charged = engine.accelerators().map(|_| Duration::ZERO);
-        Draft {
+        Ok(Draft {
             made: Made::OnCpu(detail),
             tiles: job.choice.tiles.clone(),
             learned: false,
             to_weigh: None,
             slot: None,
             gpu: self.gpu_of(engine),
-        }
+        })
     }
 
     /// What encodes on the GPU, where the network runs picture.
     fn gpu_of(&self, engine: &dyn Engine) -> Option<&SharedCoder> {
         self.gpu.as_deref().filter(|_| !engine.on_processor())
     }
-}
-
-/// The detail of the publisher's own picture of a job. A picture of another size is of another time: the publisher is changing its
-/// layers.
-fn captured_detail(job: &Job, scale: usize) -> Option<Detail> {
-    let high = Samples::from(&job.captured.as_ref()?.planes()[0]);
-    detail_of(high, Samples::from(&job.frame.picture.planes()[0]), scale).ok()
 }
 
 impl Unmade {
