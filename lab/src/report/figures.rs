@@ -1,7 +1,7 @@
 //! Figures by name, from what commands printed with `--json`.
 //!
 //! A cell's `{links/3g/utilisation:0%}` is, of `figures/links.json`, `utilisation` of the only row that has this key and a
-//! value `3g`, written by its [format](super::number). A value with `~` before it may be a part of the row's. Before the
+//! value `3g`, written by its [format](super::number). `~VALUE` may be a part of the row's, `NAME=NUMBER` is a number. Before the
 //! key, `least ` or `most ` takes all rows that match. Besides: `{display/CLIP/SIZES/STILLS/seen}`, the four differences of
 //! `eval --display`; `{A >= 1.2 && B <= 6}`, whether a goal is met; `{clips}`, how many clips were shown.
 
@@ -135,13 +135,14 @@ fn rows(report: &Value) -> impl Iterator<Item = &Map<String, Value>> {
 }
 
 fn has(row: &Map<String, Value>, part: &str) -> bool {
-    row.values().any(|value| match value {
-        Value::String(text) => {
-            part.strip_prefix('~').map_or(text == part, |part| text.contains(part))
-        }
-        Value::Number(number) => number.to_string() == part,
-        _ => false,
-    })
+    if let Some((key, number)) = part.split_once('=') {
+        return row.get(key).is_some_and(|value| value.to_string() == number);
+    }
+    let mut texts = row.values().filter_map(Value::as_str);
+    match part.strip_prefix('~') {
+        Some(part) => texts.any(|text| text.contains(part)),
+        None => texts.any(|text| text == part),
+    }
 }
 
 #[cfg(test)]
@@ -179,9 +180,13 @@ pub mod tests {
         let cell = "{links/3g/utilisation:0%} of {links/~lte/converged_s:1} s";
         assert_eq!(figures().fill(cell).unwrap(), "70 % of 1.5 s");
         assert_eq!(figures().fill("{links/3g/converged_s:1}").unwrap(), "–");
-        assert_eq!(figures().fill("{links/4/most utilisation:2}").unwrap(), "0.78");
-        for wrong in ["{links/4/utilisation:1}", "{links/dsl/utilisation:1}", "{no/x:1}", "{clips"]
-        {
+        assert_eq!(figures().fill("{links/publishers=4/most utilisation:2}").unwrap(), "0.78");
+        for wrong in [
+            "{links/publishers=4/utilisation:1}",
+            "{links/dsl/utilisation:1}",
+            "{no/x:1}",
+            "{clips",
+        ] {
             assert!(figures().fill(wrong).is_err(), "{wrong}");
         }
     }
