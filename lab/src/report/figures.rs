@@ -136,7 +136,8 @@ fn rows(report: &Value) -> impl Iterator<Item = &Map<String, Value>> {
 
 fn has(row: &Map<String, Value>, part: &str) -> bool {
     if let Some((key, number)) = part.split_once('=') {
-        return row.get(key).is_some_and(|value| value.to_string() == number);
+        let number = number.parse::<Value>().ok();
+        return number.is_some() && row.get(key) == number.as_ref();
     }
     let mut texts = row.values().filter_map(Value::as_str);
     match part.strip_prefix('~') {

@@ -52,7 +52,12 @@ fn filled(
         let (old, behind) =
             after.split_once(END).with_context(|| format!("no `{END}` behind {name}"))?;
         ensure!(!old.contains(BEGIN), "no `{END}` behind {name}");
-        out += &format!("{before}{BEGIN}{name}{BEGIN_ENDS}{table}{END}");
+        out += before;
+        out += BEGIN;
+        out += name;
+        out += BEGIN_ENDS;
+        out += table;
+        out += END;
         shown.insert(name.to_owned());
         rest = behind;
     }
