@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, emulate, eval, loadtest, simulate};
+use crate::{bench, emulate, eval, loadtest, report, simulate};
 
 /// Measures Windlass: its pictures against the original, its parts against their peers, its server under load.
 #[derive(Debug, Parser)]
@@ -37,6 +37,8 @@ pub enum Command {
     /// the enhanced rung of the best layer below f that is sent; with `q` alone, the default, or `h` alone, anchors are
     /// made by super-resolution; where the next larger layer is sent too, of that layer's pixels.
     Loadtest(Box<loadtest::LoadtestArgs>),
+    /// Write the tables of docs/benchmarks.md and lab/notes from the figures in lab/results, or print one file's.
+    Report(report::ReportArgs),
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod emulate;
 mod eval;
 mod loadtest;
 mod plot;
+mod report;
 mod simulate;
 mod simulator;
 mod viewer;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(&args),
         Command::Link(args) => emulate::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),
     });
     match done {
