@@ -81,7 +81,7 @@ impl Publisher<'_> {
             rtp_timestamp: at,
             arrival,
             key,
-            most_scale: 2,
+            max_scale: 2,
             policy: AnchorPolicy::default(),
             data,
         };

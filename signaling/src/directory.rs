@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use windlass_protocol::TrackKind;
 use windlass_sfu::{JoinError, ParticipantId, TrackId};
-use windlass_types::{AnchorPolicy, Rung};
+use windlass_types::{AnchorPolicy, Rung, Size};
 
 use crate::access::Grants;
 use crate::door::{Refused, Slot};
@@ -105,8 +105,8 @@ pub(crate) struct OwnTrack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GivenRung {
     pub rung: Rung,
-    /// Width and height of the layer, in pixels.
-    pub size: (u16, u16),
+    /// Size of the layer.
+    pub size: Size,
 }
 
 /// A room with its participants.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::{AnchorPolicy, StreamId};
+use windlass_types::{AnchorPolicy, Size, StreamId};
 
 use super::tests::config;
 use super::worth::{AGAIN_DB, PROBE_EVERY};
@@ -44,8 +44,7 @@ impl Call {
                     stream,
                     tier: Tier::Normal,
                     bytes: 900,
-                    width: 100,
-                    height: 100,
+                    size: Size::new(100, 100),
                     arrival: now,
                     per_mille: 1000,
                     scale: 2,

@@ -2,7 +2,7 @@
 
 use crate::api::JoinOptions;
 use windlass_types::EnhancerOutput;
-use windlass_types::{Layer, Rung};
+use windlass_types::{Layer, Rung, Size};
 
 use super::view::View;
 use super::world::*;
@@ -71,7 +71,8 @@ fn the_publisher_is_asked_for_stills_of_the_size_that_is_shown() {
         enlarge(&mut world, scale);
         let stream = world.last_tapped().stream;
         let tiles = bytes::Bytes::from_static(&[1, 0]);
-        let want = EnhancerOutput::WantRegions { stream, size: (320, 180), tiles, bytes: 3000 };
+        let want =
+            EnhancerOutput::WantRegions { stream, size: Size::new(320, 180), tiles, bytes: 3000 };
         world.core.on_enhancer_output(world.now, want);
         world.run(Duration::from_millis(10));
         let asked = world.events[&PUBLISHER].iter().filter_map(|e| match e {
@@ -90,7 +91,7 @@ fn pictures_may_be_enlarged_to_the_cameras_size_but_not_past_the_layers_that_are
         (&[Layer::Q, Layer::F], 4),
         (&Layer::ALL, 4),
     ] {
-        assert_eq!(watched(layers).last_tapped().most_scale, most, "{layers:?}");
+        assert_eq!(watched(layers).last_tapped().max_scale, most, "{layers:?}");
     }
 }
 
@@ -104,7 +105,7 @@ fn pictures_are_enlarged_no_further_than_they_are_watched() {
         (Some(half), &[Layer::Q, Layer::F], 4),
         (None, &[Layer::Q], 2),
     ] {
-        assert_eq!(watched_in(view, layers).last_tapped().most_scale, most, "{view:?} {layers:?}");
+        assert_eq!(watched_in(view, layers).last_tapped().max_scale, most, "{view:?} {layers:?}");
     }
 }
 
@@ -117,7 +118,7 @@ fn a_tile_that_grows_has_larger_pictures_made_without_a_key_frame() {
     world.core.set_view(world.now, SUBSCRIBER, track, LARGE);
     world.run(Duration::from_secs(1));
     let frame = world.last_tapped();
-    assert_eq!((former.most_scale, frame.most_scale), (2, 4));
+    assert_eq!((former.max_scale, frame.max_scale), (2, 4));
     assert_eq!(frame.epoch, former.epoch);
 }
 

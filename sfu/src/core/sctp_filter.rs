@@ -35,7 +35,7 @@ const HEARTBEAT: u8 = 4;
 const COOKIE_ECHO: u8 = 10;
 const RECONFIG: u8 = 130;
 const FORWARD_TSN: u8 = 192;
-/// Parameter types, without the high byte, which is 0.
+/// Parameter types (RFC 9260 §3.3.5, RFC 6525 §4), without the high byte, which is 0.
 const HEARTBEAT_INFO: u8 = 1;
 const OUTGOING_RESET: u8 = 13;
 const RECONFIG_RESPONSE: u8 = 16;

@@ -28,13 +28,13 @@ pub const PARTICIPANT_CHARS: usize = 64;
 pub const TICKET_CHARS: usize = 256;
 /// Longest media id (`a=mid`) in characters.
 pub const MID_CHARS: usize = 16;
-/// Most anchor codecs that a client may name.
+/// Maximum number of anchor codecs that a client may name.
 pub const ANCHOR_CODECS: usize = 16;
 /// Longest name of an anchor codec in characters.
 pub const CODEC_CHARS: usize = 16;
-/// Most tracks that one offer may publish.
+/// Maximum number of tracks that one offer may publish.
 pub const PUBLISHED_TRACKS: usize = 16;
-/// Most tracks that one offer may subscribe to.
+/// Maximum number of tracks that one offer may subscribe to.
 pub const SUBSCRIBED_TRACKS: usize = 256;
 
 /// A room name is part of a link: 1 to [`ROOM_CHARS`] of `A–Z a–z 0–9 - _ .`.
