@@ -34,7 +34,7 @@ use crate::shutdown::Signals;
 use crate::{devices, logging, metrics};
 
 /// Largest message: a frame, or an anchor.
-pub const MOST_BYTES: usize = 4 << 20;
+pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Arguments of `windlass enhance`.
 #[derive(Debug, Clone, Args)]
@@ -163,8 +163,8 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let tls = mutual::start(config.cluster.files.as_ref(), Role::Enhancer)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let service = EnhancerServer::new(WorkerService(worker.clone()))
-        .max_decoding_message_size(MOST_BYTES)
-        .max_encoding_message_size(MOST_BYTES);
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let token = config.cluster.token.as_ref().map(ClusterToken::of_enhancers);
     let check = move |request| match &token {
         Some(token) => token.check(request),
