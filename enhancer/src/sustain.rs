@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn few_have_the_best_and_many_what_is_cheap() {
+    fn few_publishers_have_the_best_network_and_many_a_cheap_one() {
         let few = sustained(&config(), 2, SIZE);
         assert_eq!(few.streams, [0, 0, 2]);
         assert!((1.5..3.0).contains(&few.anchors_per_s), "{few:?}");
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn two_threads_serve_more() {
+    fn two_threads_serve_more_publishers() {
         let of_two = SchedulerConfig { devices: 2, ..config() };
         let (one, two) = (sustained(&config(), 120, SIZE), sustained(&of_two, 120, SIZE));
         assert!(two.streams[2] > one.streams[2], "{one:?}, {two:?}");
     }
 
     #[test]
-    fn nobody_is_no_load() {
+    fn no_publishers_are_no_load() {
         let none = sustained(&config(), 0, SIZE);
         assert_eq!((none.streams, none.anchors_per_s, none.share), (vec![0; 3], 0.0, 0.0));
     }

@@ -156,7 +156,7 @@ impl Directory {
         let former = seat.as_ref().and_then(|seat| inner.identities.get(seat)).copied();
         if let Some(known) = inner.rooms.get(room) {
             let others = known.members.len() - usize::from(former.is_some());
-            if known.settings.max_participants.is_some_and(|most| others >= most) {
+            if known.settings.max_participants.is_some_and(|max| others >= max) {
                 return Err(JoinError::RoomFull.into());
             }
         }

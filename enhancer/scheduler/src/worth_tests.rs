@@ -82,7 +82,7 @@ fn a_stream_whose_anchors_are_worth_nothing_makes_probes_alone_and_others_go_on(
 }
 
 #[test]
-fn it_goes_on_once_a_probe_is_worth_something() {
+fn a_held_back_stream_goes_on_once_a_probe_is_worth_something() {
     let mut call = Call::new(1, AnchorPolicy::LatencySensitive);
     call.run(5_000 * MS, |_| 0.0);
     assert!(call.scheduler.is_held_back(StreamId(0)));

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_sets_the_upper_end() {
+    fn no_rung_above_the_clients_maximum_is_given() {
         assert_eq!(one(None, Demand { max: Rung::HPlus, ..ALL }), Some(Rung::HPlus));
         assert_eq!(one(None, Demand { max: Rung::Q, ..ALL }), Some(Rung::Q));
         assert_eq!(
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_rung_says_what_to_look_for() {
+    fn bitrate_needs_are_those_of_the_held_the_next_and_the_best_rung() {
         let needs = ALL.bitrate_needs(Some(Rung::Q));
         let next = needs.next.expect("q+").as_bps();
         assert!((300_000..400_000).contains(&next), "{needs:?}");
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_is_not_waited_for() {
+    fn congestion_lowers_a_rung_at_once() {
         let held = Demand { current: Some(Rung::HPlus), ..ALL };
         let grants =
             Allocator::default().allocate(Instant::now(), Some(rate(400_000)), true, &[held]);

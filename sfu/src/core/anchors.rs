@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn its_messages_are_spread() {
+    fn the_messages_of_an_anchor_are_spread_over_time() {
         let start = Instant::now();
         let mut pacer = eight(start);
         let mut at = Vec::new();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_at_the_deadline_is_dropped() {
+    fn messages_left_at_the_deadline_are_dropped() {
         let start = Instant::now();
         let mut pacer = eight(start);
         assert!(matches!(pacer.release(start), Some(Released::Message(..))));
@@ -370,14 +370,14 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_sent_in_time_is_not_begun() {
+    fn an_anchor_that_cannot_be_sent_in_time_is_refused() {
         let now = Instant::now();
         let mut pacer = eight(now);
         assert_eq!(pacer.admit(now, Bitrate::bps(400_000), 0, 8000, MS(90), BUDGET), Verdict::Full);
     }
 
     #[test]
-    fn one_with_little_time_left_takes_all_there_is() {
+    fn an_anchor_with_little_time_left_takes_the_whole_downlink() {
         let now = Instant::now();
         let mut pacer = AnchorPacer::new(now);
         pacer.set_downlink(Some(Bitrate::bps(1_280_000)));
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_estimate_it_goes_at_once() {
+    fn without_an_estimate_an_anchor_is_sent_at_once() {
         let now = Instant::now();
         let mut pacer = AnchorPacer::new(now);
         pacer.push(now, Mid::from("v"), vec![vec![7; 1000]; 3], MS(0), BUDGET);

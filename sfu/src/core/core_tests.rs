@@ -224,8 +224,8 @@ fn a_rooms_policy_goes_with_its_frames_and_lets_anchors_be_as_much_later() {
 fn policies_of_rooms_are_bounded() {
     let (mut world, ..) = call();
     let policy = Some(windlass_types::AnchorPolicy::QualitySla);
-    let most = crate::Limits::default().rooms;
-    for n in 0..most {
+    let max = crate::Limits::default().rooms;
+    for n in 0..max {
         assert!(world.core.set_policy(world.now, Some(&n.to_string()), policy));
     }
     assert!(!world.core.set_policy(world.now, Some("one more"), policy));
@@ -331,7 +331,7 @@ fn somebody_else_cannot_mute_a_track() {
 }
 
 #[test]
-fn limits_are_kept() {
+fn rooms_and_participants_beyond_the_limits_are_refused() {
     let limits = crate::Limits {
         rooms: 2,
         participants: 3,

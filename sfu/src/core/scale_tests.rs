@@ -52,7 +52,7 @@ fn told(world: &World) -> Vec<u16> {
 }
 
 #[test]
-fn subscribers_are_told_and_get_a_whole_anchor() {
+fn subscribers_are_told_a_new_scale_and_get_a_whole_anchor() {
     let mut world = watched(&[Layer::Q]);
     assert_eq!(told(&world), [2]);
     let whole = |world: &World| world.taps.iter().filter(|t| is_whole_request(t)).count();
@@ -85,27 +85,27 @@ fn the_publisher_is_asked_for_stills_of_the_size_that_is_shown() {
 
 #[test]
 fn pictures_may_be_enlarged_to_the_cameras_size_but_not_past_the_layers_that_are_sent() {
-    for (layers, most) in [
+    for (layers, max) in [
         (&[Layer::Q][..], 4),
         (&[Layer::Q, Layer::H], 2),
         (&[Layer::Q, Layer::F], 4),
         (&Layer::ALL, 4),
     ] {
-        assert_eq!(watched(layers).last_tapped().max_scale, most, "{layers:?}");
+        assert_eq!(watched(layers).last_tapped().max_scale, max, "{layers:?}");
     }
 }
 
 #[test]
 fn pictures_are_enlarged_no_further_than_they_are_watched() {
     let half = View { width: 640, height: 360, pinned: false };
-    for (view, layers, most) in [
+    for (view, layers, max) in [
         (Some(half), &[Layer::Q][..], 2),
         (Some(half), &Layer::ALL, 2),
         // What is larger than the tile is made smaller by whoever shows it: the publisher's own pixels are worth that.
         (Some(half), &[Layer::Q, Layer::F], 4),
         (None, &[Layer::Q], 2),
     ] {
-        assert_eq!(watched_in(view, layers).last_tapped().max_scale, most, "{view:?} {layers:?}");
+        assert_eq!(watched_in(view, layers).last_tapped().max_scale, max, "{view:?} {layers:?}");
     }
 }
 
@@ -123,7 +123,7 @@ fn a_tile_that_grows_has_larger_pictures_made_without_a_key_frame() {
 }
 
 #[test]
-fn another_span_begins_with_the_least() {
+fn a_new_epoch_begins_with_the_smallest_scale() {
     let mut world = watched(&[Layer::Q]);
     let former = world.last_tapped();
     enlarge(&mut world, 4);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_enough() {
+    fn a_layer_of_unknown_size_is_not_sufficient() {
         assert_eq!(view(160, 90).sufficient_layer([None; 3]), None);
         assert_eq!(view(160, 90).sufficient_layer([None, SIZES[1], None]), Some(Layer::H));
     }

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_it_keeps_it_in_a_narrower_place() {
+    fn a_stream_keeps_its_network_with_less_room_than_it_takes_to_get_it() {
         let has = [demand(160, 8.0, 2), demand(160, 8.0, 0)];
         let networks = assigned(&has, 0.45);
         assert_eq!(networks[0], 2);
