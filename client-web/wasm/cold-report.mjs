@@ -15,10 +15,10 @@ export async function report(target, streams, rounds, json) {
     HOW.map((how) => {
       const of = (figure) => found[i][how].map(figure);
       const [first, later] = [of((r) => r.times[0]), of((r) => Math.max(...r.times.slice(1)))];
-      const row = { target, stream, variant: how, first_ms: median(first), least_first_ms: Math.min(...first) };
+      const row = { target, stream, variant: how, first_ms: median(first), min_first_ms: Math.min(...first) };
       row.again_ms = median(of((r) => r.again));
       row.longest_later_ms = median(later);
-      row.least_longest_later_ms = Math.min(...later);
+      row.min_longest_later_ms = Math.min(...later);
       row.second_ms = median(of((r) => r.times.reduce((a, b) => a + b, 0)));
       if (how === "warm") {
         row.warm_up_ms = median(of((r) => r.steps.reduce((a, b) => a + b, 0)));

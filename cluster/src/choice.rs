@@ -172,15 +172,15 @@ impl Workers {
         let Some(worker) = self.known.get(name) else { return false };
         let others =
             self.known.iter().filter(|(other, known)| &***other != name && known.takes(now));
-        let least = others.map(|(_, known)| known.load).min_by(f64::total_cmp);
-        let Some(least) = least else { return false };
+        let min = others.map(|(_, known)| known.load).min_by(f64::total_cmp);
+        let Some(min) = min else { return false };
         if worker.draining {
             return true;
         }
         let is_settled =
             self.balanced_at.is_none_or(|at| now.saturating_duration_since(at) >= SETTLE_TIME);
         let is_unbalanced =
-            worker.load >= OVERLOADED && worker.load - least >= MIN_LOAD_DIFFERENCE && is_settled;
+            worker.load >= OVERLOADED && worker.load - min >= MIN_LOAD_DIFFERENCE && is_settled;
         if is_unbalanced {
             self.balanced_at = Some(now);
         }

@@ -25,7 +25,9 @@ pub const TOLERANCE: Duration = Duration::from_secs(10);
 
 /// First byte of sealed data: the version of the format.
 const FORMAT: u8 = 1;
+/// Bytes of the authentication code: HMAC-SHA-256.
 const MAC_BYTES: usize = 32;
+/// Bytes before the content: format, time (8) and authentication code.
 const HEAD_BYTES: usize = 1 + 8 + MAC_BYTES;
 /// PBKDF2 rounds that derive the key. They slow down guesses of a token that is not random.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use windlass_types::{
-    Anchor, AnchorPolicy, AnchorSource, CapturedFrame, EnhancerOutput, EnhancerRequest, Epoch,
-    Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, StageTimes, StreamId, TapFrame,
-    TapInput,
+    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, EnhancerOutput, EnhancerRequest,
+    Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size, StageTimes, StreamId,
+    TapFrame, TapInput,
 };
 
 use crate::clock::{Arrivals, FrameAge};
@@ -39,7 +39,7 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
             age_us: age(frame.arrival),
             within_us: micros(within),
             key: frame.key,
-            most_scale: frame.most_scale.into(),
+            max_scale: frame.max_scale.into(),
             policy: frame.policy.name().to_owned(),
             data: frame.data.clone(),
         }),
@@ -53,12 +53,12 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
         TapInput::Request { request, .. } => match request {
             EnhancerRequest::WholeAnchor => What::WholeAnchor(proto::Nothing {}),
             EnhancerRequest::Regions(possible) => What::Regions(*possible),
-            EnhancerRequest::Uplink(PublisherUplink { layer, kbps, size, fps }) => {
+            EnhancerRequest::Uplink(PublisherUplink { layer, bitrate, size, fps }) => {
                 What::Uplink(proto::Uplink {
                     layer: layer.rid().to_owned(),
-                    kbps: *kbps,
-                    width: size.0,
-                    height: size.1,
+                    kbps: bitrate.as_kbps(),
+                    width: size.width.into(),
+                    height: size.height.into(),
                     fps: *fps,
                 })
             }
@@ -102,7 +102,7 @@ pub fn tap_input(
                 within: span(frame.within_us),
             }),
             key: frame.key,
-            most_scale: narrow(frame.most_scale, "most_scale")?,
+            max_scale: narrow(frame.max_scale, "max_scale")?,
             policy: frame.policy.parse::<AnchorPolicy>().map_err(|_| WireError::Field("policy"))?,
             data: frame.data,
         }),
@@ -122,8 +122,8 @@ pub fn tap_input(
         What::Regions(possible) => EnhancerRequest::Regions(possible).of(stream),
         What::Uplink(uplink) => EnhancerRequest::Uplink(PublisherUplink {
             layer: layer(&uplink.layer)?,
-            kbps: rate(uplink.kbps, "kbps")?,
-            size: (uplink.width, uplink.height),
+            bitrate: Bitrate::kbps(rate(uplink.kbps, "kbps")?),
+            size: size(uplink.width, uplink.height)?,
             fps: rate(uplink.fps, "fps")?,
         })
         .of(stream),
@@ -153,15 +153,15 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
         }),
         EnhancerOutput::Knobs { knobs, .. } => What::Knobs(proto::Knobs {
             layer: knobs.layer.rid().to_owned(),
-            kbps: knobs.kbps,
+            kbps: knobs.bitrate.as_kbps(),
             fps: knobs.fps,
         }),
         EnhancerOutput::WantRegions { size, tiles, bytes, .. } => {
             What::WantRegions(proto::WantRegions {
-                width: size.0.into(),
-                height: size.1.into(),
+                width: size.width.into(),
+                height: size.height.into(),
                 tiles: tiles.clone(),
-                most_bytes: *bytes as u64,
+                max_bytes: *bytes as u64,
             })
         }
         EnhancerOutput::NeedCapturedKeyFrame { .. } => {
@@ -200,16 +200,16 @@ pub fn output(
         What::Knobs(knobs) => {
             let knobs = PublisherKnobs {
                 layer: layer(&knobs.layer)?,
-                kbps: rate(knobs.kbps, "kbps")?,
+                bitrate: Bitrate::kbps(rate(knobs.kbps, "kbps")?),
                 fps: rate(knobs.fps, "fps")?,
             };
             EnhancerOutput::Knobs { stream, knobs }
         }
         What::WantRegions(want) => EnhancerOutput::WantRegions {
             stream,
-            size: (narrow(want.width, "width")?, narrow(want.height, "height")?),
+            size: size(want.width, want.height)?,
             tiles: want.tiles,
-            bytes: narrow(want.most_bytes, "most_bytes")?,
+            bytes: narrow(want.max_bytes, "max_bytes")?,
         },
         What::NeedCapturedKeyFrame(_) => EnhancerOutput::NeedCapturedKeyFrame { stream },
     }))
@@ -313,6 +313,11 @@ pub fn narrow<A, B: TryFrom<A>>(value: A, name: &'static str) -> Result<B, WireE
     B::try_from(value).map_err(|_| WireError::Field(name))
 }
 
+/// A picture's size: of what codecs and messages can have.
+fn size(width: u32, height: u32) -> Result<Size, WireError> {
+    Ok(Size::new(narrow(width, "width")?, narrow(height, "height")?))
+}
+
 /// A rate or error: finite and 0 or more.
 fn rate(value: f64, name: &'static str) -> Result<f64, WireError> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(WireError::Field(name)) }
@@ -355,13 +360,18 @@ mod tests {
             rtp_timestamp: u32::MAX,
             arrival: now,
             key: true,
-            most_scale: 4,
+            max_scale: 4,
             policy: AnchorPolicy::QualitySla,
             data: data.clone(),
         };
         let captured =
             CapturedFrame { stream, low_timestamp: Some(5), arrival: now, key: false, data };
-        let uplink = PublisherUplink { layer: Layer::H, kbps: 450.5, size: (1280, 720), fps: 30.0 };
+        let uplink = PublisherUplink {
+            layer: Layer::H,
+            bitrate: Bitrate::kbps(450.5),
+            size: Size::new(1280, 720),
+            fps: 30.0,
+        };
         vec![
             TapInput::Frame(frame),
             TapInput::Captured(captured),
@@ -400,7 +410,7 @@ mod tests {
         let (now, mut arrivals) = (Instant::now(), Arrivals::default());
         arrivals.sent(Epoch(3), 77, now);
         let stream = STREAM;
-        let knobs = PublisherKnobs { layer: Layer::Q, kbps: 150.0, fps: 30.0 };
+        let knobs = PublisherKnobs { layer: Layer::Q, bitrate: Bitrate::kbps(150.0), fps: 30.0 };
         let tiles = Bytes::from_static(&[0xf0]);
         for said in [
             EnhancerOutput::Anchor(anchor(now)),
@@ -410,7 +420,7 @@ mod tests {
             EnhancerOutput::Refused { stream, reason: Some(Refusal::Processor) },
             EnhancerOutput::Refused { stream, reason: Some(Refusal::Memory) },
             EnhancerOutput::Knobs { stream, knobs },
-            EnhancerOutput::WantRegions { stream, size: (320, 180), tiles, bytes: 5000 },
+            EnhancerOutput::WantRegions { stream, size: Size::new(320, 180), tiles, bytes: 5000 },
             EnhancerOutput::NeedCapturedKeyFrame { stream },
         ] {
             let back = output(sent(&from_worker(&said)), STREAM, &arrivals);
@@ -434,7 +444,7 @@ mod tests {
         assert_eq!(of(Some(What::Frame(frame.clone()))), Ok(true));
         let wrong = [
             proto::Frame { epoch: 70_000, ..frame.clone() },
-            proto::Frame { most_scale: u32::MAX, ..frame.clone() },
+            proto::Frame { max_scale: u32::MAX, ..frame.clone() },
             proto::Frame { policy: "best".to_owned(), ..frame },
         ];
         for frame in wrong {

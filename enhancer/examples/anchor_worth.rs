@@ -27,10 +27,10 @@ use windlass_scheduler::worth::{Belief, Change, Truth};
 use windlass_sr::{
     CpuEngine, Engine, Model, Residual, embedded_model, infer_tiles, infer_tiles_fused,
 };
-use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Picture, Plane, Samples};
 use windlass_vpx::{Encoder, EncoderConfig};
@@ -160,7 +160,7 @@ impl Errors {
 }
 
 fn anchor(at: u32, (width, height): (usize, usize), payload: Vec<u8>) -> ReassembledAnchor {
-    let size = (width as u16, height as u16);
+    let size = Size::new(width as u16, height as u16);
     let header = AnchorHeader {
         beyond_prior: true,
         stream: 1,

@@ -15,9 +15,9 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_sr::{CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused};
-use windlass_types::AnchorSource;
 use windlass_types::message::{AnchorHeader, HTJ2K, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, Samples};
 
@@ -92,7 +92,7 @@ fn anchor(
     };
     let mut detail = made?.0;
     Prior::new(Isa::detect(), SCALE).take_out(low, &mut detail);
-    let size = (u16::try_from(low.width * SCALE)?, u16::try_from(low.height * SCALE)?);
+    let size = Size::new(u16::try_from(low.width * SCALE)?, u16::try_from(low.height * SCALE)?);
     let header = AnchorHeader {
         beyond_prior: true,
         ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, timestamp, size)

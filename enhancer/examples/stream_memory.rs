@@ -111,7 +111,7 @@ fn main() {
                 rtp_timestamp: 3_000 * n as u32,
                 arrival,
                 key,
-                most_scale: 2,
+                max_scale: 2,
                 policy: AnchorPolicy::default(),
                 data: data.clone(),
             }));

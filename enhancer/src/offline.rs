@@ -77,7 +77,7 @@ impl AnchorPlanner {
 
 #[cfg(test)]
 mod tests {
-    use windlass_types::StreamId;
+    use windlass_types::{Size, StreamId};
 
     use super::*;
     use windlass_scheduler::Tier;
@@ -89,8 +89,7 @@ mod tests {
                 stream: StreamId(1),
                 tier: if n == 0 { Tier::Key } else { Tier::Normal },
                 bytes: 400 + (n * 37) % 300,
-                width: 320,
-                height: 180,
+                size: Size::new(320, 180),
                 arrival: Duration::from_millis(u64::from(n) * 33),
                 per_mille: 1000,
                 scale: 2,

@@ -5,15 +5,17 @@
 
 use std::time::Duration;
 
-use windlass_types::{Layer, StreamId};
+use windlass_types::{Layer, Size, StreamId};
 
 use windlass_scheduler::{Candidate, Scheduler, SchedulerConfig, Tier};
 
-/// Simulated time before the choice is looked at, and during which anchors are counted.
+/// Simulated time before the choice is looked at.
 const SETTLE: Duration = Duration::from_secs(4);
+/// Simulated time after it during which anchors are counted.
 const COUNT: Duration = Duration::from_secs(4);
-/// Frames per second of each publisher, and bytes of each frame: 150 kbit/s.
+/// Frames per second of each publisher.
 const FPS: u32 = 30;
+/// Bytes of each frame: 150 kbit/s.
 const BYTES: u32 = 625;
 
 /// What came of so many publishers.
@@ -28,7 +30,7 @@ pub struct Sustained {
 }
 
 /// Runs the selection for some seconds of `publishers` quarter layers of `size` pixels.
-pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) -> Sustained {
+pub fn sustained(config: &SchedulerConfig, publishers: u32, size: Size) -> Sustained {
     let mut scheduler = Scheduler::new(config.clone());
     let frame = Duration::from_secs(1) / FPS;
     let (mut now, mut sent, mut id) = (Duration::ZERO, Duration::ZERO, 0);
@@ -44,12 +46,11 @@ pub fn sustained(config: &SchedulerConfig, publishers: u32, size: (u32, u32)) ->
                     stream,
                     tier: if sent.is_zero() { Tier::Key } else { Tier::Normal },
                     bytes: BYTES,
-                    width: size.0,
-                    height: size.1,
+                    size,
                     arrival: arrival.min(now),
                     per_mille: 1000,
                     scale: scheduler.scale(stream).unwrap_or_else(|| smallest_scale(config)),
-                    max_scale: Layer::Q.most_scale().into(),
+                    max_scale: Layer::Q.max_scale().into(),
                 });
                 id += 1;
             }
@@ -81,7 +82,9 @@ mod tests {
     use super::*;
     use windlass_scheduler::NetworkCost;
 
-    /// 320×180 takes 2.9, 11.5 and 5.8 ms.
+    const SIZE: Size = Size::new(320, 180);
+
+    /// [`SIZE`] takes 2.9, 11.5 and 5.8 ms.
     fn config() -> SchedulerConfig {
         let network = |scale, nanos| NetworkCost { scale, per_pixel: Duration::from_nanos(nanos) };
         let networks = vec![network(2, 50), network(2, 200), network(4, 100)];
@@ -89,27 +92,26 @@ mod tests {
     }
 
     #[test]
-    fn few_have_the_best_and_many_what_is_cheap() {
-        let few = sustained(&config(), 2, (320, 180));
+    fn few_publishers_have_the_best_network_and_many_a_cheap_one() {
+        let few = sustained(&config(), 2, SIZE);
         assert_eq!(few.streams, [0, 0, 2]);
         assert!((1.5..3.0).contains(&few.anchors_per_s), "{few:?}");
-        let many = sustained(&config(), 200, (320, 180));
+        let many = sustained(&config(), 200, SIZE);
         assert_eq!(many.streams.iter().sum::<usize>(), 200);
         assert!(many.streams[0] > 100, "{many:?}");
         assert!(many.share <= 1.0, "{many:?}");
     }
 
     #[test]
-    fn two_threads_serve_more() {
+    fn two_threads_serve_more_publishers() {
         let of_two = SchedulerConfig { devices: 2, ..config() };
-        let (one, two) =
-            (sustained(&config(), 120, (320, 180)), sustained(&of_two, 120, (320, 180)));
+        let (one, two) = (sustained(&config(), 120, SIZE), sustained(&of_two, 120, SIZE));
         assert!(two.streams[2] > one.streams[2], "{one:?}, {two:?}");
     }
 
     #[test]
-    fn nobody_is_no_load() {
-        let none = sustained(&config(), 0, (320, 180));
+    fn no_publishers_are_no_load() {
+        let none = sustained(&config(), 0, SIZE);
         assert_eq!((none.streams, none.anchors_per_s, none.share), (vec![0; 3], 0.0, 0.0));
     }
 }

@@ -281,6 +281,7 @@ mod tests {
     use std::sync::Arc;
 
     use windlass_hybrid::anchor::codec::Htj2k;
+    use windlass_types::Size;
     use windlass_types::message::AnchorHeader;
     use windlass_types::message::HTJ2K;
     use windlass_vp9::{FrameBuffer, FrameInfo, FrameKind};
@@ -303,7 +304,7 @@ mod tests {
     fn anchor(detail: &Detail) -> ReassembledAnchor {
         let header = AnchorHeader {
             stream: 1,
-            ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 0, (192, 128))
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 0, Size::new(192, 128))
         };
         ReassembledAnchor { header, payload: Htj2k::encode(detail, 90).expect("it can be coded") }
     }

@@ -6,10 +6,10 @@ use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::box_half;
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_sr::{CpuEngine, Engine, Residual, embedded_model, infer_tiles, infer_tiles_fused};
-use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Picture, Plane, Samples};
 use windlass_vpx::{Encoder, EncoderConfig};
@@ -51,7 +51,7 @@ fn anchor(engine: &mut CpuEngine, n: usize, low: Samples<'_>, seen: &Plane) -> R
     };
     let mut detail = made.expect("the network runs").0;
     Prior::new(Isa::detect(), 2).take_out(low, &mut detail);
-    let size = (HIGH.0 as u16, HIGH.1 as u16);
+    let size = Size::new(HIGH.0 as u16, HIGH.1 as u16);
     let header = AnchorHeader {
         beyond_prior: true,
         stream: 1,

@@ -138,7 +138,7 @@ fn anchors(enhancer: &Enhancer, frames: &[Bytes], first: u32) -> BTreeMap<u32, B
             rtp_timestamp: 3_000 * stream,
             arrival: Instant::now(),
             key: true,
-            most_scale: 4,
+            max_scale: 4,
             policy: AnchorPolicy::default(),
             data: data.clone(),
         }));
@@ -264,7 +264,7 @@ fn a_stream_has_anchors_from_the_card_and_after_its_loss_from_the_processor() {
                 rtp_timestamp: n as u32 * 9_000,
                 arrival: Instant::now(),
                 key: n == 0,
-                most_scale: 2,
+                max_scale: 2,
                 policy: AnchorPolicy::default(),
                 data: data.clone(),
             }));

@@ -81,7 +81,7 @@ impl Publisher<'_> {
             rtp_timestamp: at,
             arrival,
             key,
-            most_scale: 2,
+            max_scale: 2,
             policy: AnchorPolicy::default(),
             data,
         };
@@ -188,7 +188,7 @@ fn what_was_learned_from_the_larger_layer_makes_anchors_once_it_has_ended() {
 }
 
 #[test]
-fn so_it_does_on_a_face_by_the_network_that_sees_what_viewers_see() {
+fn what_was_learned_makes_anchors_of_a_face_by_the_network_that_sees_what_viewers_see() {
     if clip(CLIP).exists() {
         learns(Scene::Clip);
     } else {

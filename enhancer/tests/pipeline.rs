@@ -61,7 +61,7 @@ fn tap(stream: u32, number: usize, data: &Bytes) -> TapInput {
         rtp_timestamp: timestamp(number),
         arrival: Instant::now(),
         key: number == 0,
-        most_scale: 4,
+        max_scale: 4,
         policy: AnchorPolicy::default(),
         data: data.clone(),
     })

@@ -86,7 +86,7 @@ impl Publisher<'_> {
                 rtp_timestamp: at,
                 arrival,
                 key,
-                most_scale: 2,
+                max_scale: 2,
                 policy: AnchorPolicy::default(),
                 data: self.low[n].clone(),
             }));

@@ -18,9 +18,9 @@ use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::{Scratch, bicubic};
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
-use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane, Samples, psnr};
 
@@ -72,7 +72,7 @@ fn measure(clip: Clip, scale: usize) {
             let low = Samples::from(&with.lr().expect("a picture").planes()[0]);
             let mut detail = detail_of(&original, low, scale).expect("sizes fit");
             prior.take_out(low, &mut detail);
-            let size = (w as u16, h as u16);
+            let size = Size::new(w as u16, h as u16);
             let header = AnchorHeader {
                 stream: 1,
                 beyond_prior: true,

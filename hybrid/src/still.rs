@@ -150,9 +150,9 @@ mod tests {
     use super::*;
     use crate::anchor::fixture::low_layer;
     use crate::{AnchorOutcome, HybridConfig, HybridDecoder};
-    use windlass_types::AnchorSource;
     use windlass_types::message::HTJ2K;
     use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+    use windlass_types::{AnchorSource, Size};
     use windlass_vp9::{Plane, psnr};
 
     const ALL: [u8; 1] = [0b11];
@@ -217,7 +217,7 @@ mod tests {
         let before = shown(&viewer);
         let header = AnchorHeader {
             beyond_prior: true,
-            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, 6000, (192, 128))
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, 6000, Size::new(192, 128))
         };
         let outcome = viewer.push_anchor(&ReassembledAnchor { header, payload: still.payload });
         assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 0 });

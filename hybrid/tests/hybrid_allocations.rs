@@ -12,10 +12,10 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::decoder::MAX_EARLY_BYTES;
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
-use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
+use windlass_types::{AnchorSource, Size};
 
 /// Frames after which every buffer has been used: each way in which key frames, references, and the history
 /// hold pictures has come by.
@@ -57,7 +57,12 @@ fn anchor(
         header: AnchorHeader {
             tiled,
             stream: 1,
-            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, at(frame), (w as u16, h as u16))
+            ..AnchorHeader::new(
+                HTJ2K,
+                AnchorSource::Captured,
+                at(frame),
+                Size::new(w as u16, h as u16),
+            )
         },
         payload,
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use windlass_types::{Layer, Refusal, Rung, StreamId, TapInput};
+use windlass_types::{Bitrate, Layer, Refusal, Rung, Size, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
 pub use windlass_types::{Kind, LayerKnobs, ParseIdError, ParticipantId, TrackId};
@@ -275,10 +275,8 @@ pub enum SfuEvent {
         rung: Rung,
         /// Epoch in the subscriber's anchor messages.
         epoch: u16,
-        /// Width of the layer in pixels.
-        width: u16,
-        /// Height of the layer in pixels.
-        height: u16,
+        /// Size of the layer.
+        size: Size,
         /// Scale of its anchors: width over that of the layer.
         scale: u16,
     },
@@ -334,10 +332,10 @@ pub enum DisconnectReason {
 /// A publisher's report on its uplink.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UplinkReport {
-    /// Available bandwidth by the browser's congestion control, in kbit/s.
-    pub kbps: f64,
-    /// Width and height of the camera's frames.
-    pub size: (u32, u32),
+    /// Available bandwidth by the browser's congestion control.
+    pub bitrate: Bitrate,
+    /// Size of the camera's frames.
+    pub size: Size,
     /// The camera's frames per second.
     pub fps: f64,
 }
@@ -393,10 +391,10 @@ pub enum ReportError {
 pub struct TrackStats {
     /// Which track.
     pub track: TrackId,
-    /// Bitrate of RTP payload, video or audio, in kbit/s.
-    pub video_kbps: f64,
-    /// Bitrate of anchor messages, in kbit/s.
-    pub anchor_kbps: f64,
+    /// Bitrate of RTP payload, video or audio.
+    pub media_bitrate: Bitrate,
+    /// Bitrate of anchor messages.
+    pub anchor_bitrate: Bitrate,
     /// Anchors sent, per second.
     pub anchors_per_s: f64,
     /// Anchors sent since the subscription began.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use windlass_types::{AnchorPolicy, MAX_LR_PIXELS};
+use windlass_types::{AnchorPolicy, Bitrate, MAX_LR_PIXELS};
 
 /// The SFU's settings.
 #[derive(Debug, Clone)]
@@ -41,8 +41,8 @@ pub struct SfuConfig {
     /// Whether subscribers' bandwidth is estimated and limits their rungs. Without, they get their maximum rungs: for tests, and for networks
     /// with enough bandwidth.
     pub congestion_control: bool,
-    /// Assumed bandwidth of a subscriber before the first estimate, in bit/s.
-    pub initial_estimate_bps: u64,
+    /// Assumed bandwidth of a subscriber before the first estimate.
+    pub initial_estimate: Bitrate,
     /// Whether datagrams of one size to one address are sent as one message (UDP GSO), if the kernel supports it.
     pub segmentation: bool,
     /// Time without a datagram after which a participant is removed.
@@ -69,7 +69,7 @@ impl Default for SfuConfig {
             limits: Limits::default(),
             tap_pixels: MAX_LR_PIXELS,
             congestion_control: true,
-            initial_estimate_bps: 1_000_000,
+            initial_estimate: Bitrate::bps(1_000_000),
             segmentation: true,
             idle: Duration::from_secs(20),
             connect: Duration::from_secs(30),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_ago_is_forgotten() {
+    fn latencies_of_long_ago_are_forgotten() {
         let now = Instant::now();
         let mut all = Latencies::new(now);
         all.record(now, 900 * US);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_two_are_counted_together() {
+    fn latencies_of_two_threads_are_merged() {
         let now = Instant::now();
         let [mut one, mut other] = [(); 2].map(|()| Latencies::new(now));
         one.record(now, 10 * US);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_very_long_times_are_bounded() {
+    fn zero_and_very_long_latencies_are_bounded() {
         let now = Instant::now();
         assert_eq!(Latencies::new(now).percentiles(), Percentiles::default());
         let mut all = Latencies::new(now);

@@ -32,9 +32,9 @@ impl FromStr for Network {
             None => (text, None),
         };
         let first: IpAddr = ip.parse().map_err(|_| wrong())?;
-        let most = if first.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.unwrap_or(most);
-        if prefix > most { Err(wrong()) } else { Ok(Network { first, prefix }) }
+        let max = if first.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.unwrap_or(max);
+        if prefix > max { Err(wrong()) } else { Ok(Network { first, prefix }) }
     }
 }
 

@@ -63,8 +63,8 @@ pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
         .iter()
         .map(|t| TrackStats {
             track: t.track.to_string(),
-            video_kbps: t.video_kbps,
-            anchor_kbps: t.anchor_kbps,
+            video_bitrate: t.media_bitrate,
+            anchor_bitrate: t.anchor_bitrate,
             anchors_per_s: t.anchors_per_s,
             anchors_dropped: t.anchors_dropped,
             refused: t.refused,
@@ -94,8 +94,8 @@ pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> 
     ServerMessage::Regions {
         track: track.to_string(),
         id: request.id,
-        width: request.size.0,
-        height: request.size.1,
+        width: request.size.width,
+        height: request.size.height,
         scale: request.scale,
         tiles: BASE64.encode(&request.tiles),
         bytes: request.bytes,
@@ -197,8 +197,8 @@ impl Lists {
 /// Reports a participant's rungs to the directory.
 pub(crate) fn note(directory: &Directory, id: ParticipantId, event: &SfuEvent) {
     match *event {
-        SfuEvent::RungChanged { track, rung, width, height, .. } => {
-            directory.set_rung(id, track, Some(GivenRung { rung, size: (width, height) }));
+        SfuEvent::RungChanged { track, rung, size, .. } => {
+            directory.set_rung(id, track, Some(GivenRung { rung, size }));
         }
         SfuEvent::TrackRemoved { track } => directory.set_rung(id, track, None),
         _ => {}

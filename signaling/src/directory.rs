@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use windlass_protocol::TrackKind;
 use windlass_sfu::{JoinError, ParticipantId, TrackId};
-use windlass_types::{AnchorPolicy, Rung};
+use windlass_types::{AnchorPolicy, Rung, Size};
 
 use crate::access::Grants;
 use crate::door::{Refused, Slot};
@@ -105,8 +105,8 @@ pub(crate) struct OwnTrack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GivenRung {
     pub rung: Rung,
-    /// Width and height of the layer, in pixels.
-    pub size: (u16, u16),
+    /// Size of the layer.
+    pub size: Size,
 }
 
 /// A room with its participants.
@@ -156,7 +156,7 @@ impl Directory {
         let former = seat.as_ref().and_then(|seat| inner.identities.get(seat)).copied();
         if let Some(known) = inner.rooms.get(room) {
             let others = known.members.len() - usize::from(former.is_some());
-            if known.settings.max_participants.is_some_and(|most| others >= most) {
+            if known.settings.max_participants.is_some_and(|max| others >= max) {
                 return Err(JoinError::RoomFull.into());
             }
         }

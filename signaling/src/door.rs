@@ -263,13 +263,13 @@ impl Permit {
     pub fn join(&self, now: Instant) -> Result<(), Refused> {
         let Some(address) = self.0.of.first() else { return Ok(()) };
         let mut state = self.0.door.state.lock();
-        let most = state.limits.joins_per_address;
-        if most == 0 {
+        let max = state.limits.joins_per_address;
+        if max == 0 {
             return Ok(());
         }
         let Some(client) = state.clients.get_mut(address) else { return Ok(()) };
-        let per_second = f64::from(most) / JOIN_WINDOW.as_secs_f64();
-        let fresh = || (TokenBucket::with_rate(most, per_second, now), now);
+        let per_second = f64::from(max) / JOIN_WINDOW.as_secs_f64();
+        let fresh = || (TokenBucket::with_rate(max, per_second, now), now);
         let (bucket, last) = client.joins.get_or_insert_with(fresh);
         *last = now;
         if bucket.take(now) { Ok(()) } else { Err(Refused::Joins) }

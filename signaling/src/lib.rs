@@ -221,15 +221,21 @@ impl Signaling {
         rooms.into_iter().filter(|(room, _)| !room.starts_with(entry::LOOPBACK)).collect()
     }
 
-    /// Name and identity of a participant on this server, and its time in the room in seconds.
-    pub fn participant(&self, id: ParticipantId) -> Option<(ParticipantInfo, u64)> {
+    /// Name and identity of a participant on this server, and its time in the room in whole seconds.
+    pub fn participant(&self, id: ParticipantId) -> Option<(ParticipantInfo, Duration)> {
         let (info, since) = self.shared.directory.local(id)?;
-        Some((info, unix_now().saturating_sub(since)))
+        Some((info, Duration::from_secs(unix_now().saturating_sub(since))))
     }
 
-    /// A participant is in a shared room on another server, since `age_s` seconds. An earlier one here with the same identity is commanded to leave.
-    pub fn remote_joined(&self, id: ParticipantId, room: &str, info: ParticipantInfo, age_s: u64) {
-        let since = unix_now().saturating_sub(age_s);
+    /// A participant is in a shared room on another server, for `age`. An earlier one here with the same identity is commanded to leave.
+    pub fn remote_joined(
+        &self,
+        id: ParticipantId,
+        room: &str,
+        info: ParticipantInfo,
+        age: Duration,
+    ) {
+        let since = unix_now().saturating_sub(age.as_secs());
         self.shared.directory.remote_joined(id, room, info, since);
     }
 

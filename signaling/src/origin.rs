@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_named_origins_may() {
+    fn pages_of_named_origins_are_allowed() {
         for origin in ["https://calls.example", "http://localhost:5173"] {
             assert!(allows("sfu.example:7880", origin), "{origin}");
         }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_page_may_by_its_address() {
+    fn the_servers_own_page_is_allowed_by_its_address() {
         for host in ["192.0.2.1:7880", "[2001:db8::1]:7880", "localhost:7880", "127.0.0.1"] {
             assert!(allows(host, &format!("https://{host}")), "{host}");
             assert!(!allows(host, "https://192.0.2.2:7880"), "{host}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_say_no_origin_and_without_names_all_may() {
+    fn requests_without_an_origin_are_allowed_and_any_allows_all() {
         assert!(Origins::Only(Vec::new()).allow(&HeaderMap::new()));
         let mut headers = HeaderMap::new();
         headers.insert(ORIGIN, HeaderValue::from_static("null"));

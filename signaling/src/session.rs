@@ -18,6 +18,7 @@ use windlass_protocol::{
     Welcome,
 };
 use windlass_sfu::{Answer, DisconnectReason, OfferError, ParticipantId, SfuEvent, TrackId};
+use windlass_types::Size;
 
 pub use self::action::{Action, Commands, End, EnterError, Entered, ParticipantInfo};
 pub use self::config::{RateLimit, SessionConfig, close};
@@ -278,7 +279,8 @@ impl Session {
             SfuEvent::Speaker { participant } => {
                 ServerMessage::Speaker { participant: participant.to_string() }
             }
-            SfuEvent::RungChanged { track, rung, epoch, width, height, scale } => {
+            SfuEvent::RungChanged { track, rung, epoch, size, scale } => {
+                let Size { width, height } = size;
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height, scale }
             }
             SfuEvent::Knobs { track, layers } => convert::knobs(track, layers),

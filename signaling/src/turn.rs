@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_checked() {
+    fn addresses_of_turn_servers_are_checked() {
         for good in [
             "turn:turn.example.org",
             "turn:192.0.2.1:3478",

@@ -93,7 +93,7 @@ fn gap_ms(call: std::process::Child) -> f64 {
     assert!(told.expect("kill").success());
     let output = call.wait_with_output().expect("the call's end");
     let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
-    report["rows"][0]["gap_most_ms"].as_f64().expect("a gap")
+    report["rows"][0]["gap_max_ms"].as_f64().expect("a gap")
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn unhurt(row: &Value) {
     assert!(figure("failed") < 0.5, "{row}");
     assert!(figure("publishers") > 1.5 && figure("subscribers") > 1.5, "{row}");
     assert!(figure("loss_rate") < 0.01, "{row}");
-    let gap = figure("gap_most_ms");
+    let gap = figure("gap_max_ms");
     eprintln!("the honest call: longest gap {gap:.0} ms, {} frames", row["frames"]);
     assert!(gap > 0.0 && gap < GAP_MS, "a gap of {gap} ms: {row}");
 }

@@ -27,5 +27,5 @@ fn two_hundred_of_one_address_join_a_room_within_ten_seconds() {
     assert_eq!((&row["publishers"], &row["subscribers"]), (&2.into(), &198.into()), "{row}");
     assert_eq!(row["subscriptions"], 2 * 198, "{row}");
     assert!(row["loss_rate"].as_f64() < Some(0.01), "{row}");
-    eprintln!("longest gap {} ms, {} frames", row["gap_most_ms"], row["frames"]);
+    eprintln!("longest gap {} ms, {} frames", row["gap_max_ms"], row["frames"]);
 }

@@ -1,7 +1,9 @@
 //! The size of a VP9 key frame's pictures without decoding it (VP9 specification §6.2, §7.2).
 
-/// Width and height of a key frame, from the first bytes of its uncompressed header; profile 0 only. `None` of all else.
-pub fn key_frame_size(frame: &[u8]) -> Option<(u16, u16)> {
+use crate::Size;
+
+/// The size of a key frame, from the first bytes of its uncompressed header; profile 0 only. `None` of all else.
+pub fn key_frame_size(frame: &[u8]) -> Option<Size> {
     let mut at = 0;
     // The next `n` ≤ 32 bits, most significant first.
     let mut literal = |n: usize| -> Option<u32> {
@@ -27,5 +29,5 @@ pub fn key_frame_size(frame: &[u8]) -> Option<(u16, u16)> {
     }
     literal(1)?; // color_range
     let (width, height) = (literal(16)?, literal(16)?);
-    Some((u16::try_from(width + 1).ok()?, u16::try_from(height + 1).ok()?))
+    Some(Size::new(u16::try_from(width + 1).ok()?, u16::try_from(height + 1).ok()?))
 }

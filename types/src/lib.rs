@@ -10,6 +10,7 @@ pub mod message;
 mod policy;
 pub mod relay;
 pub mod tiles;
+mod units;
 
 use std::time::{Duration, Instant};
 
@@ -20,10 +21,11 @@ use serde::{Deserialize, Serialize};
 pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
 /// How long after its frame a picture of the publisher's own is still worth sending, whatever the budget: it is carried to the frames
 /// of now by flow, and browsers keep the low pictures that it needs for so long.
-pub const CAPTURED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+pub const CAPTURED_WITHIN: Duration = Duration::from_secs(1);
 
 pub use ids::{Kind, NodeId, ParseIdError, ParticipantId, TrackId};
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};
+pub use units::{Bitrate, Size};
 
 /// One published video track that is, or may be, tapped. Unique for the life of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,7 +80,7 @@ impl Layer {
     }
 
     /// By how much its pictures may be enlarged before they are larger than the camera's.
-    pub fn most_scale(self) -> u16 {
+    pub fn max_scale(self) -> u16 {
         match self {
             Layer::Q => 4,
             Layer::H => 2,
@@ -172,7 +174,7 @@ pub struct TapFrame {
     /// Whether it is a key frame.
     pub key: bool,
     /// By how much its pictures may be enlarged: to no more than the camera's size.
-    pub most_scale: u16,
+    pub max_scale: u16,
     /// How its stream's anchors are chosen.
     pub policy: AnchorPolicy,
     /// The VP9 frame (or superframe), as the encoder made it.
@@ -278,10 +280,10 @@ impl EnhancerRequest {
 pub struct PublisherUplink {
     /// The tapped layer.
     pub layer: Layer,
-    /// What its uplink carries, in kbit/s.
-    pub kbps: f64,
-    /// Width and height of its camera's pictures.
-    pub size: (u32, u32),
+    /// What its uplink carries.
+    pub bitrate: Bitrate,
+    /// Of its camera's pictures.
+    pub size: Size,
     /// The camera's frames per second.
     pub fps: f64,
 }
@@ -342,8 +344,8 @@ pub struct Anchor {
 pub struct PublisherKnobs {
     /// The low layer that the rest is about.
     pub layer: Layer,
-    /// Its bit rate in kbit/s.
-    pub kbps: f64,
+    /// Its bitrate.
+    pub bitrate: Bitrate,
     /// Its frames per second.
     pub fps: f64,
 }
@@ -355,8 +357,10 @@ pub struct LayerKnobs {
     /// Whether it is sent at all.
     #[serde(default = "active")]
     pub active: bool,
-    /// Bit rate in kbit/s.
-    pub kbps: f64,
+    /// Bitrate in kbit/s.
+    #[serde(rename = "kbps")]
+    #[cfg_attr(feature = "typescript", ts(as = "f64"))]
+    pub bitrate: Bitrate,
     /// Frames per second.
     pub fps: f64,
     /// Whether somebody takes no larger layer, so that it comes before those.
@@ -405,11 +409,11 @@ pub enum EnhancerOutput {
     WantRegions {
         /// Whose.
         stream: StreamId,
-        /// Width and height of the low layer.
-        size: (u16, u16),
+        /// Of the low layer.
+        size: Size,
         /// The bits of the tile map.
         tiles: Bytes,
-        /// Most bytes of the answer.
+        /// Maximum bytes of the answer.
         bytes: usize,
     },
     /// The same of its pictures at HR size.

@@ -26,7 +26,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{AnchorSource, SCALES};
+use crate::{AnchorSource, SCALES, Size};
 
 /// The version this code speaks.
 pub const VERSION: u8 = 1;
@@ -38,15 +38,15 @@ pub const HEADER_BYTES: usize = 24;
 const TILED: u8 = 1;
 /// Flag: the image is of what the built-in filters do not expect.
 const BEYOND_PRIOR: u8 = 2;
-/// Most chunks of one anchor.
+/// Maximum chunks of one anchor.
 pub const MAX_CHUNKS: u16 = 256;
-/// Most payload bytes in one message.
+/// Maximum payload bytes in one message.
 pub const MAX_CHUNK: usize = 16 * 1024;
-/// Most payload bytes of one anchor.
+/// Maximum payload bytes of one anchor.
 pub const MAX_ANCHOR: usize = 1024 * 1024;
-/// Most anchors a [`Reassembler`] holds unfinished.
+/// Maximum anchors a [`Reassembler`] holds unfinished.
 pub const MAX_IN_FLIGHT: usize = 8;
-/// Most payload bytes a [`Reassembler`] holds.
+/// Maximum payload bytes a [`Reassembler`] holds.
 pub const MAX_BYTES_IN_FLIGHT: usize = 2 * 1024 * 1024;
 
 /// The header of every message of one anchor.
@@ -88,12 +88,7 @@ impl AnchorHeader {
     }
 
     /// That of a whole anchor in one piece; what is not named here is 0 or not so.
-    pub fn new(
-        codec: u8,
-        source: AnchorSource,
-        rtp_timestamp: u32,
-        (width, height): (u16, u16),
-    ) -> Self {
+    pub fn new(codec: u8, source: AnchorSource, rtp_timestamp: u32, size: Size) -> Self {
         Self {
             codec,
             source,
@@ -106,9 +101,14 @@ impl AnchorHeader {
             chunk_count: 1,
             age_ms: 0,
             rtp_timestamp,
-            width,
-            height,
+            width: size.width,
+            height: size.height,
         }
+    }
+
+    /// The size of the HR picture.
+    pub fn size(&self) -> Size {
+        Size::new(self.width, self.height)
     }
 }
 
@@ -242,8 +242,8 @@ pub fn encode_chunks(
     if payload.is_empty() || payload.len() > MAX_ANCHOR {
         return Err(AnchorMessageError::Payload(payload.len()));
     }
-    let least = payload.len().div_ceil(usize::from(MAX_CHUNKS));
-    let chunks = payload.chunks(max_chunk.clamp(least, MAX_CHUNK));
+    let min = payload.len().div_ceil(usize::from(MAX_CHUNKS));
+    let chunks = payload.chunks(max_chunk.clamp(min, MAX_CHUNK));
     let count = chunks.len() as u16;
     Ok(chunks
         .enumerate()

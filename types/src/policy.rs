@@ -21,7 +21,7 @@ pub enum AnchorPolicy {
     QualitySla,
 }
 
-/// Most pixels of a layer that is enhanced, in either orientation: 960×540, the half layer of a 1080p camera. Servers tap no larger
+/// Maximum pixels of a layer that is enhanced, in either orientation: 960×540, the half layer of a 1080p camera. Servers tap no larger
 /// one, and browsers rebuild none.
 pub const MAX_LR_PIXELS: u32 = 960 * 540;
 

@@ -9,7 +9,7 @@ struct Suite {
     folder: &'static str,
     targets: &'static [&'static str],
     seeds: Option<&'static [&'static str]>,
-    most_bytes: u32,
+    max_bytes: u32,
 }
 
 const SUITES: [Suite; 4] = [
@@ -18,21 +18,21 @@ const SUITES: [Suite; 4] = [
         targets: &["decode"],
         // Streams that seeds are cut from.
         seeds: Some(&["../tests/fixtures", "../../../tests/fixtures/vp9"]),
-        most_bytes: 12_300,
+        max_bytes: 12_300,
     },
     Suite {
         folder: "hybrid/fuzz",
         targets: &["anchor_message", "anchor_image", "flow", "hybrid"],
         seeds: Some(&["../vp9/tests/fixtures", "../../tests/fixtures/vp9"]),
-        most_bytes: 12_300,
+        max_bytes: 12_300,
     },
     Suite {
         folder: "sfu/fuzz",
         targets: &["stack", "datagrams", "media", "offers", "sctp"],
         seeds: Some(&[]),
-        most_bytes: 16_000,
+        max_bytes: 16_000,
     },
-    Suite { folder: "signaling/fuzz", targets: &["session"], seeds: None, most_bytes: 4_096 },
+    Suite { folder: "signaling/fuzz", targets: &["session"], seeds: None, max_bytes: 4_096 },
 ];
 
 /// Runs every target for `seconds`; [`Missing`] where the tools cannot be had.
@@ -44,7 +44,7 @@ pub fn run(seconds: u32) -> Result<()> {
         bail!(Missing("cargo-fuzz (`cargo install cargo-fuzz`)".into()));
     }
     let mut failed = Vec::new();
-    for Suite { folder, targets, seeds, most_bytes } in SUITES {
+    for Suite { folder, targets, seeds, max_bytes } in SUITES {
         if let Some(from) = seeds {
             step(&format!("Making seeds for the fuzz targets of {folder}"));
             let make = ["run", "--release", "--quiet", "--example", "seeds", "--"];
@@ -55,7 +55,7 @@ pub fn run(seconds: u32) -> Result<()> {
             let run = nightly(folder, ["fuzz", "run", "--no-trace-compares", target, "--"])
                 // The longest inputs take 40 ms; the rest is for machines with much else to do.
                 .args(["-timeout=60", "-rss_limit_mb=2048"])
-                .arg(format!("-max_len={most_bytes}"))
+                .arg(format!("-max_len={max_bytes}"))
                 .arg(format!("-max_total_time={seconds}"))
                 .run();
             if run.is_err() {

@@ -329,7 +329,7 @@ export type ServerMessage = {
   scale: number;
   /** The bits of the tile map (64×64 pixels of the low layer each, row by row, the lowest bit first) in Base64. */
   tiles: string;
-  /** Most bytes of the answer. */
+  /** Maximum bytes of the answer. */
   bytes: number;
 }
   | {
@@ -390,9 +390,9 @@ export type Welcome = {
   budget_ms: number;
   /** The least HR size / LR size of enhanced rungs: `rung` says that of each track. */
   scale: number;
-  /** Most pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt. */
+  /** Maximum pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt. */
   lr_pixels: number;
-  /** Most sections that send or receive media in an offer of the client. */
+  /** Maximum number of sections that send or receive media in an offer of the client. */
   max_sections: number;
   /** Who else is here. */
   participants: Array<Participant>;
@@ -575,7 +575,7 @@ export type Refusal = "promise"
 export type LayerKnobs = {
   /** Whether it is sent at all. */
   active: boolean;
-  /** Bit rate in kbit/s. */
+  /** Bitrate in kbit/s. */
   kbps: number;
   /** Frames per second. */
   fps: number;

@@ -7,10 +7,10 @@ use std::io::Write;
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
-use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{MAX_CHUNK, encode_chunks};
+use windlass_types::{AnchorSource, Size};
 
 /// The anchor's frame in the second file; the one behind it is decoded before the anchor comes.
 const ANCHORED: usize = 4;
@@ -41,7 +41,7 @@ fn anchor(width: u16, height: u16, rtp_timestamp: u32) -> Vec<u8> {
     let samples = (0..w * h).map(|i| (wave(i % w) * wave(i / w) / 90.0) as i16).collect();
     let detail = Detail::from_samples(w, h, samples).expect("the count is right");
     let payload = Htj2k::encode(&detail, 60).expect("a legal size");
-    let size = (width, height);
+    let size = Size::new(width, height);
     let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, rtp_timestamp, size);
     let mut messages = encode_chunks(&header, &payload, MAX_CHUNK).expect("a small payload");
     assert_eq!(messages.len(), 1, "the anchor must fit one message");

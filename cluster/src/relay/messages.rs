@@ -33,8 +33,8 @@ pub struct RelayedParticipant {
     pub identity: Option<String>,
     /// Its id on the server from which it moved, as that server's ticket says.
     pub was: Option<String>,
-    /// Time in the room, in seconds.
-    pub age_s: u64,
+    /// Time in the room, in whole seconds.
+    pub age: Duration,
 }
 
 /// A message of another server.
@@ -60,7 +60,8 @@ pub fn encode(
         Relayed::Begin => What::Begin(nothing()),
         Relayed::End => What::End(nothing()),
         Relayed::Joined { participant } => {
-            let RelayedParticipant { name, identity, was, age_s } = who.unwrap_or_default();
+            let RelayedParticipant { name, identity, was, age } = who.unwrap_or_default();
+            let age_s = age.as_secs();
             What::Joined(proto::Person { participant: participant.0, name, identity, was, age_s })
         }
         Relayed::Left { participant } => What::Left(participant.0),
@@ -130,7 +131,8 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
             if is_long(&name) || [&identity, &was].into_iter().flatten().any(|text| is_long(text)) {
                 return Err(WireError::Field("name"));
             }
-            joined = Some(RelayedParticipant { name, identity, was, age_s });
+            let age = Duration::from_secs(age_s);
+            joined = Some(RelayedParticipant { name, identity, was, age });
             Relayed::Joined { participant: ParticipantId(participant) }
         }
         What::Left(participant) => Relayed::Left { participant: ParticipantId(participant) },

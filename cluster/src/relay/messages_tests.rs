@@ -84,7 +84,7 @@ fn what_is_said_arrives_as_it_was_said() {
         name: "Anna".to_owned(),
         identity: Some("a@x".to_owned()),
         was: None,
-        age_s: 9,
+        age: Duration::from_secs(9),
     };
     for said in all(now) {
         let joined = matches!(said, Relayed::Joined { .. }).then(|| who.clone());

@@ -25,9 +25,11 @@ use windlass_types::{Owner, Refusal, StreamId};
 use crate::memory;
 use crate::shares::Shares;
 
-/// Load up to which streams are admitted, beyond which some must go, and to which it is then brought: shares of the slots' time.
+/// Load up to which streams are admitted, as a share of the slots' time.
 const TO_ENTER: f64 = 0.6;
+/// Load beyond which some streams must go, as a share of the slots' time.
 const TO_STAY: f64 = 0.8;
+/// Load to which it is then brought, as a share of the slots' time.
 const AFTERWARDS: f64 = 0.55;
 /// Ratio of two claims from which on one is clearly less than the other.
 const CLEARLY: f64 = 1.5;
@@ -38,16 +40,21 @@ const MAX_OVERLOAD: Duration = Duration::from_millis(1500);
 /// Time without admissions after that. It doubles each time that it was too short, up to [`MAX_DOUBLINGS`] times, and falls back after
 /// [`FORGIVEN`] without.
 const CLOSED: Duration = Duration::from_secs(4);
+/// Maximum doublings of [`CLOSED`].
 const MAX_DOUBLINGS: u32 = 4;
+/// Time without an overload after which [`CLOSED`] is as at first.
 const FORGIVEN: Duration = Duration::from_secs(60);
 /// Maximum admissions between two checks: this number, or one for each [`SHARE`] admitted streams.
 const AT_ONCE: usize = 16;
+/// Admitted streams for each of which one more may be admitted between two checks.
 const SHARE: usize = 8;
-/// Weight of a new measurement, and of one that is lower than the mean: a stream that pauses goes on as before.
+/// Weight of a new measurement (EWMA).
 const WEIGHT: f64 = 0.3;
+/// Weight of one that is lower than the mean: a stream that pauses goes on as before.
 const WEIGHT_OF_LESS: f64 = 0.05;
-/// Assumed frames per second of a new stream, and slot time per frame in seconds.
+/// Assumed frames per second of a new stream.
 const FIRST_RATE: f64 = 30.0;
+/// Assumed slot time per frame of a new stream, in seconds.
 const FIRST_COST: f64 = 0.0006;
 /// Assumed bytes of a new stream: of the largest pictures by default.
 const UNKNOWN: u64 = memory::of(windlass_types::MAX_LR_PIXELS as u64, 0);

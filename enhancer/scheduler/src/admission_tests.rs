@@ -112,7 +112,7 @@ fn when_decoding_takes_longer_the_newest_go_and_come_back_later() {
 }
 
 #[test]
-fn what_else_takes_slots_leaves_fewer() {
+fn other_work_in_the_slots_leaves_room_for_fewer_streams() {
     let mut machine = Machine::new(2, 190);
     machine.others = 0.8;
     let admitted = machine.run(120).len();

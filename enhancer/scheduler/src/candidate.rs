@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::StreamId;
+use windlass_types::{Size, StreamId};
 
 /// How strongly other frames depend on a frame; the first tier is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,10 +27,8 @@ pub struct Candidate {
     pub tier: Tier,
     /// Encoded size in bytes: stands for its residual.
     pub bytes: u32,
-    /// Width of the LR picture in pixels.
-    pub width: u32,
-    /// Height of the LR picture in pixels.
-    pub height: u32,
+    /// Size of the LR picture.
+    pub size: Size,
     /// When it reached the SFU.
     pub arrival: Duration,
     /// Maximum anchors per thousand frames of its stream; the operator's fraction holds as well.
@@ -60,10 +58,8 @@ pub struct Chosen {
     pub id: u64,
     /// The frame's stream.
     pub stream: StreamId,
-    /// Width of the LR picture in pixels.
-    pub width: u32,
-    /// Height of the LR picture in pixels.
-    pub height: u32,
+    /// Size of the LR picture.
+    pub size: Size,
     /// Index of the network to run, in [`SchedulerConfig::networks`](crate::SchedulerConfig::networks).
     pub network: usize,
     /// Expected cost; hand it back to [`Scheduler::finished`](crate::Scheduler::finished).

@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use windlass_types::Size;
+
 /// Weight of a new measurement (EWMA).
 const WEIGHT: f64 = 0.2;
 /// Maximum ratio of a measurement to the expectation; beyond, it is clamped.
@@ -23,9 +25,8 @@ const MAX_SECONDS: f64 = 3_600.0;
 const MAX_SIZES: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
-struct Size {
-    width: u32,
-    height: u32,
+struct Measured {
+    size: Size,
     seconds: f64,
 }
 
@@ -33,7 +34,7 @@ struct Size {
 #[derive(Debug, Clone)]
 pub struct CostModel {
     /// Most recently measured last.
-    sizes: Vec<Size>,
+    sizes: Vec<Measured>,
     seconds_per_pixel: f64,
     /// Before anything was measured in calls.
     first_guess: f64,
@@ -47,43 +48,43 @@ impl CostModel {
     }
 
     /// Expected time for an LR picture of this size.
-    pub fn predict(&self, width: u32, height: u32) -> Duration {
-        let known = self.sizes.iter().find(|s| (s.width, s.height) == (width, height));
-        let seconds = known.map_or(self.seconds_per_pixel * pixels(width, height), |s| s.seconds);
+    pub fn predict(&self, size: Size) -> Duration {
+        let known = self.sizes.iter().find(|known| known.size == size);
+        let seconds = known.map_or(self.seconds_per_pixel * pixels(size), |known| known.seconds);
         Duration::from_secs_f64(seconds.clamp(0.0, MAX_SECONDS))
     }
 
     /// Learns from one inference.
-    pub fn observe(&mut self, width: u32, height: u32, took: Duration) {
+    pub fn observe(&mut self, size: Size, took: Duration) {
         let seconds = took.as_secs_f64().min(MAX_SECONDS);
-        let mut size = self.take(width, height);
-        let area = pixels(width, height);
+        let mut measured = self.take(size);
+        let area = pixels(size);
         if area > 0.0 {
             blend(&mut self.seconds_per_pixel, seconds / area);
         }
-        blend(&mut size.seconds, seconds);
-        self.sizes.push(size);
+        blend(&mut measured.seconds, seconds);
+        self.sizes.push(measured);
     }
 
     /// Believes a little less that this size costs so much, because nothing was measured: the
     /// expectation itself kept it from being tried.
-    pub fn doubt(&mut self, width: u32, height: u32) {
-        let mut size = self.take(width, height);
-        let min = MIN_DOUBTED * self.first_guess * pixels(width, height);
-        size.seconds = (size.seconds * DOUBT).max(min.min(size.seconds));
-        self.sizes.push(size);
+    pub fn doubt(&mut self, size: Size) {
+        let mut measured = self.take(size);
+        let min = MIN_DOUBTED * self.first_guess * pixels(size);
+        measured.seconds = (measured.seconds * DOUBT).max(min.min(measured.seconds));
+        self.sizes.push(measured);
     }
 
     /// Takes a size out, to be put back as the latest; a new one starts with the guess.
-    fn take(&mut self, width: u32, height: u32) -> Size {
-        let known = self.sizes.iter().position(|s| (s.width, s.height) == (width, height));
+    fn take(&mut self, size: Size) -> Measured {
+        let known = self.sizes.iter().position(|known| known.size == size);
         if let Some(at) = known {
             return self.sizes.remove(at);
         }
         if self.sizes.len() == MAX_SIZES {
             self.sizes.remove(0);
         }
-        Size { width, height, seconds: self.seconds_per_pixel * pixels(width, height) }
+        Measured { size, seconds: self.seconds_per_pixel * pixels(size) }
     }
 }
 
@@ -92,18 +93,20 @@ fn blend(average: &mut f64, new: f64) {
     *average += WEIGHT * (new - *average);
 }
 
-fn pixels(width: u32, height: u32) -> f64 {
-    f64::from(width) * f64::from(height)
+fn pixels(size: Size) -> f64 {
+    f64::from(size.pixels())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SQUARE: Size = Size::new(100, 100);
+
     #[test]
     fn a_size_not_seen_is_predicted_from_its_pixels() {
         let model = CostModel::new(Duration::from_nanos(100));
-        assert_eq!(model.predict(100, 100), Duration::from_millis(1));
+        assert_eq!(model.predict(SQUARE), Duration::from_millis(1));
     }
 
     #[test]
@@ -111,9 +114,9 @@ mod tests {
         let mut model = CostModel::new(Duration::from_nanos(100));
         for millis in [9, 2] {
             for _ in 0..50 {
-                model.observe(100, 100, Duration::from_millis(millis));
+                model.observe(SQUARE, Duration::from_millis(millis));
             }
-            let predicted = model.predict(100, 100).as_secs_f64() * 1e3;
+            let predicted = model.predict(SQUARE).as_secs_f64() * 1e3;
             assert!((predicted - millis as f64).abs() < 0.1, "{predicted}");
         }
     }
@@ -121,44 +124,44 @@ mod tests {
     #[test]
     fn one_measurement_out_of_all_proportion_changes_little() {
         let mut model = CostModel::new(Duration::from_micros(1));
-        model.observe(100, 100, Duration::from_secs(9));
-        assert!(model.predict(100, 100) < Duration::from_millis(17));
+        model.observe(SQUARE, Duration::from_secs(9));
+        assert!(model.predict(SQUARE) < Duration::from_millis(17));
     }
 
     #[test]
     fn an_expectation_that_keeps_a_size_from_being_tried_is_doubted() {
         let mut model = CostModel::new(Duration::from_micros(20));
-        assert_eq!(model.predict(100, 100), Duration::from_millis(200));
+        assert_eq!(model.predict(SQUARE), Duration::from_millis(200));
         for _ in 0..30 {
-            model.doubt(100, 100);
+            model.doubt(SQUARE);
         }
-        assert!(model.predict(100, 100) < Duration::from_millis(100));
+        assert!(model.predict(SQUARE) < Duration::from_millis(100));
     }
 
     #[test]
     fn doubt_ends_at_a_part_of_the_first_guess() {
         let mut model = CostModel::new(Duration::from_micros(20));
         for _ in 0..1_000 {
-            model.doubt(100, 100);
+            model.doubt(SQUARE);
         }
-        assert_eq!(model.predict(100, 100), Duration::from_millis(50));
+        assert_eq!(model.predict(SQUARE), Duration::from_millis(50));
         for _ in 0..200 {
-            model.observe(100, 100, Duration::from_millis(8));
+            model.observe(SQUARE, Duration::from_millis(8));
         }
-        let measured = model.predict(100, 100);
-        model.doubt(100, 100);
-        assert_eq!(model.predict(100, 100), measured, "less than that was measured");
+        let measured = model.predict(SQUARE);
+        model.doubt(SQUARE);
+        assert_eq!(model.predict(SQUARE), measured, "less than that was measured");
     }
 
     #[test]
     fn sizes_are_bounded_and_the_ones_in_use_stay() {
         let mut model = CostModel::new(Duration::from_nanos(100));
         for n in 0..1_000 {
-            model.observe(n, 1, Duration::from_millis(3));
-            model.observe(320, 180, Duration::from_millis(7));
+            model.observe(Size::new(n, 1), Duration::from_millis(3));
+            model.observe(Size::new(320, 180), Duration::from_millis(7));
         }
         assert!(model.sizes.len() <= MAX_SIZES);
-        let predicted = model.predict(320, 180).as_secs_f64();
+        let predicted = model.predict(Size::new(320, 180)).as_secs_f64();
         assert!((predicted - 0.007).abs() < 1e-4, "{predicted}");
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
-    use windlass_types::StreamId;
+    use windlass_types::{Size, StreamId};
 
     use super::*;
 
@@ -97,8 +97,7 @@ mod tests {
             stream: StreamId(0),
             tier,
             bytes,
-            width: 16,
-            height: 16,
+            size: Size::new(16, 16),
             arrival: Duration::ZERO,
             per_mille: 1000,
             scale: 2,

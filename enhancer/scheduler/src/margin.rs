@@ -46,7 +46,7 @@ mod tests {
     const DEADLINE: Duration = Duration::from_millis(140);
 
     #[test]
-    fn it_rests_where_one_of_two_hundred_is_late() {
+    fn the_margin_settles_where_one_of_two_hundred_is_late() {
         // Jobs are done up to 40 ms after they were expected to be, all of these alike often.
         let mut margin = Margin::default();
         let (mut late, mut seed) = (0, 1u64);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_and_nothing_where_nothing_is_late() {
+    fn the_margin_is_bounded_and_zero_where_nothing_is_late() {
         let mut margin = Margin::default();
         margin.learn(false, DEADLINE);
         assert!(margin.of(DEADLINE) <= 0.0);

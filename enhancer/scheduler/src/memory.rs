@@ -10,8 +10,9 @@
 const FIXED: u64 = 3_513_000;
 /// Bytes per pixel of the low layer, without the history.
 const BY_PIXEL: u64 = 94;
-/// Bytes per pixel of the history's 48 pictures, and their maximum.
+/// Bytes per pixel of the history's 48 pictures.
 const KEPT_BY_PIXEL: u64 = 72;
+/// Maximum bytes of these: the history keeps fewer of large pictures.
 const MAX_KEPT: u64 = 16_500_000;
 /// Bytes per pixel of the publisher's own larger pictures, where they are decoded.
 const BY_LARGER: u64 = 40;

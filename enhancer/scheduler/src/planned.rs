@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::{Refusal, StreamId};
+use windlass_types::{Refusal, Size, StreamId};
 
 use crate::policy::Selection;
 use crate::promise::{Accelerators, ClientStream};
@@ -51,12 +51,12 @@ impl Scheduler {
         };
         let streams = self.streams.iter_mut().filter_map(|(id, stream)| {
             // A silent stream needs nothing.
-            let active = now.saturating_sub(stream.last_seen) < SILENT && stream.size != (0, 0);
+            let active =
+                now.saturating_sub(stream.last_seen) < SILENT && stream.size != Size::default();
             if stream.policy.selection() != Selection::ByPlan || !active {
                 return None;
             }
-            let (width, height) = stream.size;
-            let cost = networks.costs().get(stream.network.index())?.predict(width, height);
+            let cost = networks.costs().get(stream.network.index())?.predict(stream.size);
             let fraction = stream.quota.fraction();
             Some(ClientStream {
                 id,

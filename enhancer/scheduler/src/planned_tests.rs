@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::{AnchorPolicy, Refusal, StreamId};
+use windlass_types::{AnchorPolicy, Refusal, Size, StreamId};
 
 use super::tests::config;
 use super::*;
@@ -34,8 +34,7 @@ fn play(
                     stream: StreamId(stream),
                     tier: Tier::Normal,
                     bytes: 500,
-                    width: 100,
-                    height: 100,
+                    size: Size::new(100, 100),
                     arrival,
                     per_mille: 1000,
                     scale: 2,
@@ -98,14 +97,13 @@ fn the_rest_of_the_compute_is_for_those_without_a_promise() {
         for stream in 0..5u32 {
             let (tier, arrival) = (Tier::Normal, start + Duration::from_millis(5));
             let id = u64::from(stream) << 32 | u64::from(tick);
-            let (width, height, per_mille) = (100, 100, 1000);
+            let (size, per_mille) = (Size::new(100, 100), 1000);
             s.push(Candidate {
                 id,
                 stream: StreamId(stream),
                 tier,
                 bytes: 900,
-                width,
-                height,
+                size,
                 arrival,
                 per_mille,
                 scale: 2,

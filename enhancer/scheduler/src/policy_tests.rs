@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use windlass_types::{AnchorPolicy, StreamId};
+use windlass_types::{AnchorPolicy, Size, StreamId};
 
 use super::tests::config;
 use super::*;
@@ -18,8 +18,7 @@ fn frame(id: u64, stream: u32, bytes: u32, arrival: Duration) -> Candidate {
         stream: StreamId(stream),
         tier: Tier::Normal,
         bytes,
-        width: 100,
-        height: 100,
+        size: Size::new(100, 100),
         arrival,
         per_mille: 1000,
         scale: 2,

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use windlass_types::{AnchorPolicy, Owner, StreamId};
+use windlass_types::{AnchorPolicy, Owner, Size, StreamId};
 
 use super::rank::ties;
 use super::shares::Shares;
@@ -24,10 +24,10 @@ const STREAMS: u32 = 6;
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 /// 60×100 pixels by `size`: 6 ms each.
-fn frame(id: u64, stream: u32, tier: Tier, bytes: u32, size: u32, arrival: Duration) -> Candidate {
+fn frame(id: u64, stream: u32, tier: Tier, bytes: u32, size: u16, arrival: Duration) -> Candidate {
     let stream = StreamId(stream);
-    let (width, height, per_mille, scale, max_scale) = (60 * size, 100, 1000, 2, 2);
-    Candidate { id, stream, tier, bytes, width, height, arrival, per_mille, scale, max_scale }
+    let (size, per_mille, scale, max_scale) = (Size::new(60 * size, 100), 1000, 2, 2);
+    Candidate { id, stream, tier, bytes, size, arrival, per_mille, scale, max_scale }
 }
 
 /// One size of picture; whether anything else differs is up to the test.
@@ -36,7 +36,7 @@ fn alike(id: u64, stream: u32, arrival: Duration) -> Candidate {
 }
 
 /// Frames by arrival, numbered so, of up to three seconds.
-fn frames(sizes: u32) -> impl Strategy<Value = Vec<Candidate>> {
+fn frames(sizes: u16) -> impl Strategy<Value = Vec<Candidate>> {
     let tier = prop_oneof![1 => Just(Tier::Key), 2 => Just(Tier::Golden), 9 => Just(Tier::Normal)];
     let frame_of = (0..STREAMS, tier, 1u32..20_000, 1..=sizes, 0u32..3_000);
     prop::collection::vec(frame_of, 1..250).prop_map(|mut all| {
@@ -186,7 +186,7 @@ proptest! {
 
     #[test]
     fn no_stream_or_room_takes_the_anchors_of_another_below_its_fair_share(
-        greedy in prop::collection::vec((0u64..4, 0u64..4, 1u32..=4), 1..9), cap in 0.2f64..0.6, alone in any::<bool>(),
+        greedy in prop::collection::vec((0u64..4, 0u64..4, 1u16..=4), 1..9), cap in 0.2f64..0.6, alone in any::<bool>(),
     ) {
         // Others send nothing but key frames, of any size, from any room; one has three anchors a second to ask for.
         let config = SchedulerConfig { compute_cap: cap, anchor_fraction: 0.1, ..config() };
@@ -345,7 +345,7 @@ proptest! {
                 prop_assert!(!by_operator || !nothing(anchor_fraction), "no frame was to be an anchor");
             }
             prop_assert!(s.compute.credit_s().is_finite() && s.compute.outstanding_s() >= 0.0);
-            prop_assert!(s.costs().iter().all(|c| c.predict(320, 180) <= Duration::from_secs(3_600)));
+            prop_assert!(s.costs().iter().all(|c| c.predict(Size::new(320, 180)) <= Duration::from_secs(3_600)));
         }
     }
 
@@ -406,7 +406,7 @@ fn a_greater_cap_may_spend_on_a_dear_picture_what_a_lesser_one_saves_for_more() 
 }
 
 /// How many are chosen at one tick of frames of these streams, ages and sizes.
-fn chosen_within(deadline: Duration, all: &[(u32, u32, u32)]) -> usize {
+fn chosen_within(deadline: Duration, all: &[(u32, u32, u16)]) -> usize {
     let fraction = SchedulerConfig { anchor_fraction: 0.01, ..config() };
     let mut s = Scheduler::new(SchedulerConfig { deadline, ..fraction });
     // The first is worth the most.

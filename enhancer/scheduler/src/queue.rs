@@ -17,6 +17,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use windlass_types::Size;
+
 use crate::jct::JctModel;
 
 /// Default λ: a job that has waited as long as another takes goes first.
@@ -27,14 +29,14 @@ pub const LAMBDA: f64 = 1.0;
 pub struct Shape {
     /// Which network is to run.
     pub network: usize,
-    /// Width and height of the LR picture.
-    pub size: (u32, u32),
+    /// Size of the LR picture.
+    pub size: Size,
 }
 
 impl Shape {
     /// LR pixels of a picture.
     pub fn pixels(self) -> u64 {
-        u64::from(self.size.0) * u64::from(self.size.1)
+        u64::from(self.size.pixels())
     }
 }
 

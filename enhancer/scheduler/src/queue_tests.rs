@@ -16,8 +16,8 @@ fn jct(networks: usize) -> JctModel {
 }
 
 /// A picture that takes so many milliseconds.
-fn shape(network: usize, ms: u32) -> Shape {
-    Shape { network, size: (1_000, ms) }
+fn shape(network: usize, ms: u16) -> Shape {
+    Shape { network, size: Size::new(1_000, ms) }
 }
 
 /// A device that does one job after the other: who came when and what it is of; out: when each was done.

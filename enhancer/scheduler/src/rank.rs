@@ -40,7 +40,7 @@ impl Ranked {
     /// Whether hardly anything has changed since the last anchor.
     pub fn is_unchanged(&self, now: Duration, min_residual: f64) -> bool {
         let c = &self.candidate;
-        let min = f64::from(c.width) * f64::from(c.height) * min_residual;
+        let min = f64::from(c.size.pixels()) * min_residual;
         c.tier != Tier::Key
             && (self.residual as f64) < min
             && now.saturating_sub(self.last_chosen) < REFRESH

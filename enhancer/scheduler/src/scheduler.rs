@@ -165,14 +165,14 @@ impl Scheduler {
     pub fn finished(&mut self, chosen: &Chosen, took: Option<Duration>) {
         self.compute.settle(chosen.cost, took.unwrap_or_default());
         if let (Some(took), Some(costs)) = (took, self.networks.costs_mut(chosen.network)) {
-            costs.observe(chosen.width, chosen.height, took);
+            costs.observe(chosen.size, took);
         }
     }
 
     /// The same of a frame that became an anchor without its network: that says nothing of what the network costs.
     pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
         self.compute.settle(chosen.cost, took);
-        self.networks.captured_cost_mut().observe(chosen.width, chosen.height, took);
+        self.networks.captured_cost_mut().observe(chosen.size, took);
     }
 
     /// Says that a frame of a stream became an anchor in time.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windlass_types::Refusal;
 
-use crate::candidate::{Captured, Chosen};
+use crate::candidate::{Candidate, Captured, Chosen};
 use crate::policy;
 use crate::rank::Ranked;
 use crate::scheduler::Scheduler;
@@ -47,9 +47,8 @@ impl Scheduler {
             if let Fate::Chosen { deadline, probe } = fate {
                 self.choose(candidate, now, probe);
                 let Ranked { candidate: frame, network, cost, .. } = *candidate;
-                let (id, stream, width, height) =
-                    (frame.id, frame.stream, frame.width, frame.height);
-                out.push(Chosen { id, stream, width, height, network, cost, deadline, probe });
+                let Candidate { id, stream, size, .. } = frame;
+                out.push(Chosen { id, stream, size, network, cost, deadline, probe });
             }
             match fate {
                 Fate::Chosen { .. } => self.counters.chosen += 1,
@@ -119,14 +118,14 @@ impl Scheduler {
         let frame = &ranked.candidate;
         let Some(stream) = self.streams.get_mut(frame.stream) else { return };
         if stream.captured == Captured::Pictures {
-            return self.networks.captured_cost_mut().doubt(frame.width, frame.height);
+            return self.networks.captured_cost_mut().doubt(frame.size);
         }
         if stream.lateness.miss(pass.now, stream.captured != Captured::No) {
             self.promises.tell(frame.stream, Some(Refusal::Slow));
         }
         if misses {
             if let Some(costs) = self.networks.costs_mut(ranked.network) {
-                costs.doubt(frame.width, frame.height);
+                costs.doubt(frame.size);
             }
         } else if !std::mem::replace(&mut pass.doubted, true) {
             self.margin.doubt();

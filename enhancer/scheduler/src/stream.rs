@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::{AnchorPolicy, Owner, StreamId};
+use windlass_types::{AnchorPolicy, Owner, Size, StreamId};
 
 use crate::candidate::{Captured, Tier};
 use crate::config::SchedulerConfig;
@@ -27,8 +27,8 @@ pub(crate) struct Stream {
     pub due: bool,
     /// Anchors that the fraction allows.
     pub quota: Quota,
-    /// Width and height of its last picture.
-    pub size: (u32, u32),
+    /// Size of its last picture; zero before the first one.
+    pub size: Size,
     /// Maximum scale of its last picture.
     pub max_scale: usize,
     pub network: StreamNetwork,
@@ -53,7 +53,7 @@ impl Stream {
             frames: Frames::default(),
             due: false,
             quota: Quota::default(),
-            size: (0, 0),
+            size: Size::default(),
             max_scale: 0,
             network: StreamNetwork::default(),
             share: FairShare::new(Owner::alone(id)),
@@ -79,7 +79,7 @@ impl Stream {
         let frames = self.frames.waiting();
         self.quota.refill(frames, self.policy, config);
         if let Some(last) = frames.last() {
-            (self.size, self.max_scale) = ((last.width, last.height), last.max_scale);
+            (self.size, self.max_scale) = (last.size, last.max_scale);
         }
     }
 
@@ -129,8 +129,7 @@ impl Stream {
         ranked.extend(kept.filter(|_| dropped.is_none()));
         let own = &mut ranked[first..];
         for Ranked { candidate, network, cost, .. } in &mut *own {
-            let size = (candidate.width, candidate.height);
-            *cost = networks.predict(*network, self.captured, size);
+            *cost = networks.predict(*network, self.captured, candidate.size);
         }
         order_stream(own, self.share.spent_s, self.share.share * spent_s);
         u64::from(dropped.is_some())

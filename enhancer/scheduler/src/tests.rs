@@ -1,11 +1,13 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use windlass_types::{Refusal, StreamId};
+use windlass_types::{Refusal, Size, StreamId};
 
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
+
+const SQUARE: Size = Size::new(100, 100);
 
 pub(crate) fn candidate(
     id: u64,
@@ -15,8 +17,8 @@ pub(crate) fn candidate(
     arrival: Duration,
 ) -> Candidate {
     let (stream, per_mille, scale) = (StreamId(stream), 1000, 2);
-    let (width, height, max_scale) = (100, 100, 4);
-    Candidate { id, stream, tier, bytes, width, height, arrival, per_mille, scale, max_scale }
+    let (size, max_scale) = (SQUARE, 4);
+    Candidate { id, stream, tier, bytes, size, arrival, per_mille, scale, max_scale }
 }
 
 /// 100×100 pixels at this cost take 10 ms.
@@ -237,7 +239,10 @@ fn a_picture_dearer_than_an_interval_is_served_in_the_end() {
         Scheduler::new(SchedulerConfig { compute_cap: 0.2, anchor_fraction: 1.0, ..config() });
     let mut dear = 0;
     for n in 1..=30 {
-        let large = Candidate { width: 400, ..candidate(1, 1, Tier::Normal, 900, 66 * MS * n) };
+        let large = Candidate {
+            size: Size::new(400, 100),
+            ..candidate(1, 1, Tier::Normal, 900, 66 * MS * n)
+        };
         s.push(large);
         s.push(candidate(2, 2, Tier::Normal, 10, 66 * MS * n));
         dear += tick(&mut s, 66 * MS * n).iter().filter(|&&id| id == 1).count();
@@ -339,9 +344,9 @@ fn work_that_has_not_finished_delays_what_follows_until_it_is_lost() {
 fn a_size_that_was_measured_too_dear_once_is_tried_again() {
     let mut s = Scheduler::new(config());
     for _ in 0..20 {
-        s.networks.costs_mut(0).unwrap().observe(100, 100, Duration::from_secs(1));
+        s.networks.costs_mut(0).unwrap().observe(SQUARE, Duration::from_secs(1));
     }
-    assert!(s.costs()[0].predict(100, 100) > s.config.deadline);
+    assert!(s.costs()[0].predict(SQUARE) > s.config.deadline);
     let tried = (1..=150u32).position(|n| {
         s.push(candidate(1, 1, Tier::Normal, 10, 66 * MS * n));
         !tick(&mut s, 66 * MS * n).is_empty()
@@ -385,7 +390,7 @@ fn an_anchor_made_without_its_network_says_nothing_of_what_that_costs() {
     s.tick(66 * MS, &mut out);
     let credit = s.compute.credit_s();
     s.finished_without_network(&out[0], MS);
-    assert_eq!(s.costs()[0].predict(100, 100), 10 * MS);
+    assert_eq!(s.costs()[0].predict(SQUARE), 10 * MS);
     assert!(s.compute.outstanding_s().abs() < 1e-9);
     assert!((s.compute.credit_s() - credit - 0.009).abs() < 1e-9, "what it did not take goes back");
 }
@@ -426,13 +431,13 @@ fn senseless_limits_choose_nothing_and_do_not_panic() {
 /// Frames of several streams over some seconds: (stream, tier, bytes, size, millisecond).
 fn arrivals() -> impl Strategy<Value = Vec<Candidate>> {
     let tier = prop_oneof![1 => Just(Tier::Key), 2 => Just(Tier::Golden), 9 => Just(Tier::Normal)];
-    let frame = (0u32..6, tier, 1u32..20_000, 1u32..5, 0u64..3_000);
+    let frame = (0u32..6, tier, 1u32..20_000, 1u16..5, 0u64..3_000);
     prop::collection::vec(frame, 1..200).prop_map(|mut frames| {
         frames.sort_by_key(|f| f.4);
         let numbered = frames.into_iter().enumerate();
         numbered
             .map(|(id, (stream, tier, bytes, size, at))| Candidate {
-                width: 60 * size,
+                size: Size::new(60 * size, 100),
                 ..candidate(id as u64, stream, tier, bytes, MS * at as u32)
             })
             .collect()

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_worth_something_goes_on() {
+    fn a_stream_whose_anchors_are_worth_something_goes_on() {
         let mut worth = Worth::default();
         for second in 0..100 {
             worth.measured(0.12, at(second));

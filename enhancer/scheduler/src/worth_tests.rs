@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::{AnchorPolicy, StreamId};
+use windlass_types::{AnchorPolicy, Size, StreamId};
 
 use super::tests::config;
 use super::worth::{AGAIN_DB, PROBE_EVERY};
@@ -44,8 +44,7 @@ impl Call {
                     stream,
                     tier: Tier::Normal,
                     bytes: 900,
-                    width: 100,
-                    height: 100,
+                    size: Size::new(100, 100),
                     arrival: now,
                     per_mille: 1000,
                     scale: 2,
@@ -83,7 +82,7 @@ fn a_stream_whose_anchors_are_worth_nothing_makes_probes_alone_and_others_go_on(
 }
 
 #[test]
-fn it_goes_on_once_a_probe_is_worth_something() {
+fn a_held_back_stream_goes_on_once_a_probe_is_worth_something() {
     let mut call = Call::new(1, AnchorPolicy::LatencySensitive);
     call.run(5_000 * MS, |_| 0.0);
     assert!(call.scheduler.is_held_back(StreamId(0)));

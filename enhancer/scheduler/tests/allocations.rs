@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use counting::{allocations, peak};
 use windlass_scheduler::{Candidate, Chosen, NetworkCost, Scheduler, SchedulerConfig, Tier};
-use windlass_types::StreamId;
+use windlass_types::{Size, StreamId};
 
 const STREAMS: u32 = 40;
 const INTERVAL: Duration = Duration::from_millis(66);
@@ -24,8 +24,7 @@ fn interval(scheduler: &mut Scheduler, tick: u32, chosen: &mut Vec<Chosen>) {
             stream,
             tier: if (tick + n).is_multiple_of(50) { Tier::Golden } else { Tier::Normal },
             bytes: 300 + 97 * (n % 7),
-            width,
-            height: width * 9 / 16,
+            size: Size::new(width, width * 9 / 16),
             arrival: now.saturating_sub(INTERVAL / 2),
             per_mille: 1000,
             scale: scheduler.scale(stream).unwrap_or(2),

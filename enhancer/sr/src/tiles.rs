@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_of_other_scales_blocks_and_twins_do_so_too() {
+    fn tiles_of_other_scales_blocks_and_twins_come_out_as_from_the_whole_picture() {
         let (low, full, some) = (plane(200, 150), TileMap::full(200, 150), some_tiles());
         for architecture in [
             Architecture::blocks(3, 8, 2),

@@ -9,8 +9,9 @@ use windlass_types::Layer;
 use super::meter::{LowMeasure, Measurements};
 use super::model::{Model, across};
 
-/// Weight of a measurement in a belief, and its weight while the content is new.
+/// Weight of a measurement in a belief (EWMA).
 const PART: f64 = 0.35;
+/// Its weight while the content is new.
 const PART_NEW: f64 = 0.8;
 /// Intervals for which content counts as new.
 const NEW: u32 = 3;
@@ -84,13 +85,13 @@ impl Belief {
     pub fn see(&mut self, measured: &Measurements) -> Option<&Model> {
         let low = measured.low.filter(LowMeasure::is_sane)?;
         let (layer, at) = (low.layer, low.layer as usize);
-        let own = (low.inter_step * low.inter_kbps / low.fps.sqrt()).ln();
+        let own = (low.inter_step * low.inter_bitrate.as_kbps() / low.fps.sqrt()).ln();
         let bits = self.bits(measured)?;
         let expected: [f64; 3] = Layer::ALL.map(|to| {
             across(layer, to, low.inter_step, own) + self.offsets[to as usize] - self.offsets[at]
         });
         let motion = low.motion / SEEN_MOTION[at] * (low.fps / self.camera_fps).powf(SPREAD);
-        let area = f64::from(measured.size.0) * f64::from(measured.size.1);
+        let area = f64::from(measured.size.pixels());
         let gain = measured.enhanced_gain_db.filter(|gain| gain.is_finite());
         let fresh = Model {
             bits,

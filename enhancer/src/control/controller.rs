@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer, Size};
 
 use super::ascent::Ascent;
 use super::belief::Belief;
@@ -63,8 +63,11 @@ impl Default for ControllerConfig {
 
 /// Knobs as shares of what may be had, each 0 to 1 and more for more resources (OneAdapt §4.1.5).
 type Normal = [f64; 3];
+/// Index of the share of the uplink, from [`MIN_USAGE`] up.
 const USAGE: usize = 0;
+/// Index of the anchors by frame, as a share of the operator's maximum.
 const ANCHORS: usize = 1;
+/// Index of the bytes of an anchor, as a share of [`MAX_ANCHOR_BYTES`].
 const ANCHOR_BYTES: usize = 2;
 
 /// The knobs that have few values.
@@ -80,15 +83,15 @@ const MIN_USAGE: f64 = 0.3;
 /// Frame rates that a publisher is asked for, as shares of the camera's: two frames of three judder and gained nothing,
 /// one of three lost (`lab/notes/controller.md`).
 const RATES: [f64; 2] = [0.5, 1.0];
-/// Bytes of an enhanced anchor per full-size sample.
+/// Maximum bytes of an enhanced anchor per full-size sample.
 const MAX_ANCHOR_BYTES: f64 = 0.06;
-/// What a kbit/s more than the uplink carries costs, by share of the uplink.
+/// What bits beyond the uplink cost, in VMAF: for as many again as it carries.
 const OVER_PRICE: f64 = 300.0;
 /// VMAF that another layer must promise for one interval to be enough; less takes more of them.
 const DECISIVE: f64 = 3.0;
 /// VMAF times seconds that the key frame of a full picture costs, by sample and kbit/s: 26 at 640×360 and 80 kbit/s.
 const KEY_FRAME: f64 = 26.0 * 80.0 / (640.0 * 360.0);
-/// Minimum relative change of the bit rate that is sent to the publisher.
+/// Minimum relative change of a knob that is sent to the publisher.
 const NEWS: f64 = 0.04;
 
 /// Adapts one publisher; see the [module](super).
@@ -139,8 +142,8 @@ impl Controller {
 
     /// Knobs to begin with, before anything was measured: the layer that suits usual content, all frames.
     /// `size` is that of full pictures.
-    pub fn start(&mut self, uplink_kbps: f64, size: (u32, u32)) -> Knobs {
-        let uplink = if uplink_kbps.is_finite() { uplink_kbps.max(1.0) } else { 1.0 };
+    pub fn start(&mut self, uplink: Bitrate, size: Size) -> Knobs {
+        let uplink = uplink.as_kbps().max(1.0);
         let model = Model::usual(size, self.config.camera_fps, self.config.screen);
         let model = Model { scale: self.config.scale, ..model };
         let worth = |layer: Layer| {
@@ -160,22 +163,22 @@ impl Controller {
     }
 
     /// Takes what was measured until `now` (since an origin that the caller keeps to) and gives new knobs, or `None`
-    /// where those of before shall stay. An estimate of the uplink that is not a positive number, or a time that
+    /// where those of before shall stay. An estimate of the uplink of zero, or a time that
     /// is not after the last, changes nothing; without frames, or with absurd ones, only the bits follow the uplink.
     pub fn observe(&mut self, now: Duration, measured: &Measurements) -> Option<Knobs> {
-        let uplink = measured.uplink_kbps;
-        if !(uplink.is_finite() && uplink > 0.0) || self.seen.is_some_and(|seen| now <= seen) {
+        if measured.uplink == Bitrate::ZERO || self.seen.is_some_and(|seen| now <= seen) {
             return None;
         }
         self.seen = Some(now);
         self.since_switch = self.since_switch.saturating_add(1);
-        let said = self.said.unwrap_or_else(|| self.start(uplink, measured.size));
-        let area = f64::from(measured.size.0) * f64::from(measured.size.1);
+        let said = self.said.unwrap_or_else(|| self.start(measured.uplink, measured.size));
+        let uplink = measured.uplink.as_kbps();
+        let area = f64::from(measured.size.pixels());
         if let Some(model) = self.belief.see(measured).copied() {
             self.choose(&model, uplink);
         }
         let next = self.knobs(self.choice, &self.at, uplink, area);
-        if is_news(&said, &next) || said.low_kbps > self.config.headroom * uplink {
+        if is_news(&said, &next) || said.bitrate > Bitrate::kbps(self.config.headroom * uplink) {
             self.said = Some(next);
             return Some(next);
         }
@@ -275,7 +278,7 @@ impl Controller {
     fn objective(&self, model: &Model, choice: Choice, at: &Normal, uplink: f64) -> f64 {
         let smooth = self.knobs(choice, at, uplink, model.area);
         let expected = model.expect(&smooth);
-        let share = expected.kbps / (self.config.headroom * uplink);
+        let share = expected.bitrate.as_kbps() / (self.config.headroom * uplink);
         // Anchors go to subscribers: their bits are weighed by the same price. Nothing is known of their
         // gain before subscribers have told: then they stay as they are.
         let anchor_kbps =
@@ -296,7 +299,7 @@ impl Controller {
         Knobs {
             layer: choice.layer,
             fps: choice.rate * self.config.camera_fps,
-            low_kbps: (uplink * self.config.headroom * usage).max(1.0),
+            bitrate: Bitrate::kbps((uplink * self.config.headroom * usage).max(1.0)),
             anchor_fraction: self.config.max_anchor_fraction * at[ANCHORS],
             anchor_bytes: (MAX_ANCHOR_BYTES * area * at[ANCHOR_BYTES]).max(500.0) as u32,
         }
@@ -308,7 +311,7 @@ fn is_news(old: &Knobs, new: &Knobs) -> bool {
     let differs = |a: f64, b: f64| (a - b).abs() > NEWS * a.abs().max(b.abs());
     old.layer != new.layer
         || differs(old.fps, new.fps)
-        || differs(old.low_kbps, new.low_kbps)
+        || differs(old.bitrate.as_kbps(), new.bitrate.as_kbps())
         || differs(old.anchor_fraction, new.anchor_fraction)
         || differs(f64::from(old.anchor_bytes), f64::from(new.anchor_bytes))
 }

@@ -1,6 +1,6 @@
 //! What the controller sets.
 
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer};
 
 /// Everything that is adapted of one publisher; maps one to one onto the server's `knobs` message, and the last two
 /// onto the scheduler's anchor fraction and the anchors' coding.
@@ -10,8 +10,8 @@ pub struct Knobs {
     pub layer: Layer,
     /// Its frames per second.
     pub fps: f64,
-    /// Its bit rate in kbit/s.
-    pub low_kbps: f64,
+    /// Its bitrate.
+    pub bitrate: Bitrate,
     /// Maximum enhanced anchors by frame of the low layer, 0 to 1.
     pub anchor_fraction: f64,
     /// Maximum bytes of an enhanced anchor.

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use windlass_hybrid::resample::{box_half, lanczos2x};
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer, Size};
 use windlass_vp9::{FrameBuffer, FrameInfo, FrameKind, Plane, Samples, ac_step};
 
 use super::texture::Texture;
@@ -17,7 +17,7 @@ use super::texture::Texture;
 const ROWS: usize = 4;
 /// Share of intra blocks from which on a picture counts as another scene.
 const CUT: f64 = 0.5;
-/// Side of the blocks whose variance is taken.
+/// Side of the blocks whose variance is taken, in samples.
 const BLOCK: usize = 8;
 
 /// What was seen in an interval.
@@ -25,10 +25,10 @@ const BLOCK: usize = 8;
 pub struct Measurements {
     /// How long the interval was.
     pub span: Duration,
-    /// What the publisher's uplink carries by the estimate of congestion control, in kbit/s.
-    pub uplink_kbps: f64,
-    /// Width and height of full-size pictures.
-    pub size: (u32, u32),
+    /// What the publisher's uplink carries by the estimate of congestion control.
+    pub uplink: Bitrate,
+    /// Of full-size pictures.
+    pub size: Size,
     /// The low layer; `None` where no frame came.
     pub low: Option<LowMeasure>,
     /// By how many dB an enhanced anchor raises its frame, where that is known (the drop that subscribers report when
@@ -41,12 +41,12 @@ pub struct Measurements {
 pub struct LowMeasure {
     /// Which it is.
     pub layer: Layer,
-    /// Bit rate in kbit/s.
-    pub kbps: f64,
+    /// Bitrate.
+    pub bitrate: Bitrate,
     /// Frames per second.
     pub fps: f64,
-    /// Bit rate of all but key frames, in kbit/s.
-    pub inter_kbps: f64,
+    /// Bitrate of all but key frames.
+    pub inter_bitrate: Bitrate,
     /// Mean quantiser step of those in grey levels.
     pub inter_step: f64,
     /// Mean square difference of a picture from the one before, by sample.
@@ -60,8 +60,9 @@ pub struct LowMeasure {
 impl LowMeasure {
     /// Whether the numbers can be those of a video.
     pub fn is_sane(&self) -> bool {
-        let positive = [self.inter_kbps, self.inter_step, self.fps];
-        positive.iter().all(|v| v.is_finite() && *v > 0.0)
+        let positive = [self.inter_step, self.fps];
+        self.inter_bitrate > Bitrate::ZERO
+            && positive.iter().all(|v| v.is_finite() && *v > 0.0)
             && self.motion.is_finite()
             && self.motion >= 0.0
             && self.fps < 1000.0
@@ -124,17 +125,19 @@ impl Meter {
         }
     }
 
-    /// What the interval gave; a new one begins. `uplink_kbps` is the estimate at its end.
-    pub fn take(&mut self, span: Duration, size: (u32, u32), uplink_kbps: f64) -> Measurements {
+    /// What the interval gave; a new one begins. `uplink` is the estimate at its end.
+    pub fn take(&mut self, span: Duration, size: Size, uplink: Bitrate) -> Measurements {
         let seconds = span.as_secs_f64().max(1e-3);
         let kbps = |bytes: usize| bytes as f64 * 0.008 / seconds;
         let frames = f64::from(self.frames);
         let low = self.layer.filter(|_| self.frames > 0).map(|layer| LowMeasure {
             layer,
-            kbps: kbps(self.bytes),
+            bitrate: Bitrate::kbps(kbps(self.bytes)),
             fps: frames / seconds,
             // As if all frames were like these: key frames are no part of what the rate control balances.
-            inter_kbps: kbps(self.inter.1) * frames / f64::from(self.inter.0.max(1)),
+            inter_bitrate: Bitrate::kbps(
+                kbps(self.inter.1) * frames / f64::from(self.inter.0.max(1)),
+            ),
             inter_step: self.inter.2 / f64::from(self.inter.0.max(1)),
             motion: self.motion / f64::from(self.compared.max(1)),
             cut: self.cut,
@@ -146,7 +149,7 @@ impl Meter {
             previous_size: self.previous_size,
             ..Meter::default()
         };
-        Measurements { span, uplink_kbps, size, low, enhanced_gain_db: None }
+        Measurements { span, uplink, size, low, enhanced_gain_db: None }
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! Coefficients were fitted to VMAF by least squares (`lab/notes/controller.md`); quality is on its scale.
 
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer, Size};
 
 use super::knobs::{Knobs, divisor};
 
@@ -20,7 +20,7 @@ use super::knobs::{Knobs, divisor};
 pub const COARSEST: f64 = 125.9;
 /// Finest that they use for a shared screen (quantiser 8), and near enough for a camera: more bits are not taken.
 pub const FINEST: f64 = 4.9;
-/// Area that the coefficients were fitted at.
+/// Area that the coefficients were fitted at, in luma samples.
 const FITTED_AREA: f64 = 640.0 * 360.0;
 
 /// What is believed of the content.
@@ -42,19 +42,19 @@ pub struct Model {
     pub enhanced_gain_db: Option<f64>,
 }
 
-/// Coefficients of the loss by coding noise: factor, exponent of the step (in full-size samples), exponent of texture.
+/// Coefficients of the loss by coding noise, in VMAF: factor, exponent of the step (in full-size samples), exponent of texture.
 const NOISE: (f64, f64, f64) = (0.939, 0.702, -0.973);
 /// Texture (visible bits of the third octave) at which the factor holds.
 const USUAL_TEXTURE: f64 = 3.0;
-/// Loss by the octave that the half layer lacks: constant, and by visible bit.
+/// Loss by the octave that the half layer lacks, in VMAF: constant, and by visible bit.
 const HALF: (f64, f64) = (-1.094, 7.32);
-/// Loss by the two octaves that the quarter layer lacks.
+/// Loss by the two octaves that the quarter layer lacks, in the same units.
 const QUARTER: (f64, f64) = (-3.45, 10.665);
-/// Loss where every other frame is held: factor, exponent of motion.
+/// Loss where every other frame is held, in VMAF: factor, exponent of motion (square grey levels).
 const HOLD: (f64, f64) = (1.185, 0.644);
 /// What anchors give decays by so much motion (square grey levels).
 const DECAY: f64 = 3.52;
-/// Step of the half layer of a usual face at 640×360, 80 kbit/s and 30 frames a second.
+/// Step of the half layer of a usual face, in grey levels, at 640×360, 80 kbit/s and 30 frames a second.
 const USUAL_STEP: f64 = 27.0;
 /// A shared screen's part of that: it stands still most of the time.
 const SCREEN: f64 = 0.2;
@@ -68,15 +68,15 @@ const ANCHOR_BYTES: f64 = 0.02;
 pub struct Expected {
     /// On VMAF's scale.
     pub quality: f64,
-    /// What is really sent, in kbit/s: less than allowed where the finest quantiser needs less, more where the
+    /// What is really sent: less than allowed where the finest quantiser needs less, more where the
     /// coarsest does.
-    pub kbps: f64,
+    pub bitrate: Bitrate,
 }
 
 impl Model {
     /// A talking head, or a shared screen, of which nothing is known but the size of its pictures and its frame rate.
-    pub fn usual((width, height): (u32, u32), camera_fps: f64, screen: bool) -> Model {
-        let area = (f64::from(width) * f64::from(height)).max(1.0);
+    pub fn usual(size: Size, camera_fps: f64, screen: bool) -> Model {
+        let area = f64::from(size.pixels()).max(1.0);
         let part = if screen { SCREEN } else { 1.0 };
         let complexity =
             (part * USUAL_STEP * 80.0 * (area / FITTED_AREA).sqrt() / 30f64.sqrt()).ln();
@@ -94,12 +94,12 @@ impl Model {
     /// What these knobs would give.
     pub fn expect(&self, knobs: &Knobs) -> Expected {
         let (step, kbps) = self.step(knobs);
-        Expected { quality: self.quality(knobs, step), kbps }
+        Expected { quality: self.quality(knobs, step), bitrate: Bitrate::kbps(kbps) }
     }
 
-    /// The low layer's step, and the bits that it really takes.
+    /// The low layer's step, and the kbit/s that it really takes.
     fn step(&self, knobs: &Knobs) -> (f64, f64) {
-        let kbps = knobs.low_kbps.max(1.0);
+        let kbps = knobs.bitrate.as_kbps().max(1.0);
         let wanted =
             (self.complexity[knobs.layer as usize] + 0.5 * knobs.fps.max(1.0).ln()).exp() / kbps;
         let step = wanted.clamp(FINEST, COARSEST);
@@ -187,7 +187,8 @@ mod tests {
     }
 
     fn plain(layer: Layer, kbps: f64) -> Knobs {
-        Knobs { layer, fps: 30.0, low_kbps: kbps, anchor_fraction: 0.0, anchor_bytes: 0 }
+        let bitrate = Bitrate::kbps(kbps);
+        Knobs { layer, fps: 30.0, bitrate, anchor_fraction: 0.0, anchor_bytes: 0 }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use super::super::model::across;
 use super::super::texture::Texture;
 use super::*;
 
+const SIZE: Size = Size::new(640, 360);
+
 /// A publisher whose content behaves as a [`Model`] does.
 #[derive(Clone)]
 struct Publisher {
@@ -51,8 +53,8 @@ impl Publisher {
         value * (1.0 + self.noise * unit)
     }
 
-    fn measure(&mut self, knobs: &Knobs, uplink_kbps: f64) -> Measurements {
-        let kbps = self.truth.expect(knobs).kbps;
+    fn measure(&mut self, knobs: &Knobs, uplink: f64) -> Measurements {
+        let kbps = self.truth.expect(knobs).bitrate.as_kbps();
         let step = (self.truth.complexity[knobs.layer as usize] + 0.5 * knobs.fps.ln()).exp()
             / kbps.max(1.0);
         let distance = 30.0 / knobs.fps;
@@ -62,9 +64,9 @@ impl Publisher {
         let octaves = std::array::from_fn(|i| if i < first { Texture::default() } else { all[i] });
         let low = LowMeasure {
             layer: knobs.layer,
-            kbps,
+            bitrate: Bitrate::kbps(kbps),
             fps: knobs.fps,
-            inter_kbps: self.shaken(kbps),
+            inter_bitrate: Bitrate::kbps(self.shaken(kbps)),
             inter_step: self.shaken(step),
             motion: self.shaken(motion * distance.powf(1.38)),
             cut: std::mem::take(&mut self.cut),
@@ -72,8 +74,8 @@ impl Publisher {
         };
         Measurements {
             span: Duration::from_secs(1),
-            uplink_kbps,
-            size: (640, 360),
+            uplink: Bitrate::kbps(uplink),
+            size: SIZE,
             low: Some(low),
             enhanced_gain_db: None,
         }
@@ -85,9 +87,9 @@ impl Publisher {
         for layer in Layer::ALL {
             for fps in [15.0, 30.0] {
                 for usage in [0.3, 0.5, 0.75, 1.0] {
-                    let low_kbps = uplink * usage;
+                    let bitrate = Bitrate::kbps(uplink * usage);
                     let knobs =
-                        Knobs { layer, fps, low_kbps, anchor_fraction: 0.0, anchor_bytes: 0 };
+                        Knobs { layer, fps, bitrate, anchor_fraction: 0.0, anchor_bytes: 0 };
                     best = best.max(self.worth(&knobs, uplink));
                 }
             }
@@ -97,7 +99,7 @@ impl Publisher {
 
     fn worth(&self, knobs: &Knobs, uplink: f64) -> f64 {
         let expected = self.truth.expect(knobs);
-        let share = expected.kbps / uplink;
+        let share = expected.bitrate.as_kbps() / uplink;
         let price = ControllerConfig::default().bits_price;
         expected.quality - price * share.min(1.0) - OVER_PRICE * (share - 1.0).max(0.0)
     }
@@ -120,7 +122,8 @@ fn run(
     intervals: std::ops::Range<u64>,
     uplink: f64,
 ) -> Vec<Knobs> {
-    let mut knobs = controller.said.unwrap_or_else(|| controller.start(uplink, (640, 360)));
+    let mut knobs =
+        controller.said.unwrap_or_else(|| controller.start(Bitrate::kbps(uplink), SIZE));
     let mut held = Vec::new();
     for n in intervals {
         held.push(knobs);
@@ -154,10 +157,11 @@ fn five_intervals_after_any_change_the_knobs_are_near_the_best() {
 
 #[test]
 fn it_begins_with_the_full_layer_only_where_that_is_clearly_the_better_one() {
-    let first =
-        |uplink, size| Controller::new(ControllerConfig::default()).start(uplink, size).layer;
-    assert_eq!([80.0, 300.0].map(|uplink| first(uplink, (640, 360))), [Layer::H, Layer::F]);
-    assert_eq!(first(300.0, (1920, 1080)), Layer::H);
+    let first = |uplink, size| {
+        Controller::new(ControllerConfig::default()).start(Bitrate::kbps(uplink), size).layer
+    };
+    assert_eq!([80.0, 300.0].map(|uplink| first(uplink, SIZE)), [Layer::H, Layer::F]);
+    assert_eq!(first(300.0, Size::new(1920, 1080)), Layer::H);
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn the_uplink_is_never_exceeded_from_the_first_word_on_a_fall() {
     let before = controller.said.unwrap();
     let measured = publisher.measure(&before, 50.0);
     let knobs = controller.observe(Duration::from_secs(20), &measured).expect("it must answer");
-    assert!(knobs.low_kbps <= 50.0 + 1e-9, "{knobs:?}");
+    assert!(knobs.bitrate <= Bitrate::kbps(50.0), "{knobs:?}");
 }
 
 #[test]
@@ -177,8 +181,13 @@ fn noisy_measurements_between_two_layers_do_not_make_it_oscillate() {
     let mut publisher = soft();
     let gap = |publisher: &Publisher, uplink: f64| {
         let of = |layer| {
-            let knobs =
-                Knobs { layer, fps: 30.0, low_kbps: uplink, anchor_fraction: 0.0, anchor_bytes: 0 };
+            let knobs = Knobs {
+                layer,
+                fps: 30.0,
+                bitrate: Bitrate::kbps(uplink),
+                anchor_fraction: 0.0,
+                anchor_bytes: 0,
+            };
             publisher.worth(&knobs, uplink)
         };
         (of(Layer::F) - of(Layer::H)).abs()
@@ -203,10 +212,10 @@ fn missing_and_absurd_measurements_leave_the_knobs_alone() {
     let low = good.low.unwrap();
     let wrong = [
         Measurements { low: None, ..good },
-        Measurements { uplink_kbps: f64::NAN, ..good },
-        Measurements { uplink_kbps: -3.0, ..good },
+        Measurements { uplink: Bitrate::kbps(f64::NAN), ..good },
+        Measurements { uplink: Bitrate::kbps(-3.0), ..good },
         Measurements { low: Some(LowMeasure { inter_step: f64::NAN, ..low }), ..good },
-        Measurements { low: Some(LowMeasure { inter_kbps: 0.0, ..low }), ..good },
+        Measurements { low: Some(LowMeasure { inter_bitrate: Bitrate::ZERO, ..low }), ..good },
         Measurements { low: Some(LowMeasure { motion: f64::INFINITY, ..low }), ..good },
         Measurements { low: Some(LowMeasure { fps: -1.0, ..low }), ..good },
     ];
@@ -230,7 +239,7 @@ fn anchors_that_gain_nothing_are_no_longer_made_and_unknown_ones_stay() {
     let mut told =
         Controller::new(ControllerConfig { layers: vec![Layer::H], ..Default::default() });
     let mut publisher = sharp();
-    let mut knobs = told.start(150.0, (640, 360));
+    let mut knobs = told.start(Bitrate::kbps(150.0), SIZE);
     let first = knobs.anchor_fraction;
     for n in 1..8 {
         let measured = publisher.measure(&knobs, 150.0);
@@ -264,9 +273,9 @@ proptest! {
             let layer = Layer::ALL[*layer];
             let low = LowMeasure {
                 layer,
-                kbps,
+                bitrate: Bitrate::kbps(kbps),
                 fps,
-                inter_kbps: kbps,
+                inter_bitrate: Bitrate::kbps(kbps),
                 inter_step: step,
                 motion,
                 cut: motion > 100.0,
@@ -274,8 +283,8 @@ proptest! {
             };
             let measured = Measurements {
                 span: Duration::from_secs(1),
-                uplink_kbps: uplink,
-                size: (640, 360),
+                uplink: Bitrate::kbps(uplink),
+                size: SIZE,
                 low: Some(low),
                 enhanced_gain_db: Some(motion),
             };
@@ -289,8 +298,8 @@ proptest! {
                 prop_assert!((0.0..=1.0).contains(at) && before.is_finite());
             }
             let Some(knobs) = one else { continue };
-            prop_assert!(knobs.low_kbps <= uplink.max(1.0) * (1.0 + 1e-9));
-            prop_assert!(knobs.fps >= 14.9 && knobs.fps <= 30.1 && knobs.low_kbps > 0.0);
+            prop_assert!(knobs.bitrate <= Bitrate::kbps(uplink.max(1.0)));
+            prop_assert!(knobs.fps >= 14.9 && knobs.fps <= 30.1 && knobs.bitrate > Bitrate::ZERO);
             prop_assert!((0.0..=0.1).contains(&knobs.anchor_fraction));
         }
     }

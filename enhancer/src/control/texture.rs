@@ -4,8 +4,9 @@
 //! variance `s` tells `log2(1 + s/2)`, where 2 is the eye's own noise. Octaves are what the full size has beyond the
 //! half, the half beyond the quarter, and so on.
 
-/// Octaves of variance that are distinguished, from 2⁻² up.
+/// Octaves of variance that are distinguished, from [`MIN`] up.
 const BINS: usize = 18;
+/// Smallest variance that is distinguished, in square grey levels.
 const MIN: f64 = 0.25;
 /// The eye's own noise in square grey levels (VIF's σ²).
 const EYE: f64 = 2.0;

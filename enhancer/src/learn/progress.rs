@@ -114,7 +114,7 @@ mod tests {
     use windlass_sr::Architecture;
 
     #[test]
-    fn a_lesson_a_second_and_none_during_a_rest() {
+    fn a_stream_has_a_lesson_a_second_and_none_during_a_rest() {
         let (progress, start) = (Progress::default(), Instant::now());
         let due = |ms: u64| progress.due(start + Duration::from_millis(ms));
         assert!(due(0) && !due(1) && !due(999) && due(1000) && !due(1999));

@@ -14,8 +14,8 @@ use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::cells::Cells;
 use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
 use windlass_sr::{CpuEngine, Engine, Input, Luma, Model, Residual, fused_model};
-use windlass_types::AnchorSource;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, FrameBuffer, Plane, Samples};
 
@@ -90,7 +90,7 @@ fn captured(
     let (high, low) = (&high.planes()[0], &low.planes()[0]);
     let mut detail = codec::detail_of(high, low, 2).unwrap();
     prior.take_out(low.into(), &mut detail);
-    let size = (HIGH.0 as u16, HIGH.1 as u16);
+    let size = Size::new(HIGH.0 as u16, HIGH.1 as u16);
     let header = AnchorHeader {
         beyond_prior: true,
         ..AnchorHeader::new(windlass_types::message::HTJ2K, AnchorSource::Captured, at, size)

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_before_it_was_used_never_is() {
+    fn weights_that_do_not_pass_validation_are_never_used() {
         let (generic, truth) = networks();
         let mut call = Call::new(&generic, None);
         for _ in 0..MIN_PICTURES {

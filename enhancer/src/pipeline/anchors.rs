@@ -11,9 +11,9 @@ use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
 use windlass_sr::cuda::coder::Encoding;
-use windlass_types::Anchor;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
+use windlass_types::{Anchor, Size};
 
 use super::whole_throttle::WholeThrottle;
 use crate::tiles::{
@@ -56,8 +56,9 @@ struct ByteBudget {
 
 /// Bytes that every captured anchor may have.
 const EACH: f64 = 8_000.0;
-/// Bytes saved per second, and the maximum saved.
+/// Bytes saved per second.
 const SAVED_PER_S: f64 = 8_000.0;
+/// Maximum bytes saved.
 const MAX_SAVED: f64 = 48_000.0;
 
 impl Default for ByteBudget {
@@ -293,7 +294,7 @@ pub(super) fn encode(
 
 /// An anchor as subscribers have it once it has arrived, but for their own timeline and epoch.
 pub(super) fn arrived(anchor: &Anchor) -> ReassembledAnchor {
-    let size = (anchor.width, anchor.height);
+    let size = Size::new(anchor.width, anchor.height);
     let header = AnchorHeader {
         tiled: anchor.tiled,
         beyond_prior: anchor.beyond_prior,

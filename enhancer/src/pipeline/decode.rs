@@ -97,7 +97,7 @@ pub(super) struct Decoded {
     /// The publisher's own pictures of the stream.
     pub captures: Arc<Captures>,
     /// By how much its pictures may be enlarged.
-    pub most_scale: usize,
+    pub max_scale: usize,
     /// How its stream's anchors are chosen.
     pub policy: AnchorPolicy,
     /// What the scheduler wants the next pictures of the stream to be enlarged by.
@@ -291,7 +291,7 @@ impl StreamDecoder {
         if !self.several_scales {
             return;
         }
-        let (base, max) = (self.operator.scale, usize::from(frame.most_scale));
+        let (base, max) = (self.operator.scale, usize::from(frame.max_scale));
         let scale = Some(state.wanted_scale.load(Ordering::Relaxed)).filter(|&s| s <= max);
         let scale = scale.unwrap_or(base);
         if scale != state.twin.scale() {
@@ -379,7 +379,7 @@ impl StreamDecoder {
             anchors: state.anchors.clone(),
             twin: state.twin.clone(),
             captures: self.captures.clone(),
-            most_scale: usize::from(frame.most_scale),
+            max_scale: usize::from(frame.max_scale),
             policy: frame.policy,
             wanted_scale: state.wanted_scale.clone(),
             progress: self.progress.clone(),

@@ -350,7 +350,7 @@ impl Intake {
     fn refuses(&self, registry: &mut Registry, now: Duration, frame: &TapFrame) -> Option<Refusal> {
         let id = frame.stream;
         let size = if frame.key { key_frame_size(&frame.data) } else { None };
-        let pixels = size.map(|(width, height)| u64::from(width) * u64::from(height));
+        let pixels = size.map(|size| u64::from(size.pixels()));
         match pixels {
             Some(pixels) if pixels > self.sizes.low.area => {
                 registry.retire(id);

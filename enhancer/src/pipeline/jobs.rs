@@ -69,7 +69,7 @@ impl Jobs {
     /// A job's shape in the queue.
     fn shape(&self, job: &Job) -> Shape {
         let network = if job.captured.is_some() { self.captured } else { job.chosen.network };
-        Shape { network, size: (job.chosen.width, job.chosen.height) }
+        Shape { network, size: job.chosen.size }
     }
 
     /// The next job of a worker that ran `last` before, and what it is to the queue by now; `None` when there will be no more.

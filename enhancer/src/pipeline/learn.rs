@@ -38,8 +38,9 @@ const MAX_TRAINERS: usize = 32;
 const IDLE: Duration = Duration::from_secs(60);
 /// Pause of a stream's learning after its weights were given up.
 const REST: Duration = Duration::from_secs(10);
-/// Samples that also measure what the network is worth, which takes one more inference: the first ones, and then one in so many.
+/// Samples that also measure what the network is worth, which takes one more inference: so many at first.
 const FIRST_MEASURED: u32 = 2;
+/// After these, one sample in so many.
 const MEASURE_EVERY: u32 = 4;
 /// Maximum low pixels of pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of f32.
 const MAX_SAMPLES: usize = 960 * 540;

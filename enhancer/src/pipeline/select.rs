@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use windlass_types::{EnhancerOutput, StreamId};
+use windlass_types::{EnhancerOutput, Size, StreamId};
 use windlass_vp9::FrameBuffer;
 
 use super::coming::Coming;
@@ -192,8 +192,7 @@ impl Selector {
             let lost = || frame.twin.lost(frame.rtp_timestamp);
             let request = frame.anchors.regions((width, height), now, &self.regions, lost);
             let Some(request) = request else { continue };
-            let side = |v: usize| u16::try_from(v).unwrap_or(u16::MAX);
-            let size = (side(width), side(height));
+            let size = size(&frame.picture);
             let (tiles, bytes) = (request.tiles.to_bytes().into(), request.bytes);
             let wanted = EnhancerOutput::WantRegions { stream, size, tiles, bytes };
             match self.output.try_send(wanted) {
@@ -259,12 +258,11 @@ fn accept(state: &mut State, frame: Decoded) {
         stream: frame.stream,
         tier: frame.tier,
         bytes: frame.bytes,
-        width: u32::try_from(frame.picture.width()).unwrap_or(u32::MAX),
-        height: u32::try_from(frame.picture.height()).unwrap_or(u32::MAX),
+        size: size(&frame.picture),
         arrival,
         per_mille: frame.anchors.limits().per_mille,
         scale: frame.twin.scale(),
-        max_scale: frame.most_scale,
+        max_scale: frame.max_scale,
     });
     if let Some(scale) = state.scheduler.scale(frame.stream) {
         frame.wanted_scale.store(scale, Ordering::Relaxed);
@@ -273,6 +271,12 @@ fn accept(state: &mut State, frame: Decoded) {
         state.waiting.remove(&evicted.id);
     }
     state.waiting.insert(id, frame);
+}
+
+/// The size of a picture; decoders give none larger.
+fn size(picture: &FrameBuffer) -> Size {
+    let side = |pixels: usize| u16::try_from(pixels).unwrap_or(u16::MAX);
+    Size::new(side(picture.width()), side(picture.height()))
 }
 
 #[cfg(test)]
@@ -284,8 +288,7 @@ mod tests {
         let chosen = |stream, id| Chosen {
             id,
             stream: StreamId(stream),
-            width: 2,
-            height: 2,
+            size: Size::new(2, 2),
             network: 0,
             cost: Duration::ZERO,
             deadline: Duration::ZERO,

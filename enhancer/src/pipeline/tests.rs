@@ -140,7 +140,7 @@ fn frame(stream: u32, timestamp: u32, kind: u8) -> TapInput {
         rtp_timestamp: timestamp,
         arrival: Instant::now(),
         key: kind != DELTA,
-        most_scale: 4,
+        max_scale: 4,
         policy: windlass_types::AnchorPolicy::default(),
         data: Bytes::from(vec![kind; 500]),
     })
@@ -688,9 +688,9 @@ fn a_stream_is_enlarged_by_more_where_it_may_and_the_sfu_is_told() {
     while !done(&told) {
         assert!(Instant::now() < deadline, "never: {told:?}");
         timestamp += 3000;
-        for (stream, most_scale) in [(1, 4), (2, 2)] {
+        for (stream, max_scale) in [(1, 4), (2, 2)] {
             let TapInput::Frame(frame) = frame(stream, timestamp, KEY) else { unreachable!() };
-            input.push(TapInput::Frame(TapFrame { most_scale, ..frame }));
+            input.push(TapInput::Frame(TapFrame { max_scale, ..frame }));
         }
         while let Ok(output) = enhancer.output.try_recv() {
             match output {

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_not_sent_is_due_again_at_once() {
+    fn a_whole_anchor_that_was_not_sent_is_due_again_at_once() {
         let mut throttle = WholeThrottle::default();
         assert!(throttle.take(at(0)));
         throttle.failed();

@@ -13,6 +13,7 @@
 
 use std::time::Duration;
 
+use windlass_types::Bitrate;
 use windlass_types::tiles::TileMap;
 
 /// What one request may ask for, and when a tile is due.
@@ -20,8 +21,8 @@ use windlass_types::tiles::TileMap;
 pub struct RegionConfig {
     /// Maximum share of the picture's tiles; one tile is always allowed.
     pub area: f64,
-    /// Bytes that answers may take in a second.
-    pub bytes_per_s: f64,
+    /// Bitrate of answers.
+    pub bitrate: Bitrate,
     /// Requests are this far apart, as long as what was captured is of use.
     pub interval: Duration,
     /// They are this far apart where most of it is lost.
@@ -40,7 +41,7 @@ impl Default for RegionConfig {
     fn default() -> Self {
         Self {
             area: 1.0,
-            bytes_per_s: 6000.0,
+            bitrate: Bitrate::bps(48_000),
             interval: Duration::from_secs(2),
             min_interval: Duration::from_secs(1),
             max_saving: Duration::from_secs(4),
@@ -55,7 +56,7 @@ impl RegionConfig {
     /// Bytes of an answer to a request so long after the last one; the first comes as if at the usual time.
     pub fn bytes(&self, since: Option<Duration>) -> usize {
         let saved = since.unwrap_or(self.interval).min(self.max_saving);
-        (self.bytes_per_s * saved.as_secs_f64()) as usize
+        (self.bitrate.as_bps() as f64 / 8.0 * saved.as_secs_f64()) as usize
     }
 }
 
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn answers_take_what_was_saved_since_the_last() {
-        let config = RegionConfig { bytes_per_s: 5000.0, ..config() };
+        let config = RegionConfig { bitrate: Bitrate::bps(40_000), ..config() };
         let after = |seconds: f64| config.bytes(Some(Duration::from_secs_f64(seconds)));
         assert_eq!([after(1.0), after(2.5), after(60.0)], [5000, 12_500, 20_000]);
         assert_eq!(config.bytes(None), 10_000);

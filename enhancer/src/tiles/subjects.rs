@@ -14,20 +14,23 @@ use windlass_vp9::Samples;
 
 static CASCADE: &[u8] = include_bytes!("../../../models/seeta-frontal.bin");
 
-/// What a tile full of face, or of text, counts for besides itself.
+/// What a tile full of face counts for besides itself.
 const FACE: f64 = 2.0;
+/// What a tile full of text counts for besides itself.
 const TEXT: f64 = 2.0;
 /// The cascade's own score above which a face is one.
 const SCORE: f64 = 2.8;
-/// It finds faces of 40 samples and more: pictures of fewer rows are doubled, those of more halved.
+/// It finds faces of 40 samples and more: pictures of fewer rows of samples are doubled, those of more halved.
 const ROWS: std::ops::RangeInclusive<usize> = 135..=400;
-/// Minimum difference of the samples on both sides of one that makes an edge there, and greatest on flat ground.
+/// Minimum difference, in grey levels, of the samples on both sides of one that makes an edge there.
 const EDGE: i16 = 24;
+/// Maximum of this difference on flat ground.
 const FLAT: i16 = 6;
 /// Samples between the two edges of a stroke.
 const STROKE: usize = 5;
-/// Minimum share of a tile's samples that is flat ground if it has text, and that begin a stroke.
+/// Minimum share of a tile's samples that is flat ground if it has text.
 const GROUND: f64 = 0.7;
+/// Minimum share of them that begin a stroke if it has text.
 const STROKES: f64 = 0.01;
 /// Share of strokes among what is not flat: no text below, nothing but text above.
 const SHARE: std::ops::Range<f64> = 0.2..0.4;

@@ -134,8 +134,8 @@ mod tests {
 
     use super::*;
     use crate::anchor::payload;
-    use windlass_types::AnchorSource;
     use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+    use windlass_types::{AnchorSource, Size};
     use windlass_vp9::{FrameBuffer, psnr};
 
     const SIZE: (usize, usize) = (150, 70);
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(split(HTJ2K, &both), (&luma[..], Some(&colour[..])));
         assert_eq!(split(HTJ2K, &luma), (&luma[..], None));
         assert_eq!(split(1, &both), (&both[..], None));
-        let header = AnchorHeader::new(HTJ2K, AnchorSource::Captured, 0, (300, 140));
+        let header = AnchorHeader::new(HTJ2K, AnchorSource::Captured, 0, Size::new(300, 140));
         let anchor = ReassembledAnchor { header, payload: both };
         let detail = payload::decode(&anchor, 2).map(|(detail, _)| detail);
         assert_eq!(detail, Ok(Detail::zero(300, 140)), "old decoders leave colour alone");

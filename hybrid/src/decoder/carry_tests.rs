@@ -4,10 +4,10 @@ use super::*;
 use crate::anchor::codec::{Htj2k, detail_of};
 use crate::anchor::payload;
 use crate::resample::box_half;
-use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::TileMap;
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::{FrameInfo, Plane, psnr};
 
 const SIZE: (usize, usize) = (256, 192);
@@ -49,7 +49,7 @@ fn give_from(
     let detail = detail_of(high, &low, 2).expect("sizes fit");
     let coded = Htj2k::encode(&payload::image(detail, tiles, 2), 98).expect("a legal size");
     let (payload, tiled) = payload::pack(tiles, coded);
-    let size = (SIZE.0 as u16, SIZE.1 as u16);
+    let size = Size::new(SIZE.0 as u16, SIZE.1 as u16);
     let header = AnchorHeader { stream: 1, tiled, ..AnchorHeader::new(HTJ2K, source, at, size) };
     d.push_anchor(&ReassembledAnchor { header, payload })
 }

@@ -79,11 +79,12 @@ impl EarlyAnchors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_types::AnchorSource;
     use windlass_types::message::{AnchorHeader, HTJ2K};
+    use windlass_types::{AnchorSource, Size};
 
     fn anchor(rtp_timestamp: u32, bytes: usize) -> ReassembledAnchor {
-        let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, rtp_timestamp, (64, 64));
+        let header =
+            AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, rtp_timestamp, Size::new(64, 64));
         ReassembledAnchor { header, payload: vec![0; bytes] }
     }
 

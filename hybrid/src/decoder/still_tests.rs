@@ -25,7 +25,12 @@ fn anchor(frame: usize, payload: Vec<u8>, tiled: bool) -> ReassembledAnchor {
             tiled,
             beyond_prior: true,
             stream: 1,
-            ..AnchorHeader::new(HTJ2K, AnchorSource::Captured, at(frame), (192, 128))
+            ..AnchorHeader::new(
+                HTJ2K,
+                AnchorSource::Captured,
+                at(frame),
+                windlass_types::Size::new(192, 128),
+            )
         },
         payload,
     }

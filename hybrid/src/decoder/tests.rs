@@ -9,10 +9,10 @@ use crate::anchor::payload;
 use crate::anchor::prior::Prior;
 use crate::detail::Detail;
 use crate::reconstruct::carry::searches::Searches;
-use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::{TILE, TileMap};
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::Samples;
 
 pub const REALTIME: &[u8] = include_bytes!("../../vp9/tests/fixtures/realtime.ivf");
@@ -72,7 +72,7 @@ fn packed(
         header: AnchorHeader {
             tiled,
             stream: 1,
-            ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, at(frame), (width, height))
+            ..AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, at(frame), Size::new(width, height))
         },
         payload,
     }

@@ -41,7 +41,7 @@ pub enum Outcome {
         /// By the clock, for a picture of one engine.
         picture_ms: f64,
         /// The same in the fastest round.
-        least_ms: f64,
+        min_ms: f64,
         /// Processor time of all threads by picture.
         cpu_ms: f64,
         /// Of all engines at once.
@@ -92,7 +92,7 @@ impl Outcome {
         let ratio = median(turns.iter().zip(ours).map(|(turn, ours)| ours.rate / turn.rate));
         Outcome::Measured {
             picture_ms: median(turns.iter().map(|turn| turn.picture_ms)),
-            least_ms: turns.iter().map(|turn| turn.picture_ms).fold(f64::INFINITY, f64::min),
+            min_ms: turns.iter().map(|turn| turn.picture_ms).fold(f64::INFINITY, f64::min),
             cpu_ms: median(turns.iter().map(|turn| turn.cpu_ms)),
             pictures_per_second,
             gflops: operations * pictures_per_second,
@@ -178,7 +178,7 @@ impl Report {
                 Outcome::Failed { reason } => writeln!(out, "not run: {reason} |"),
                 Outcome::Measured {
                     picture_ms,
-                    least_ms,
+                    min_ms,
                     cpu_ms,
                     pictures_per_second,
                     gflops,
@@ -189,7 +189,7 @@ impl Report {
                     let psnr = quality.psnr_db.map_or("equal".to_owned(), |v| format!("{v:.1}"));
                     writeln!(
                         out,
-                        "{picture_ms:.2} | {least_ms:.2} | {cpu_ms:.2} | {pictures_per_second:.1} | {gflops:.0} | {ratio} | {:.1e} | {psnr} |",
+                        "{picture_ms:.2} | {min_ms:.2} | {cpu_ms:.2} | {pictures_per_second:.1} | {gflops:.0} | {ratio} | {:.1e} | {psnr} |",
                         quality.greatest
                     )
                 }

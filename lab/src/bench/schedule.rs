@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use windlass_scheduler::{Candidate, NetworkCost, Scheduler, SchedulerConfig, Tier};
-use windlass_types::StreamId;
+use windlass_types::{Size, StreamId};
 
 use super::plans::{self, PlanRow};
 use crate::eval::cpu_clock::thread_time;
@@ -171,8 +171,7 @@ impl Frames {
                     stream: StreamId(stream),
                     tier,
                     bytes: 200 + self.seed % 1_000,
-                    width: 320,
-                    height: 180,
+                    size: Size::new(320, 180),
                     arrival,
                     per_mille: 1000,
                     scale: 2,

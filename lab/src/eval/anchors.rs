@@ -14,11 +14,11 @@ use windlass_hybrid::anchor::codec::detail_of;
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::{colour, payload};
 use windlass_hybrid::detail::Detail;
-use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor, Reassembler};
 use windlass_types::message::{MAX_CHUNK, encode_chunks};
 use windlass_types::tiles::TileMap;
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::Decoder;
 use windlass_vp9::simd::Isa;
 
@@ -235,7 +235,7 @@ pub fn make_beside(
 }
 
 fn header(detail: &Detail, rtp_timestamp: u32, settings: &AnchorSettings) -> AnchorHeader {
-    let size = (detail.width() as u16, detail.height() as u16);
+    let size = Size::new(detail.width() as u16, detail.height() as u16);
     AnchorHeader {
         beyond_prior: settings.beyond_prior,
         stream: STREAM,

@@ -35,6 +35,14 @@ impl Size {
     }
 }
 
+/// As messages and the enhancer have it.
+impl From<Size> for windlass_types::Size {
+    fn from(size: Size) -> windlass_types::Size {
+        let side = |pixels: usize| u16::try_from(pixels).unwrap_or(u16::MAX);
+        windlass_types::Size::new(side(size.width), side(size.height))
+    }
+}
+
 impl std::fmt::Display for Size {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}x{}", self.width, self.height)

@@ -17,12 +17,11 @@ use super::low_layer::Coded;
 /// The choice of the enhancer's own scheduler under a fixed cost per picture, so that it repeats.
 pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
     let size = low.pictures.size();
-    let (width, height) = (size.width as u32, size.height as u32);
     // One thread, and the cost that is expected before anything was measured: no clock decides.
     let limits =
         EnhancerConfig { anchor_fraction: fraction, threads: 1, ..EnhancerConfig::default() };
     let networks = SchedulerConfig::default().networks;
-    let cost = networks.iter().map(|n| n.per_pixel).min().unwrap_or_default() * (width * height);
+    let cost = networks.iter().map(|n| n.per_pixel).min().unwrap_or_default() * size.area() as u32;
     let candidates: Vec<Candidate> = low
         .frames
         .iter()
@@ -32,8 +31,7 @@ pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
             stream: StreamId(STREAM),
             tier: frame.tier,
             bytes: frame.data.len() as u32,
-            width,
-            height,
+            size: size.into(),
             arrival: shown_at(n, fps),
             per_mille: 1000,
             scale: 2,

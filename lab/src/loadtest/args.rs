@@ -174,7 +174,7 @@ pub struct LoadtestArgs {
     pub threads: NonZeroUsize,
 
     /// Say on standard error what subscribers got in each tenth of a second: a line of JSON with `at_s` (since the beginning of the run),
-    /// `kbps`, `frames`, `shown`, `freezes`, `lost`, `anchors`, `anchor_most_ms`, `transit_p95_ms`, `paused` and `rungs` (tracks by rung).
+    /// `kbps`, `frames`, `shown`, `freezes`, `lost`, `anchors`, `anchor_max_ms`, `transit_p95_ms`, `paused` and `rungs` (tracks by rung).
     #[arg(long, conflicts_with = "client_processes")]
     pub trace: bool,
 

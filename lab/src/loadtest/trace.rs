@@ -20,7 +20,6 @@ struct Line {
     freezes: u64,
     lost: u64,
     anchors: u64,
-    #[serde(rename = "anchor_most_ms")]
     anchor_max_ms: Option<f64>,
     transit_p95_ms: Option<f64>,
     paused: usize,

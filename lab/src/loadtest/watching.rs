@@ -212,7 +212,12 @@ mod tests {
     const FRAME: [u8; 100] = [0x8c; 100];
 
     fn anchor(timestamp: u32, part: u8, age_ms: u16) -> Vec<u8> {
-        let header = AnchorHeader::new(1, AnchorSource::Enhanced, timestamp, (640, 360));
+        let header = AnchorHeader::new(
+            1,
+            AnchorSource::Enhanced,
+            timestamp,
+            windlass_types::Size::new(640, 360),
+        );
         let header = AnchorHeader { tiled: true, part, age_ms, ..header };
         encode_chunks(&header, &[7; 100], 1000).unwrap().remove(0)
     }

@@ -21,7 +21,6 @@ struct Row {
     way: &'static str,
     machine_hours: f64,
     /// Workers that the rule wants at the most.
-    #[serde(rename = "wanted_most")]
     max_wanted: u32,
     /// What came of it; null where nobody was placed: what would go without is not known then.
     placed: Option<DayReport>,
@@ -41,7 +40,6 @@ struct Report<'a> {
     seed: u64,
     /// Publishers that came, and at once at the most.
     streams: u64,
-    #[serde(rename = "streams_most")]
     max_streams: usize,
     /// By kind, in milliseconds of an accelerator a second: by anchors, and by every frame.
     demand_ms: Vec<(String, f64, f64)>,
@@ -188,7 +186,7 @@ peak: 60
 stay_s: 900
 servers: 2
 streams: [{ name: q, share: 1, width: 320, height: 180, fps: 30, ns_by_pixel: 87, anchor_fraction: 0.033 }]
-worker: { devices: 1, most_streams: 20, boot_s: 90, drain_s: 30 }
+worker: { devices: 1, max_streams: 20, boot_s: 90, drain_s: 30 }
 scaling: { streams: 15 }
 ";
 

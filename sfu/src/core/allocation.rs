@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use windlass_types::{Layer, Rung};
+use windlass_types::{Bitrate, Layer, Rung};
 
 use super::allocator::{Demand, Grant};
-use super::anchors::UNLIMITED_BPS;
+use super::anchors::UNLIMITED;
 use super::downlink::State;
 use super::peer::Peer;
 use super::rewriter::Source;
@@ -16,8 +16,8 @@ use super::view::{self, View};
 use super::{Core, Output, Track};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId};
 
-/// Assumed bitrate of an audio track, in bit/s.
-const AUDIO_BPS: u64 = 40_000;
+/// Assumed bitrate of an audio track.
+const AUDIO: Bitrate = Bitrate::bps(40_000);
 /// Share of the available bandwidth that video and anchors may use together.
 const MAX_SHARE: f64 = 0.95;
 
@@ -34,15 +34,15 @@ pub(super) struct AnchorLimits {
     pub(super) max_octaves: u8,
 }
 
-/// The bitrates that an allocation needs, in bit/s, for the bandwidth estimator.
+/// The bitrates that an allocation needs, for the bandwidth estimator.
 #[derive(Debug, Clone, Copy)]
 struct Needs {
     /// For all held rungs.
-    held: u64,
-    /// Least increase to a next rung; `None`: each track has its best rung.
-    step: Option<u64>,
+    held: Bitrate,
+    /// Smallest increase to a next rung; `None`: each track has its best rung.
+    step: Option<Bitrate>,
     /// For all best rungs.
-    best: u64,
+    best: Bitrate,
 }
 
 impl Core {
@@ -72,7 +72,7 @@ impl Core {
 
     fn allocate_rungs(&mut self, now: Instant) {
         let config = &self.config;
-        let initial_bps = config.congestion_control.then_some(config.initial_estimate_bps);
+        let initial = config.congestion_control.then_some(config.initial_estimate);
         let limits = AnchorLimits {
             available: self.enhancement,
             max_pixels: config.tap_pixels,
@@ -83,7 +83,7 @@ impl Core {
             peer.open_anchor_channel(config.budget);
             let speaker = self.rooms.get(&peer.room).and_then(|room| room.speakers.speaker());
             let (slots, demands) = peer.demands(now, limits, &self.tracks, speaker);
-            peer.allocate(now, initial_bps, &slots, &demands, &mut self.outputs);
+            peer.allocate(now, initial, &slots, &demands, &mut self.outputs);
         }
     }
 
@@ -144,24 +144,23 @@ impl Peer {
         (slots, demands)
     }
 
-    /// Grants rungs to `slots` by their demands, and the rest to anchors. `initial_bps`: bandwidth before the first estimate; `None`:
+    /// Grants rungs to `slots` by their demands, and the rest to anchors. `initial`: bandwidth before the first estimate; `None`:
     /// without congestion control.
     fn allocate(
         &mut self,
         now: Instant,
-        initial_bps: Option<u64>,
+        initial: Option<Bitrate>,
         slots: &[usize],
         demands: &[Demand],
         outputs: &mut VecDeque<Output>,
     ) {
         let audio = |s: &&Slot| s.kind == Kind::Audio && s.track.is_some();
-        let audio_bps = AUDIO_BPS * self.slots.iter().filter(audio).count() as u64;
-        let estimate = self.downlink.available_bps();
-        let available =
-            initial_bps.map(|initial| estimate.unwrap_or(initial).saturating_sub(audio_bps));
+        let audio: Bitrate = self.slots.iter().filter(audio).map(|_| AUDIO).sum();
+        let estimate = self.downlink.available();
+        let available = initial.map(|initial| estimate.unwrap_or(initial).saturating_sub(audio));
         let congested = self.downlink.state() != State::Normal;
         let grants = self.allocator.allocate(now, available, congested, demands);
-        let mut needs = Needs { held: audio_bps, step: None, best: audio_bps };
+        let mut needs = Needs { held: audio, step: None, best: audio };
         for ((&slot, demand), grant) in slots.iter().zip(demands).zip(grants) {
             let rung = match grant {
                 Grant::Rung(rung) => Some(rung),
@@ -174,13 +173,12 @@ impl Peer {
         }
         self.anchors.pacer.set_downlink(available);
         self.limit_retransmissions();
-        let media_bps: u64 = self.slots.iter().map(|s| s.sent.media_bps).sum();
-        self.anchors.rate_bps = available.map_or(UNLIMITED_BPS, |bps| {
-            ((bps as f64 * MAX_SHARE) as u64).saturating_sub(media_bps)
-        });
+        let media: Bitrate = self.slots.iter().map(|s| s.sent.media).sum();
+        self.anchors.rate = available
+            .map_or(UNLIMITED, |available| available.mul_f64(MAX_SHARE).saturating_sub(media));
         // The estimate stays near what is sent: without padding and probes the next rung would never fit.
-        let next_bps = needs.step.map_or(0, |step| needs.held + step);
-        self.set_bitrate_targets(now, next_bps, needs.best);
+        let next = needs.step.map_or(Bitrate::ZERO, |step| needs.held + step);
+        self.set_bitrate_targets(now, next, needs.best);
     }
 
     /// Sets the rung of a slot, and tells the client when the track is paused or goes on.
@@ -214,8 +212,7 @@ impl Peer {
             return false;
         }
         slot.announced = announced;
-        let (width, height) = size;
-        let event = SfuEvent::RungChanged { track, rung, epoch, width, height, scale };
+        let event = SfuEvent::RungChanged { track, rung, epoch, size, scale };
         outputs.push_back(Output::Event(self.id, event));
         rung.enhanced()
     }
@@ -258,8 +255,8 @@ impl Needs {
         self.held += needs.held;
         self.best += needs.best;
         if let Some(next) = needs.next {
-            let step = next - needs.held;
-            self.step = Some(self.step.map_or(step, |least| least.min(step)));
+            let step = next.saturating_sub(needs.held);
+            self.step = Some(self.step.map_or(step, |min| min.min(step)));
         }
     }
 }

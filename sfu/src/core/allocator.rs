@@ -12,7 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_types::{Layer, Rung};
+use windlass_types::{Bitrate, Layer, Rung, Size};
 
 use super::anchor_costs::AnchorCosts;
 use super::quality;
@@ -40,29 +40,29 @@ const LADDER: [Rung; 5] = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
 pub struct Demand {
     /// Maximum rung, from the client and its tile.
     pub max: Rung,
-    /// Bitrate of each layer that is sent, in bit/s, smallest first.
-    pub rates: [Option<u64>; 3],
-    /// Width and height of each layer.
-    pub sizes: [(u16, u16); 3],
+    /// Bitrate of each layer that is sent, smallest first.
+    pub rates: [Option<Bitrate>; 3],
+    /// Size of each layer.
+    pub sizes: [Size; 3],
     /// Expected anchor bitrates of each layer; `None`: the subscriber can get none.
     pub anchors: [Option<AnchorCosts>; 3],
     /// Size of the tile in device pixels.
-    pub tile: (u16, u16),
+    pub tile: Size,
     /// The rung that is held now.
     pub current: Option<Rung>,
     /// Weight among the subscriber's tracks.
     pub weight: f64,
 }
 
-/// The estimate that one track needs, in bit/s.
+/// The estimate that one track needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitrateNeeds {
     /// For the held rung.
-    pub held: u64,
+    pub held: Bitrate,
     /// For the next better rung; `None`: there is none.
-    pub next: Option<u64>,
+    pub next: Option<Bitrate>,
     /// For the best rung.
-    pub best: u64,
+    pub best: Bitrate,
 }
 
 /// The result for one track.
@@ -76,11 +76,11 @@ pub enum Grant {
     Silent,
 }
 
-/// A rung of a ladder, its bitrate in bit/s, and its quality in points.
+/// A rung of a ladder, its bitrate, and its quality in points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     rung: Rung,
-    bps: u64,
+    rate: Bitrate,
     quality: f64,
 }
 
@@ -92,23 +92,23 @@ impl Demand {
         if rung > self.max {
             return None;
         }
-        let video_bps = self.rates[layer as usize]?;
+        let video = self.rates[layer as usize]?;
         let quality = quality::predict(
             self.sizes[layer as usize],
-            video_bps,
+            video,
             rung.enhanced().then_some(anchors),
             self.tile,
         );
-        Some(Step { rung, bps: video_bps + anchors.bps(), quality })
+        Some(Step { rung, rate: video + anchors.sum(), quality })
     }
 
     /// The estimate that the track needs while it holds `current`.
     pub fn bitrate_needs(&self, current: Option<Rung>) -> BitrateNeeds {
-        let needs = |bps: u64| (bps as f64 / RISE_SHARE * PROBE_MARGIN) as u64;
+        let needs = |step: &Step| step.rate.mul_f64(PROBE_MARGIN / RISE_SHARE);
         let ladder = self.ladder();
-        let held = current.and_then(|rung| self.step(rung)).map_or(0, |step| needs(step.bps));
-        let next = ladder.iter().map(|step| needs(step.bps)).filter(|bps| *bps > held).min();
-        let best = ladder.iter().map(|step| needs(step.bps)).max().unwrap_or(0);
+        let held = current.and_then(|rung| self.step(rung)).as_ref().map_or(Bitrate::ZERO, needs);
+        let next = ladder.iter().map(needs).filter(|rate| *rate > held).min();
+        let best = ladder.iter().map(needs).max().unwrap_or_default();
         BitrateNeeds { held, next, best }
     }
 
@@ -125,7 +125,7 @@ impl Demand {
         for step in ladder.iter_mut().filter(|step| Some(step.rung.layer()) == held) {
             step.quality += HELD_BONUS;
         }
-        ladder.sort_by(|a, b| a.bps.cmp(&b.bps).then(b.quality.total_cmp(&a.quality)));
+        ladder.sort_by(|a, b| a.rate.cmp(&b.rate).then(b.quality.total_cmp(&a.quality)));
         let mut best = f64::NEG_INFINITY;
         ladder.retain(|step| {
             let better = step.quality > best;
@@ -138,7 +138,7 @@ impl Demand {
     /// Whether a step takes no more than the held rung.
     fn holds(&self, step: &Step) -> bool {
         let Some(current) = self.current else { return false };
-        self.step(current).map_or(step.rung <= current, |current| step.bps <= current.bps)
+        self.step(current).map_or(step.rung <= current, |current| step.rate <= current.rate)
     }
 
     /// Whether a grant lowers quality for less bitrate. (Other falls are the publisher's or the client's.)
@@ -147,7 +147,7 @@ impl Demand {
         match grant {
             Grant::Rung(rung) => self
                 .step(rung)
-                .is_some_and(|step| step.quality < current.quality && step.bps < current.bps),
+                .is_some_and(|step| step.quality < current.quality && step.rate < current.rate),
             Grant::Paused => true,
             Grant::Silent => false,
         }
@@ -164,39 +164,39 @@ pub struct Allocator {
 
 /// The bandwidth that one allocation shares out.
 struct Budget {
-    spent_bps: u64,
+    spent: Bitrate,
     /// `None`: unlimited.
-    available_bps: Option<u64>,
+    available: Option<Bitrate>,
     /// Share of it for held rungs.
     hold_share: f64,
     may_rise: bool,
 }
 
 impl Budget {
-    /// Whether `more_bps` fit, for a held rung or a new one.
-    fn fits(&self, more_bps: u64, held: bool) -> bool {
-        let Some(available) = self.available_bps else { return true };
+    /// Whether `more` fits, for a held rung or a new one.
+    fn fits(&self, more: Bitrate, held: bool) -> bool {
+        let Some(available) = self.available else { return true };
         let share = if held { self.hold_share } else { RISE_SHARE };
-        (held || self.may_rise) && (self.spent_bps + more_bps) as f64 <= available as f64 * share
+        (held || self.may_rise) && (self.spent + more) <= available.mul_f64(share)
     }
 }
 
 impl Allocator {
-    /// Grants each demand its rung. `available_bps` is for video and anchors; `None` means no limit. `congested`: rungs fall at once,
+    /// Grants each demand its rung. `available` is for video and anchors; `None` means no limit. `congested`: rungs fall at once,
     /// without [`FALL_DELAY`].
     pub fn allocate(
         &mut self,
         now: Instant,
-        available_bps: Option<u64>,
+        available: Option<Bitrate>,
         congested: bool,
         demands: &[Demand],
     ) -> Vec<Grant> {
-        let available_bps =
-            available_bps.map(|bps| if congested { bps } else { self.smoothed(now, bps, demands) });
+        let smoothed = |rate| if congested { rate } else { self.smoothed(now, rate, demands) };
+        let available = available.map(smoothed);
         let may_rise =
             self.last_fall.is_none_or(|at| now.saturating_duration_since(at) >= RISE_DELAY);
         let hold_share = if congested { 1.0 } else { HOLD_SHARE };
-        let mut budget = Budget { spent_bps: 0, available_bps, hold_share, may_rise };
+        let mut budget = Budget { spent: Bitrate::ZERO, available, hold_share, may_rise };
         let ladders: Vec<_> = demands.iter().map(Demand::ladder).collect();
         let steps = lowest_steps(demands, &ladders, &mut budget);
         let steps = raise_steps(demands, &ladders, steps, &mut budget);
@@ -217,16 +217,16 @@ impl Allocator {
     }
 
     /// The estimate, or what the held rungs need while it has been too low for less than [`FALL_DELAY`].
-    fn smoothed(&mut self, now: Instant, available_bps: u64, demands: &[Demand]) -> u64 {
-        let held: u64 = demands.iter().filter_map(|d| Some(d.step(d.current?)?.bps)).sum();
-        let needed = (held as f64 / HOLD_SHARE).ceil() as u64;
-        if available_bps >= needed {
+    fn smoothed(&mut self, now: Instant, available: Bitrate, demands: &[Demand]) -> Bitrate {
+        let held: Bitrate = demands.iter().filter_map(|d| Some(d.step(d.current?)?.rate)).sum();
+        let needed = Bitrate::bps((held.as_bps() as f64 / HOLD_SHARE).ceil() as u64);
+        if available >= needed {
             self.short_since = None;
-            return available_bps;
+            return available;
         }
         let since = *self.short_since.get_or_insert(now);
         let lasting = now.saturating_duration_since(since) >= FALL_DELAY;
-        if lasting { available_bps } else { needed }
+        if lasting { available } else { needed }
     }
 }
 
@@ -243,10 +243,10 @@ fn lowest_steps(
     order.sort_by(|&a, &b| rank(b).total_cmp(&rank(a)));
     let mut steps = vec![None; demands.len()];
     for (place, i) in order.into_iter().enumerate() {
-        let bps = ladders[i][0].bps;
-        if place == 0 || budget.fits(bps, demands[i].current.is_some()) {
+        let rate = ladders[i][0].rate;
+        if place == 0 || budget.fits(rate, demands[i].current.is_some()) {
             steps[i] = Some(0);
-            budget.spent_bps += bps;
+            budget.spent += rate;
         }
     }
     steps
@@ -262,19 +262,20 @@ fn raise_steps(
 ) -> Vec<Option<usize>> {
     let mut riser = None;
     loop {
-        let mut best: Option<(f64, usize, usize, u64)> = None;
+        let mut best: Option<(f64, usize, usize, Bitrate)> = None;
         for (i, demand) in demands.iter().enumerate() {
             let Some(step) = steps[i] else { continue };
             let from = ladders[i][step];
             // All steps that fit: a small gain must not hide a large one.
             for (next, to) in ladders[i].iter().enumerate().skip(step + 1) {
                 let held = demand.holds(to);
-                let more = to.bps - from.bps;
+                let more = to.rate.saturating_sub(from.rate);
                 let waits = !held && demand.current.is_some() && riser.is_some_and(|r| r != i);
                 if waits || !budget.fits(more, held) {
                     break;
                 }
-                let worth = demand.weight * (to.quality - from.quality) / more.max(1) as f64
+                let worth = demand.weight * (to.quality - from.quality)
+                    / more.as_bps().max(1) as f64
                     * if held { HELD_FACTOR } else { 1.0 };
                 if best.is_none_or(|best| worth > best.0) {
                     best = Some((worth, i, next, more));
@@ -283,7 +284,7 @@ fn raise_steps(
         }
         let Some((_, i, next, more)) = best else { return steps };
         steps[i] = Some(next);
-        budget.spent_bps += more;
+        budget.spent += more;
         if demands[i].current.is_some() && !demands[i].holds(&ladders[i][next]) {
             riser = Some(i);
         }
@@ -294,55 +295,71 @@ fn raise_steps(
 mod tests {
     use super::*;
 
-    const STILLS: Option<AnchorCosts> =
-        Some(AnchorCosts { captured_bps: 100_000, captured_octaves: 2, enhanced_bps: 0 });
+    const STILLS: Option<AnchorCosts> = Some(AnchorCosts {
+        captured: Bitrate::bps(100_000),
+        captured_octaves: 2,
+        enhanced: Bitrate::ZERO,
+    });
+    const TILE: Size = Size::new(1280, 720);
     const ALL: Demand = Demand {
         max: Rung::F,
-        rates: [Some(150_000), Some(500_000), Some(1_500_000)],
-        sizes: [(320, 180), (640, 360), (1280, 720)],
+        rates: [Some(rate(150_000)), Some(rate(500_000)), Some(rate(1_500_000))],
+        sizes: [Size::new(320, 180), Size::new(640, 360), TILE],
         anchors: [STILLS, STILLS, None],
-        tile: (1280, 720),
+        tile: TILE,
         current: None,
         weight: 1.0,
     };
+
+    /// A bitrate in bit/s.
+    const fn rate(bps: u64) -> Bitrate {
+        Bitrate::bps(bps)
+    }
 
     fn rung(grant: Grant) -> Option<Rung> {
         if let Grant::Rung(rung) = grant { Some(rung) } else { None }
     }
 
-    fn one(available: Option<u64>, demand: Demand) -> Option<Rung> {
+    fn one(available: Option<Bitrate>, demand: Demand) -> Option<Rung> {
         rung(Allocator::default().allocate(Instant::now(), available, false, &[demand])[0])
     }
 
     #[test]
     fn the_best_rung_that_fits_is_given() {
-        assert_eq!(one(Some(3_000_000), ALL), Some(Rung::F));
-        assert_eq!(one(Some(1_000_000), ALL), Some(Rung::HPlus));
-        assert_eq!(one(Some(650_000), ALL), Some(Rung::H));
-        assert_eq!(one(Some(400_000), ALL), Some(Rung::QPlus));
-        assert_eq!(one(Some(10_000), ALL), Some(Rung::Q));
+        assert_eq!(one(Some(rate(3_000_000)), ALL), Some(Rung::F));
+        assert_eq!(one(Some(rate(1_000_000)), ALL), Some(Rung::HPlus));
+        assert_eq!(one(Some(rate(650_000)), ALL), Some(Rung::H));
+        assert_eq!(one(Some(rate(400_000)), ALL), Some(Rung::QPlus));
+        assert_eq!(one(Some(rate(10_000)), ALL), Some(Rung::Q));
     }
 
     /// Stills of a fifth of the quarter layer's bits.
-    const USUAL: Option<AnchorCosts> =
-        Some(AnchorCosts { captured_bps: 30_000, captured_octaves: 2, enhanced_bps: 0 });
+    const USUAL: Option<AnchorCosts> = Some(AnchorCosts {
+        captured: Bitrate::bps(30_000),
+        captured_octaves: 2,
+        enhanced: Bitrate::ZERO,
+    });
 
     #[test]
     fn of_the_same_bits_the_rung_is_given_that_looks_better_at_the_size_shown() {
-        let rung = |h_bps: u64, tile: (u16, u16)| {
-            let rates = [Some(150_000), Some(h_bps), None];
+        let rung = |h_bps: u64, tile: Size| {
+            let rates = [Some(rate(150_000)), Some(rate(h_bps)), None];
             let anchors = [USUAL, None, None];
             let bps = 185_000.0 / RISE_SHARE;
-            one(Some(bps as u64), Demand { rates, anchors, tile, ..ALL })
+            one(Some(rate(bps as u64)), Demand { rates, anchors, tile, ..ALL })
         };
-        assert_eq!(rung(180_000, (1280, 720)), Some(Rung::H), "a half layer that has its bits");
-        assert_eq!(rung(60_000, (1280, 720)), Some(Rung::QPlus), "one that has not");
-        assert_eq!(rung(100_000, (640, 360)), Some(Rung::QPlus), "where it is not enlarged");
+        assert_eq!(rung(180_000, TILE), Some(Rung::H), "a half layer that has its bits");
+        assert_eq!(rung(60_000, TILE), Some(Rung::QPlus), "one that has not");
+        assert_eq!(
+            rung(100_000, Size::new(640, 360)),
+            Some(Rung::QPlus),
+            "where it is not enlarged"
+        );
     }
 
     #[test]
     fn a_rung_that_a_cheaper_one_is_as_good_as_is_never_given() {
-        let starved = [Some(150_000), Some(400_000), Some(160_000)];
+        let starved = [Some(rate(150_000)), Some(rate(400_000)), Some(rate(160_000))];
         let demand = Demand { rates: starved, anchors: [None; 3], ..ALL };
         assert_eq!(one(None, demand), Some(Rung::H));
         assert_eq!(one(None, Demand { current: Some(Rung::F), ..demand }), Some(Rung::H));
@@ -350,16 +367,21 @@ mod tests {
 
     #[test]
     fn a_layer_that_is_held_is_not_left_for_one_that_looks_hardly_better() {
-        let near =
-            Demand { rates: [None, Some(500_000), Some(620_000)], anchors: [None; 3], ..ALL };
+        let near = Demand {
+            rates: [None, Some(rate(500_000)), Some(rate(620_000))],
+            anchors: [None; 3],
+            ..ALL
+        };
         let better = |demand: &Demand| {
             let quality = |rung| demand.step(rung).expect("sent").quality;
             quality(Rung::F) - quality(Rung::H)
         };
         let bps = (400_000..900_000).step_by(5000).find(|&bps| {
-            better(&Demand { rates: [None, Some(500_000), Some(bps)], ..near }) > HELD_BONUS / 2.0
+            better(&Demand { rates: [None, Some(rate(500_000)), Some(rate(bps))], ..near })
+                > HELD_BONUS / 2.0
         });
-        let near = Demand { rates: [None, Some(500_000), bps], ..near };
+        let bps = bps.map(Bitrate::bps);
+        let near = Demand { rates: [None, Some(rate(500_000)), bps], ..near };
         assert!(better(&near) < HELD_BONUS, "{near:?}");
         assert_eq!(one(None, near), Some(Rung::F));
         assert_eq!(one(None, Demand { current: Some(Rung::H), ..near }), Some(Rung::H));
@@ -368,46 +390,50 @@ mod tests {
     #[test]
     fn anchors_that_cost_nothing_are_taken() {
         let free = Some(AnchorCosts::default());
-        let demand = Demand { rates: [Some(150_000), None, None], anchors: [free; 3], ..ALL };
-        assert_eq!(one(Some(170_000), demand), Some(Rung::QPlus));
+        let demand = Demand { rates: [Some(rate(150_000)), None, None], anchors: [free; 3], ..ALL };
+        assert_eq!(one(Some(rate(170_000)), demand), Some(Rung::QPlus));
     }
 
     #[test]
     fn what_is_not_sent_cannot_be_given() {
         assert_eq!(
-            one(None, Demand { rates: [Some(150_000), None, None], ..ALL }),
+            one(None, Demand { rates: [Some(rate(150_000)), None, None], ..ALL }),
             Some(Rung::QPlus)
         );
         assert_eq!(one(None, Demand { rates: [None, None, None], ..ALL }), None);
         assert_eq!(
-            one(None, Demand { anchors: [None; 3], rates: [Some(1), Some(1), None], ..ALL }),
+            one(
+                None,
+                Demand { anchors: [None; 3], rates: [Some(rate(1)), Some(rate(1)), None], ..ALL }
+            ),
             Some(Rung::H)
         );
     }
 
     #[test]
-    fn the_client_sets_the_upper_end() {
+    fn no_rung_above_the_clients_maximum_is_given() {
         assert_eq!(one(None, Demand { max: Rung::HPlus, ..ALL }), Some(Rung::HPlus));
         assert_eq!(one(None, Demand { max: Rung::Q, ..ALL }), Some(Rung::Q));
         assert_eq!(
-            one(None, Demand { max: Rung::Q, rates: [None, None, Some(1)], ..ALL }),
+            one(None, Demand { max: Rung::Q, rates: [None, None, Some(rate(1))], ..ALL }),
             Some(Rung::F)
         );
     }
 
     #[test]
-    fn the_next_rung_says_what_to_look_for() {
+    fn bitrate_needs_are_those_of_the_held_the_next_and_the_best_rung() {
         let needs = ALL.bitrate_needs(Some(Rung::Q));
-        assert!((300_000..400_000).contains(&needs.next.expect("q+")), "{needs:?}");
-        assert!(needs.best > 1_900_000 && needs.held < 200_000, "{needs:?}");
+        let next = needs.next.expect("q+").as_bps();
+        assert!((300_000..400_000).contains(&next), "{needs:?}");
+        assert!(needs.best.as_bps() > 1_900_000 && needs.held.as_bps() < 200_000, "{needs:?}");
         assert_eq!(ALL.bitrate_needs(Some(Rung::F)).next, None);
-        assert_eq!(ALL.bitrate_needs(None).held, 0);
+        assert_eq!(ALL.bitrate_needs(None).held, Bitrate::ZERO);
     }
 
     #[test]
     fn bandwidth_is_shared_among_tracks() {
         let now = Instant::now();
-        let rungs = Allocator::default().allocate(now, Some(1_500_000), false, &[ALL, ALL]);
+        let rungs = Allocator::default().allocate(now, Some(rate(1_500_000)), false, &[ALL, ALL]);
         assert_eq!(rungs, [Grant::Rung(Rung::HPlus); 2]);
     }
 
@@ -415,8 +441,12 @@ mod tests {
     fn the_weightiest_is_raised_first_and_paused_last() {
         let heavy = Demand { weight: 4.0, ..ALL };
         let give = |available, demands: &[Demand]| {
-            let grants =
-                Allocator::default().allocate(Instant::now(), Some(available), false, demands);
+            let grants = Allocator::default().allocate(
+                Instant::now(),
+                Some(rate(available)),
+                false,
+                demands,
+            );
             grants.into_iter().map(rung).collect::<Vec<_>>()
         };
         let (q, q_plus, h) = (Some(Rung::Q), Some(Rung::QPlus), Some(Rung::H));
@@ -431,8 +461,12 @@ mod tests {
     #[test]
     fn one_rises_at_a_time() {
         let held = Demand { current: Some(Rung::Q), ..ALL };
-        let grants =
-            Allocator::default().allocate(Instant::now(), Some(9_000_000), false, &[held, held]);
+        let grants = Allocator::default().allocate(
+            Instant::now(),
+            Some(rate(9_000_000)),
+            false,
+            &[held, held],
+        );
         assert_eq!(grants, [Grant::Rung(Rung::F), Grant::Rung(Rung::Q)]);
     }
 
@@ -441,7 +475,7 @@ mod tests {
         let held = Demand { current: Some(Rung::Q), ..ALL };
         let grants = Allocator::default().allocate(
             Instant::now(),
-            Some(250_000),
+            Some(rate(250_000)),
             true,
             &[Demand { weight: 1.2, ..ALL }, held],
         );
@@ -456,7 +490,7 @@ mod tests {
         let demands = [held(Rung::Q), held(Rung::H)];
         for (ms, bps) in [(0, 680_000), (200, 700_000), (400, 670_000)] {
             let at = now + Duration::from_millis(ms);
-            let grants = allocator.allocate(at, Some(bps), false, &demands);
+            let grants = allocator.allocate(at, Some(rate(bps)), false, &demands);
             assert_eq!(grants, [Grant::Rung(Rung::Q), Grant::Rung(Rung::H)]);
         }
     }
@@ -467,7 +501,14 @@ mod tests {
         let held = Demand { current: Some(Rung::HPlus), ..ALL };
         let mut allocator = Allocator::default();
         let mut at = |ms, bps| {
-            rung(allocator.allocate(now + Duration::from_millis(ms), Some(bps), false, &[held])[0])
+            rung(
+                allocator.allocate(
+                    now + Duration::from_millis(ms),
+                    Some(rate(bps)),
+                    false,
+                    &[held],
+                )[0],
+            )
         };
         assert_eq!(at(0, 400_000), Some(Rung::HPlus));
         assert_eq!(at(1000, 700_000), Some(Rung::HPlus));
@@ -482,7 +523,7 @@ mod tests {
         let mut at = |ms, bps, current| {
             let demand = Demand { current: Some(current), ..ALL };
             let at = now + Duration::from_millis(ms);
-            rung(allocator.allocate(at, Some(bps), false, &[demand])[0])
+            rung(allocator.allocate(at, Some(rate(bps)), false, &[demand])[0])
         };
         assert_eq!(at(0, 480_000, Rung::H), Some(Rung::H));
         assert_eq!(at(0, 300_000, Rung::H), Some(Rung::H));
@@ -494,9 +535,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_is_not_waited_for() {
+    fn congestion_lowers_a_rung_at_once() {
         let held = Demand { current: Some(Rung::HPlus), ..ALL };
-        let grants = Allocator::default().allocate(Instant::now(), Some(400_000), true, &[held]);
+        let grants =
+            Allocator::default().allocate(Instant::now(), Some(rate(400_000)), true, &[held]);
         assert_eq!(grants, [Grant::Rung(Rung::QPlus)]);
     }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use str0m::Rtc;
 use str0m::channel::{ChannelConfig, ChannelId, Reliability};
+use windlass_types::Bitrate;
 
 use super::anchors::{AnchorPacer, Released};
 use super::peer::Peer;
@@ -24,8 +25,8 @@ pub struct AnchorChannel {
     pub(super) open: bool,
     /// Schedules the messages.
     pub pacer: AnchorPacer,
-    /// Mean rate of anchors that the allocation leaves, in bit/s.
-    pub rate_bps: u64,
+    /// Mean rate of anchors that the allocation leaves.
+    pub rate: Bitrate,
 }
 
 impl AnchorChannel {
@@ -37,7 +38,7 @@ impl AnchorChannel {
             id: None,
             open: false,
             pacer: AnchorPacer::new(now),
-            rate_bps: 0,
+            rate: Bitrate::ZERO,
         }
     }
 

@@ -9,18 +9,18 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
-use windlass_types::Anchor;
 use windlass_types::message::{self, AnchorHeader};
+use windlass_types::{Anchor, Bitrate, Size};
 
 use super::gcra::Gcra;
 
 /// Maximum bytes that wait here and in the data channel, a new anchor included.
 pub const MAX_BUFFERED: usize = 128 * 1024;
-/// Rate of anchors without congestion control, in bit/s.
-pub const UNLIMITED_BPS: u64 = 16_000_000;
+/// Rate of anchors without congestion control.
+pub const UNLIMITED: Bitrate = Bitrate::bps(16_000_000);
 /// Depth of the token bucket, as time at the anchors' rate.
 const BUCKET_DEPTH: Duration = Duration::from_millis(250);
-/// Least depth of the token bucket in bytes: one usual anchor.
+/// Minimum depth of the token bucket in bytes: one usual anchor.
 const MIN_BUCKET_BYTES: f64 = 32_768.0;
 /// Share of the downlink's rate at which messages are spread, if the deadline permits.
 const LINK_SHARE: f64 = 0.5;
@@ -28,7 +28,7 @@ const LINK_SHARE: f64 = 0.5;
 const MAX_SPREAD: f64 = 0.6;
 /// Maximum transmission time of one message, which delays the video behind it.
 const MAX_MESSAGE_TIME: Duration = Duration::from_millis(30);
-/// Least size of a message in bytes: one packet.
+/// Minimum size of a message in bytes: one packet.
 const MIN_MESSAGE_BYTES: usize = 1100;
 /// Transmission time of sent video above which messages wait: a key frame is longer, other frames are shorter.
 const BUSY_TIME: Duration = Duration::from_millis(50);
@@ -108,9 +108,9 @@ impl AnchorPacer {
         }
     }
 
-    /// Sets the downlink's rate in bit/s; `None`: no congestion control.
-    pub fn set_downlink(&mut self, bps: Option<u64>) {
-        self.downlink_bps = bps.map_or(0.0, |bps| bps as f64);
+    /// Sets the downlink's rate; `None`: no congestion control.
+    pub fn set_downlink(&mut self, rate: Option<Bitrate>) {
+        self.downlink_bps = rate.map_or(0.0, |rate| rate.as_bps() as f64);
     }
 
     /// Counts `bytes` of video that were sent.
@@ -129,20 +129,20 @@ impl AnchorPacer {
         bytes.clamp(MIN_MESSAGE_BYTES, message::MAX_CHUNK)
     }
 
-    /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate_bps` is the mean rate of anchors, `buffered` the bytes in the
+    /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate` is the mean rate of anchors, `buffered` the bytes in the
     /// data channel.
     pub fn admit(
         &mut self,
         now: Instant,
-        rate_bps: u64,
+        rate: Bitrate,
         buffered: usize,
         bytes: usize,
         age: Duration,
         budget: Duration,
     ) -> Verdict {
-        let rate = rate_bps as f64 / 8.0;
-        let depth = (rate * BUCKET_DEPTH.as_secs_f64()).max(MIN_BUCKET_BYTES);
-        let earned = rate * now.saturating_duration_since(self.last_refill).as_secs_f64();
+        let bytes_per_s = rate.as_bps() as f64 / 8.0;
+        let depth = (bytes_per_s * BUCKET_DEPTH.as_secs_f64()).max(MIN_BUCKET_BYTES);
+        let earned = bytes_per_s * now.saturating_duration_since(self.last_refill).as_secs_f64();
         self.tokens = (self.tokens + earned).min(depth);
         self.last_refill = now;
         if age > budget {
@@ -233,8 +233,8 @@ impl AnchorPacer {
 
     /// Time over which the messages of an anchor are spread that has `left` until its deadline.
     fn spread(&self, bytes: usize, left: Duration) -> Duration {
-        let least = self.transmission_time(bytes);
-        least.div_f64(LINK_SHARE).min(left.mul_f64(MAX_SPREAD)).max(least)
+        let min = self.transmission_time(bytes);
+        min.div_f64(LINK_SHARE).min(left.mul_f64(MAX_SPREAD)).max(min)
     }
 
     /// Transmission time of `bytes` at the downlink's rate.
@@ -257,7 +257,7 @@ pub fn messages(
     if anchor.payload.is_empty() || anchor.width == 0 || anchor.height == 0 {
         return None;
     }
-    let size = (anchor.width, anchor.height);
+    let size = Size::new(anchor.width, anchor.height);
     let header = AnchorHeader {
         tiled: anchor.tiled,
         beyond_prior: anchor.beyond_prior,
@@ -284,8 +284,11 @@ mod tests {
     fn an_anchor_over_the_budget_is_late() {
         let now = Instant::now();
         let mut pacer = AnchorPacer::new(now);
-        assert_eq!(pacer.admit(now, 1_000_000, 0, 10_000, BUDGET + MS(1), BUDGET), Verdict::Late);
-        assert!(sent(pacer.admit(now, 1_000_000, 0, 10_000, BUDGET, BUDGET)));
+        assert_eq!(
+            pacer.admit(now, Bitrate::bps(1_000_000), 0, 10_000, BUDGET + MS(1), BUDGET),
+            Verdict::Late
+        );
+        assert!(sent(pacer.admit(now, Bitrate::bps(1_000_000), 0, 10_000, BUDGET, BUDGET)));
     }
 
     #[test]
@@ -295,7 +298,7 @@ mod tests {
         let mut bytes = 0;
         for i in 0..1000 {
             let now = start + MS(10) * i;
-            if sent(pacer.admit(now, 400_000, 0, 5000, Duration::ZERO, BUDGET)) {
+            if sent(pacer.admit(now, Bitrate::bps(400_000), 0, 5000, Duration::ZERO, BUDGET)) {
                 bytes += 5000;
             }
         }
@@ -305,7 +308,14 @@ mod tests {
     #[test]
     fn a_full_channel_takes_nothing_more() {
         let now = Instant::now();
-        let verdict = AnchorPacer::new(now).admit(now, 1_000_000, MAX_BUFFERED, 1, MS(0), BUDGET);
+        let verdict = AnchorPacer::new(now).admit(
+            now,
+            Bitrate::bps(1_000_000),
+            MAX_BUFFERED,
+            1,
+            MS(0),
+            BUDGET,
+        );
         assert_eq!(verdict, Verdict::Full);
     }
 
@@ -313,22 +323,28 @@ mod tests {
     fn without_bandwidth_video_goes_alone() {
         let start = Instant::now();
         let mut pacer = AnchorPacer::new(start);
-        pacer.admit(start, 0, 0, 32_768, Duration::ZERO, BUDGET);
+        pacer.admit(start, Bitrate::ZERO, 0, 32_768, Duration::ZERO, BUDGET);
         let later = start + Duration::from_secs(60);
-        assert_eq!(pacer.admit(later, 0, 0, 1000, Duration::ZERO, BUDGET), Verdict::Full);
+        assert_eq!(
+            pacer.admit(later, Bitrate::ZERO, 0, 1000, Duration::ZERO, BUDGET),
+            Verdict::Full
+        );
     }
 
     /// An anchor of eight messages of 1000 bytes over a downlink of 1.28 Mbit/s: 12.5 ms by message.
     fn eight(now: Instant) -> AnchorPacer {
         let mut pacer = AnchorPacer::new(now);
-        pacer.set_downlink(Some(1_280_000));
-        assert_eq!(pacer.admit(now, 400_000, 0, 8000, MS(20), BUDGET), Verdict::Send(MS(100)));
+        pacer.set_downlink(Some(Bitrate::bps(1_280_000)));
+        assert_eq!(
+            pacer.admit(now, Bitrate::bps(400_000), 0, 8000, MS(20), BUDGET),
+            Verdict::Send(MS(100))
+        );
         pacer.push(now, Mid::from("v"), vec![vec![7; 1000]; 8], MS(20), BUDGET);
         pacer
     }
 
     #[test]
-    fn its_messages_are_spread() {
+    fn the_messages_of_an_anchor_are_spread_over_time() {
         let start = Instant::now();
         let mut pacer = eight(start);
         let mut at = Vec::new();
@@ -344,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_at_the_deadline_is_dropped() {
+    fn messages_left_at_the_deadline_are_dropped() {
         let start = Instant::now();
         let mut pacer = eight(start);
         assert!(matches!(pacer.release(start), Some(Released::Message(..))));
@@ -354,19 +370,19 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_sent_in_time_is_not_begun() {
+    fn an_anchor_that_cannot_be_sent_in_time_is_refused() {
         let now = Instant::now();
         let mut pacer = eight(now);
-        assert_eq!(pacer.admit(now, 400_000, 0, 8000, MS(90), BUDGET), Verdict::Full);
+        assert_eq!(pacer.admit(now, Bitrate::bps(400_000), 0, 8000, MS(90), BUDGET), Verdict::Full);
     }
 
     #[test]
-    fn one_with_little_time_left_takes_all_there_is() {
+    fn an_anchor_with_little_time_left_takes_the_whole_downlink() {
         let now = Instant::now();
         let mut pacer = AnchorPacer::new(now);
-        pacer.set_downlink(Some(1_280_000));
+        pacer.set_downlink(Some(Bitrate::bps(1_280_000)));
         // 50 ms by itself, 100 ms at half of it.
-        let verdict = |age| pacer.admit(now, 1_000_000, 0, 8000, MS(age), BUDGET);
+        let verdict = |age| pacer.admit(now, Bitrate::bps(1_000_000), 0, 8000, MS(age), BUDGET);
         assert_eq!(
             [20, 100, 150, 151].map(verdict),
             [Verdict::Send(MS(100)), Verdict::Send(MS(60)), Verdict::Send(MS(50)), Verdict::Full,]
@@ -389,14 +405,20 @@ mod tests {
         let start = Instant::now();
         let mut pacer = AnchorPacer::new(start);
         // Ten seconds of 1 Mbit/s while the link is taken to carry 100 kbit/s.
-        pacer.set_downlink(Some(100_000));
+        pacer.set_downlink(Some(Bitrate::bps(100_000)));
         for n in 0..1000 {
             pacer.video_sent(start + MS(10) * n, 1250);
         }
         let end = start + MS(10_000);
-        pacer.set_downlink(Some(1_000_000));
-        let admitted =
-            pacer.admit(end + MAX_VIDEO_QUEUE + MS(50), 1_000_000, 0, 100, MS(0), BUDGET);
+        pacer.set_downlink(Some(Bitrate::bps(1_000_000)));
+        let admitted = pacer.admit(
+            end + MAX_VIDEO_QUEUE + MS(50),
+            Bitrate::bps(1_000_000),
+            0,
+            100,
+            MS(0),
+            BUDGET,
+        );
         assert!(sent(admitted), "{admitted:?}");
     }
 
@@ -405,14 +427,14 @@ mod tests {
         let mut pacer = AnchorPacer::new(Instant::now());
         assert_eq!(pacer.max_message(), message::MAX_CHUNK);
         let mut of = |bps| {
-            pacer.set_downlink(Some(bps));
+            pacer.set_downlink(Some(Bitrate::bps(bps)));
             pacer.max_message()
         };
         assert_eq!([50_000, 800_000, 100_000_000].map(&mut of), [1100, 3000, message::MAX_CHUNK]);
     }
 
     #[test]
-    fn without_an_estimate_it_goes_at_once() {
+    fn without_an_estimate_an_anchor_is_sent_at_once() {
         let now = Instant::now();
         let mut pacer = AnchorPacer::new(now);
         pacer.push(now, Mid::from("v"), vec![vec![7; 1000]; 3], MS(0), BUDGET);

@@ -8,7 +8,9 @@ use windlass_types::AnchorSource;
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::TileMap;
-use windlass_types::{EnhancerOutput, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs};
+use windlass_types::{
+    Bitrate, EnhancerOutput, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs, Size,
+};
 
 use super::allocation::AnchorLimits;
 use super::world::*;
@@ -90,7 +92,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     let tiles = Bytes::from(vec![0x0f; TileMap::wire_bytes(640, 360)]);
     let want = EnhancerOutput::WantRegions {
         stream: tapped.stream,
-        size: (640, 360),
+        size: Size::new(640, 360),
         tiles: tiles.clone(),
         bytes: 3000,
     };
@@ -158,7 +160,7 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
 
 #[test]
 fn stills_are_counted_on_before_anything_is_tapped() {
-    let captured_bps = |stills: bool| {
+    let captured = |stills: bool| {
         let mut world = World::new(config());
         world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
         let track = world.publish();
@@ -170,9 +172,9 @@ fn stills_are_counted_on_before_anything_is_tapped() {
         let limits =
             AnchorLimits { available: true, max_pixels: u32::MAX, captured: false, max_octaves: 2 };
         let costs = world.core.tracks[&track].expected_anchor_costs(world.now, limits);
-        costs[Layer::H as usize].expect("anchors are made of it").captured_bps
+        costs[Layer::H as usize].expect("anchors are made of it").captured
     };
-    assert!(captured_bps(false) == 0 && captured_bps(true) > 0);
+    assert!(captured(false) == Bitrate::ZERO && captured(true) > Bitrate::ZERO);
 }
 
 #[test]
@@ -180,18 +182,21 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     let (mut world, track, _) = call_with_stills();
     world.core.config.adapt = true;
     world.run(Duration::from_secs(3));
-    let report = UplinkReport { kbps: 400.0, size: (1280, 720), fps: 30.0 };
+    let report =
+        UplinkReport { bitrate: Bitrate::kbps(400.0), size: Size::new(1280, 720), fps: 30.0 };
     let uplinks = |world: &World| {
         let said = world.taps.iter().filter_map(|t| match t {
             TapInput::Request { request: EnhancerRequest::Uplink(uplink), .. } => {
-                Some((uplink.layer, uplink.kbps))
+                Some((uplink.layer, uplink.bitrate))
             }
             _ => None,
         });
         said.collect::<Vec<_>>()
     };
     world.core.uplink(world.now, SUBSCRIBER, track, report);
-    world.core.uplink(world.now, PUBLISHER, track, UplinkReport { kbps: f64::NAN, ..report });
+    let bitrate = Bitrate::kbps(f64::NAN);
+    world.core.uplink(world.now, PUBLISHER, track, UplinkReport { bitrate, ..report });
+    world.core.uplink(world.now, PUBLISHER, track, UplinkReport { fps: f64::NAN, ..report });
     world.run(Duration::from_millis(10));
     assert_eq!(uplinks(&world), [], "another's track, and nonsense");
     world.core.uplink(world.now, PUBLISHER, track, report);
@@ -199,10 +204,10 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     let told = uplinks(&world);
     assert_eq!(told.len(), 1);
     assert!(
-        told[0].0 == Layer::H && told[0].1 < 400.0,
+        told[0].0 == Layer::H && told[0].1 < report.bitrate,
         "what the other layer takes is left out: {told:?}"
     );
-    let knobs = PublisherKnobs { layer: Layer::H, kbps: 300.0, fps: 15.0 };
+    let knobs = PublisherKnobs { layer: Layer::H, bitrate: Bitrate::kbps(300.0), fps: 15.0 };
     let stream = world.last_tapped().stream;
     world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(500));
@@ -210,7 +215,7 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
         SfuEvent::Knobs { layers, .. } if !layers.is_empty() => Some(layers.clone()),
         _ => None,
     });
-    let own = LayerKnobs { active: true, kbps: 300.0, fps: 15.0, needed: false };
+    let own = LayerKnobs { active: true, bitrate: Bitrate::kbps(300.0), fps: 15.0, needed: false };
     assert_eq!(layers.collect::<Vec<_>>()[0], [(Layer::H, own)]);
 }
 
@@ -221,11 +226,11 @@ fn a_smaller_layer_turns_the_larger_one_off_and_all_is_undone_when_nobody_watche
     world.core.config.adapt = true;
     world.run(Duration::from_secs(2));
     let stream = world.last_tapped().stream;
-    let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, fps: 30.0 };
+    let knobs = PublisherKnobs { layer: Layer::Q, bitrate: Bitrate::kbps(90.0), fps: 30.0 };
     world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(100));
     assert_eq!(world.layers_told(), [[(Layer::Q, true), (Layer::H, false)]]);
-    let knobs = PublisherKnobs { layer: Layer::H, kbps: 200.0, ..knobs };
+    let knobs = PublisherKnobs { layer: Layer::H, bitrate: Bitrate::kbps(200.0), ..knobs };
     world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_millis(100));
     assert_eq!(world.layers_told()[1], [(Layer::H, true), (Layer::Q, true)]);
@@ -243,15 +248,16 @@ fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
     world.run(Duration::from_secs(2));
     let quarter = |world: &World| {
         let told = world.events[&PUBLISHER].iter().filter_map(|e| match e {
-            SfuEvent::Knobs { layers, .. } => {
-                layers.iter().find(|(layer, _)| *layer == Layer::Q).map(|(_, knobs)| knobs.kbps)
-            }
+            SfuEvent::Knobs { layers, .. } => layers
+                .iter()
+                .find(|(layer, _)| *layer == Layer::Q)
+                .map(|(_, knobs)| knobs.bitrate.as_kbps()),
             _ => None,
         });
         told.collect::<Vec<_>>()
     };
     let stream = world.last_tapped().stream;
-    let knobs = PublisherKnobs { layer: Layer::H, kbps: 200.0, fps: 30.0 };
+    let knobs = PublisherKnobs { layer: Layer::H, bitrate: Bitrate::kbps(200.0), fps: 30.0 };
     world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0]);
@@ -260,7 +266,7 @@ fn the_quarter_layer_stands_by_while_all_hold_the_half_layer() {
     world.subscribe_at_most(third, track, Some(Rung::Q));
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0, 150.0], "somebody needs it");
-    let knobs = PublisherKnobs { layer: Layer::Q, kbps: 90.0, ..knobs };
+    let knobs = PublisherKnobs { layer: Layer::Q, bitrate: Bitrate::kbps(90.0), ..knobs };
     world.core.on_enhancer_output(world.now, EnhancerOutput::Knobs { stream, knobs });
     world.run(Duration::from_secs(1));
     assert_eq!(quarter(&world), [30.0, 150.0, 90.0], "and keeps what it is adapted to");

@@ -120,8 +120,8 @@ fn a_rung_with_anchors_costs_what_they_take() {
         world.run(Duration::from_secs(4));
     }
     let costs = world.core.tracks[&track].anchor_costs.expected(2);
-    assert!((25_000..60_000).contains(&costs.enhanced_bps), "{costs:?}");
-    assert!(costs.captured_bps < 1000, "none came of the publisher's pixels: {costs:?}");
+    assert!((25_000..60_000).contains(&costs.enhanced.as_bps()), "{costs:?}");
+    assert!(costs.captured.as_bps() < 1000, "none came of the publisher's pixels: {costs:?}");
 }
 
 /// Whether the publisher was told that its quarter layer is needed, each time that it was told of it.
@@ -224,8 +224,8 @@ fn a_rooms_policy_goes_with_its_frames_and_lets_anchors_be_as_much_later() {
 fn policies_of_rooms_are_bounded() {
     let (mut world, ..) = call();
     let policy = Some(windlass_types::AnchorPolicy::QualitySla);
-    let most = crate::Limits::default().rooms;
-    for n in 0..most {
+    let max = crate::Limits::default().rooms;
+    for n in 0..max {
         assert!(world.core.set_policy(world.now, Some(&n.to_string()), policy));
     }
     assert!(!world.core.set_policy(world.now, Some("one more"), policy));
@@ -331,7 +331,7 @@ fn somebody_else_cannot_mute_a_track() {
 }
 
 #[test]
-fn limits_are_kept() {
+fn rooms_and_participants_beyond_the_limits_are_refused() {
     let limits = crate::Limits {
         rooms: 2,
         participants: 3,
@@ -792,7 +792,7 @@ fn random_loss_does_not_take_the_estimate_below_the_quarter_layer() {
     let mut lowest = u64::MAX;
     for _ in 0..120 {
         world.run(Duration::from_secs(1));
-        lowest = lowest.min(world.core.estimate_bps(SUBSCRIBER).expect("estimate"));
+        lowest = lowest.min(world.core.estimate(SUBSCRIBER).expect("estimate").as_bps());
     }
     assert!(lowest > 150_000, "{lowest} bit/s");
 }

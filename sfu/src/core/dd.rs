@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_read_back_from_a_packets_values() {
+    fn a_descriptor_is_read_back_from_a_packets_values() {
         for bits in 0..8u16 {
             let (key, begin, end) = (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0);
             let d = FrameDependency { frame: u16::MAX - bits, key, begin, end };

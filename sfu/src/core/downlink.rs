@@ -14,7 +14,7 @@
 //! * A standing queue that is not full yet takes up to [`BACKOFF`] off the rate (*back-off*).
 //! * While a better rung does not fit, the stack sends padding and probes for more bandwidth (*targets*).
 //!
-//! The result, [`Downlink::available_bps`], is what the allocator shares among video and anchors. Anchors go by SCTP, which
+//! The result, [`Downlink::available`], is what the allocator shares among video and anchors. Anchors go by SCTP, which
 //! transport-wide feedback does not cover; they are paced within the rest of the estimate (`anchors`).
 //!
 //! # Signals
@@ -39,7 +39,7 @@
 //! ```
 //!
 //! * [`State::Normal`]: no cap.
-//! * [`State::Congested`]: cap = max([`DRAIN_SHARE`] × delivered rate, [`MIN_CAP_BPS`]), and not above half of the estimate at
+//! * [`State::Congested`]: cap = max([`DRAIN_SHARE`] × delivered rate, [`MIN_CAP`]), and not above half of the estimate at
 //!   first if the queue is certainly full. It falls again only after [`CAP_HOLD`], and not while the queue drains.
 //! * [`State::Recovering`]: the cap stays until the queue delay is below [`DRAINED_QUEUE_DELAY`]. Then it is multiplied by
 //!   [`CAP_GROWTH`] with each feedback, up to the link rate = [`LINK_SHARE`] × the rate delivered while the queue was full.
@@ -68,6 +68,8 @@
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+use windlass_types::Bitrate;
 
 /// Interval of the stack's statistics, each of which is one feedback. Short, so that a full queue is seen before it is felt.
 pub const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
@@ -99,8 +101,12 @@ const CAP_HOLD: Duration = Duration::from_millis(500);
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 /// Growth of the cap with each feedback once the queue has drained: doubles in 0.7 s.
 const CAP_GROWTH: f64 = 1.1;
-/// Lower bound of the cap, in bit/s. About one audio track, which must go on.
-const MIN_CAP_BPS: u64 = 30_000;
+/// Lower bound of the cap. About one audio track, which must go on.
+const MIN_CAP: Bitrate = Bitrate::bps(30_000);
+/// The cap where nothing is known that could bound it.
+const UNLIMITED: Bitrate = Bitrate::bps(u64::MAX);
+/// Ratio of two successive queue delays below which the queue drains.
+const DRAINING: f64 = 0.85;
 /// Time between two probes for more bandwidth, so that each has had its feedback and shown its effect.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Growth of the estimate between two feedbacks that only a successful probe makes: GoogCC's own increase is 8 % a second.
@@ -139,8 +145,8 @@ const CONGESTION_HOLD: Duration = Duration::from_secs(2);
 /// What the stack has measured, once each [`FEEDBACK_INTERVAL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Feedback {
-    /// GoogCC's estimate now, in bit/s. (The stack's own event is a mean of three seconds.)
-    pub estimate_bps: Option<u64>,
+    /// GoogCC's estimate now. (The stack's own event is a mean of three seconds.)
+    pub estimate: Option<Bitrate>,
     /// Round trip of the latest packet that the client reported.
     pub rtt: Option<Duration>,
     /// Share of the last second's packets that the client reported missing, 0 to 1.
@@ -149,13 +155,13 @@ pub struct Feedback {
     pub bytes_sent: u64,
 }
 
-/// What the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`), in bit/s.
+/// What the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitrateTargets {
     /// Rate up to which padding fills what is sent.
-    pub minimum_bps: u64,
+    pub minimum: Bitrate,
     /// Rate up to which the stack probes.
-    pub desired_bps: u64,
+    pub desired: Bitrate,
 }
 
 /// State of the congestion controller; see the module.
@@ -176,7 +182,7 @@ struct Signals {
     loss: f32,
     /// The queue delay fell by more than 15 % since the last feedback.
     draining: bool,
-    delivered_bps: u64,
+    delivered: Bitrate,
 }
 
 impl Signals {
@@ -199,9 +205,9 @@ impl Signals {
 #[derive(Debug, Default)]
 pub struct Downlink {
     /// GoogCC's estimate, or what it is being reset to.
-    estimate_bps: Option<u64>,
+    estimate: Option<Bitrate>,
     /// Upper bound of the estimate; `None` in [`State::Normal`].
-    cap_bps: Option<u64>,
+    cap: Option<Bitrate>,
     /// Round trips of the last [`MIN_RTT_WINDOW`], each shorter than all later ones; the first is the minimum.
     min_rtts: VecDeque<(Instant, Duration)>,
     /// Total bytes sent, at each feedback of the last [`RATE_WINDOW`].
@@ -212,38 +218,33 @@ pub struct Downlink {
     last_congestion: Option<Instant>,
     /// When the cap fell last.
     last_cap_fall: Option<Instant>,
-    /// Rate delivered while the queue was last full, in bit/s.
-    full_delivered_bps: u64,
-    /// Rate to which the stack's estimator is to be reset, in bit/s.
-    pending_reset_bps: Option<u64>,
+    /// Rate delivered while the queue was last full.
+    full_delivered: Bitrate,
+    /// Rate to which the stack's estimator is to be reset.
+    pending_reset: Option<Bitrate>,
     last_reset: Option<Instant>,
     last_probe: Option<Instant>,
     last_probe_success: Option<Instant>,
     /// Best estimate while the link was quiet, of the last [`STABLE_ESTIMATE_AGE`].
-    stable_estimate: Option<(Instant, u64)>,
+    stable_estimate: Option<(Instant, Bitrate)>,
     /// Since when the link has been quiet.
     quiet_since: Option<Instant>,
     /// Whether a better rung does not fit.
     bandwidth_limited: bool,
     /// Since when the estimate has not grown while more was wanted, and its value then.
-    stagnation: Option<(Instant, u64)>,
+    stagnation: Option<(Instant, Bitrate)>,
     stagnation_timeout: Duration,
     last_targets: Option<BitrateTargets>,
-}
-
-fn scale(bps: u64, share: f64) -> u64 {
-    (bps as f64 * share) as u64
 }
 
 impl Downlink {
     /// Takes the stack's measurements. Returns whether the cap has just fallen, so that rungs must be allocated at once.
     pub fn on_feedback(&mut self, now: Instant, feedback: Feedback) -> bool {
-        if let Some(bps) = feedback.estimate_bps {
-            if self.estimate_bps.is_some_and(|last| bps as f64 > last as f64 * PROBE_SUCCESS_GROWTH)
-            {
+        if let Some(estimate) = feedback.estimate {
+            if self.estimate.is_some_and(|last| estimate > last.mul_f64(PROBE_SUCCESS_GROWTH)) {
                 self.last_probe_success = Some(now);
             }
-            self.estimate_bps = Some(bps);
+            self.estimate = Some(estimate);
         }
         let signals = self.signals(now, feedback);
         let full = signals.is_full();
@@ -260,58 +261,58 @@ impl Downlink {
     }
 
     fn signals(&mut self, now: Instant, feedback: Feedback) -> Signals {
-        let sent_bps = self.sent_bps(now, feedback.bytes_sent);
+        let sent = self.sent(now, feedback.bytes_sent);
         let queue_delay = feedback.rtt.map_or(Duration::ZERO, |rtt| self.queue_delay(now, rtt));
         let last = std::mem::replace(&mut self.queue_delay, queue_delay);
         let loss = feedback.loss.unwrap_or(0.0);
         Signals {
             queue_delay,
             loss,
-            draining: queue_delay < last.mul_f64(0.85),
-            delivered_bps: scale(sent_bps, f64::from(1.0 - loss)),
+            draining: queue_delay < last.mul_f64(DRAINING),
+            delivered: sent.mul_f64(f64::from(1.0 - loss)),
         }
     }
 
     /// Caps the estimate; returns whether the cap has fallen.
     fn on_congestion(&mut self, now: Instant, signals: &Signals) -> bool {
-        let is_new = self.cap_bps.is_none();
+        let is_new = self.cap.is_none();
         self.last_congestion = Some(now);
         let held =
             self.last_cap_fall.is_some_and(|at| now.saturating_duration_since(at) < CAP_HOLD);
-        let before = self.capped_estimate_bps().unwrap_or(u64::MAX);
-        let mut cap = scale(signals.delivered_bps, DRAIN_SHARE).max(MIN_CAP_BPS);
+        let before = self.capped_estimate().unwrap_or(UNLIMITED);
+        let mut cap = signals.delivered.mul_f64(DRAIN_SHARE).max(MIN_CAP);
         if !signals.draining {
             // The longer the queue is full, the less of the time before it is in the averaging window.
-            self.full_delivered_bps = signals.delivered_bps.min(before);
+            self.full_delivered = signals.delivered.min(before);
         }
         if is_new && signals.is_certainly_full() {
             // The averaging window still holds the time before: the delivered rate is too high.
-            cap = cap.min(before / 2);
+            cap = cap.min(before.mul_f64(0.5));
         }
         if signals.draining || held || cap >= before {
-            self.cap_bps.get_or_insert(before);
+            self.cap.get_or_insert(before);
             return false;
         }
-        (self.last_cap_fall, self.cap_bps) = (Some(now), Some(cap));
+        (self.last_cap_fall, self.cap) = (Some(now), Some(cap));
         true
     }
 
     /// Raises the cap, and removes it once it has reached the link rate.
     fn recover(&mut self, now: Instant) {
-        let Some(cap) = self.cap_bps else { return };
-        let link_bps = scale(self.full_delivered_bps, LINK_SHARE);
+        let Some(cap) = self.cap else { return };
+        let link = self.full_delivered.mul_f64(LINK_SHARE);
         // GoogCC also counts what the full queue dropped, and may have fallen much further than the link.
-        if self.estimate_bps.is_some_and(|bps| bps < link_bps / 2) {
-            self.reset_to(link_bps);
+        if self.estimate.is_some_and(|estimate| estimate < link.mul_f64(0.5)) {
+            self.reset_to(link);
         }
-        let grown = scale(cap, CAP_GROWTH);
-        let stays = !self.is_congestion_over(now) || grown < link_bps;
-        self.cap_bps = stays.then_some(grown.min(link_bps.max(cap)));
+        let grown = cap.mul_f64(CAP_GROWTH);
+        let stays = !self.is_congestion_over(now) || grown < link;
+        self.cap = stays.then_some(grown.min(link.max(cap)));
     }
 
     /// Resets the estimator where its estimate is lower than can be true, or has not grown for long.
     fn reset_if_implausible(&mut self, now: Instant, signals: &Signals) {
-        let Some(estimate) = self.estimate_bps else { return };
+        let Some(estimate) = self.estimate else { return };
         if signals.is_full() || !self.is_congestion_over(now) {
             (self.stable_estimate, self.stagnation) = (None, None);
             return;
@@ -320,8 +321,8 @@ impl Downlink {
         let stable = self.stable_estimate;
         let stable =
             stable.filter(|(at, _)| now.saturating_duration_since(*at) < STABLE_ESTIMATE_AGE);
-        let floor = floor_bps(estimate, stable.map(|(_, bps)| bps), signals);
-        if (estimate as f64) < floor as f64 * FLOOR_DECAY {
+        let floor = floor(estimate, stable.map(|(_, best)| best), signals);
+        if estimate < floor.mul_f64(FLOOR_DECAY) {
             let last = self.last_reset;
             if last.is_none_or(|at| now.saturating_duration_since(at) >= RESET_INTERVAL) {
                 self.reset_to(floor);
@@ -334,38 +335,38 @@ impl Downlink {
             self.stagnation = None;
             return;
         }
-        if stable.is_none_or(|(_, bps)| estimate >= bps) {
+        if stable.is_none_or(|(_, best)| estimate >= best) {
             self.stable_estimate = Some((now, estimate));
         }
         self.reset_if_stagnant(now, estimate);
     }
 
     /// Resets the estimator to its own estimate where that does not grow although more is wanted. The reset makes the stack probe again.
-    fn reset_if_stagnant(&mut self, now: Instant, estimate: u64) {
-        let wanted = self.last_targets.is_some_and(|targets| targets.minimum_bps > 0);
+    fn reset_if_stagnant(&mut self, now: Instant, estimate: Bitrate) {
+        let wanted = self.last_targets.is_some_and(|targets| targets.minimum > Bitrate::ZERO);
         let timeout = self.stagnation_timeout.max(MIN_STAGNATION);
         let (since, before) = *self.stagnation.get_or_insert((now, estimate));
-        if !wanted || estimate as f64 > before as f64 * STAGNATION_GROWTH {
+        if !wanted || estimate > before.mul_f64(STAGNATION_GROWTH) {
             self.stagnation = Some((now, estimate));
             self.stagnation_timeout = MIN_STAGNATION;
         } else if now.saturating_duration_since(since) >= timeout {
             self.stagnation = Some((now, estimate));
             self.stagnation_timeout = (timeout * 2).min(MAX_STAGNATION);
-            self.pending_reset_bps = Some(estimate);
+            self.pending_reset = Some(estimate);
         }
     }
 
-    fn reset_to(&mut self, bps: u64) {
-        (self.estimate_bps, self.pending_reset_bps) = (Some(bps), Some(bps));
+    fn reset_to(&mut self, rate: Bitrate) {
+        (self.estimate, self.pending_reset) = (Some(rate), Some(rate));
     }
 
-    /// Takes the rate to which the stack's estimator is to be reset, in bit/s.
-    pub fn take_reset(&mut self) -> Option<u64> {
-        self.pending_reset_bps.take()
+    /// Takes the rate to which the stack's estimator is to be reset.
+    pub fn take_reset(&mut self) -> Option<Bitrate> {
+        self.pending_reset.take()
     }
 
-    /// Send rate of the last [`RATE_WINDOW`], in bit/s.
-    fn sent_bps(&mut self, now: Instant, bytes: u64) -> u64 {
+    /// Send rate of the last [`RATE_WINDOW`].
+    fn sent(&mut self, now: Instant, bytes: u64) -> Bitrate {
         self.bytes_sent.push_back((now, bytes));
         while self.bytes_sent.len() > 2
             && now.saturating_duration_since(self.bytes_sent[1].0) >= RATE_WINDOW
@@ -374,19 +375,19 @@ impl Downlink {
         }
         let (at, before) = self.bytes_sent[0];
         let seconds = now.saturating_duration_since(at).as_secs_f64().max(0.001);
-        (bytes.saturating_sub(before) as f64 * 8.0 / seconds) as u64
+        Bitrate::bps((bytes.saturating_sub(before) as f64 * 8.0 / seconds) as u64)
     }
 
-    /// Rate for video and anchors, in bit/s of payload; `None` before the first estimate.
-    pub fn available_bps(&self) -> Option<u64> {
-        let bps = self.capped_estimate_bps()?;
+    /// Rate for video and anchors, of payload; `None` before the first estimate.
+    pub fn available(&self) -> Option<Bitrate> {
+        let rate = self.capped_estimate()?;
         let over = self.queue_delay.saturating_sub(BACKOFF_QUEUE_DELAY).as_secs_f64()
             / FULL_QUEUE_DELAY.saturating_sub(BACKOFF_QUEUE_DELAY).as_secs_f64();
-        Some(scale(bps, 1.0 - BACKOFF * over.min(1.0)))
+        Some(rate.mul_f64(1.0 - BACKOFF * over.min(1.0)))
     }
 
-    fn capped_estimate_bps(&self) -> Option<u64> {
-        match (self.estimate_bps, self.cap_bps) {
+    fn capped_estimate(&self) -> Option<Bitrate> {
+        match (self.estimate, self.cap) {
             (Some(estimate), Some(cap)) => Some(estimate.min(cap)),
             (estimate, cap) => estimate.or(cap),
         }
@@ -399,7 +400,7 @@ impl Downlink {
 
     /// The controller's state.
     pub fn state(&self) -> State {
-        match self.cap_bps {
+        match self.cap {
             None => State::Normal,
             Some(_) if self.full_feedbacks > 0 => State::Congested,
             Some(_) => State::Recovering,
@@ -416,54 +417,52 @@ impl Downlink {
             && self.state() == State::Normal
     }
 
-    /// Returns new targets for the stack's estimator, if they differ from the last ones. `next_bps` is what the next rung
-    /// needs (0: there is none), `best_bps` what the best rungs need.
+    /// Returns new targets for the stack's estimator, if they differ from the last ones. `next` is what the next rung
+    /// needs (zero: there is none), `best` what the best rungs need.
     pub fn update_targets(
         &mut self,
         now: Instant,
-        next_bps: u64,
-        best_bps: u64,
+        next: Bitrate,
+        best: Bitrate,
     ) -> Option<BitrateTargets> {
-        self.bandwidth_limited = next_bps > 0;
-        let available = self.available_bps().unwrap_or(0);
+        self.bandwidth_limited = next > Bitrate::ZERO;
+        let available = self.available().unwrap_or_default();
         let wants_more =
-            next_bps > 0 && self.is_congestion_over(now) && self.state() == State::Normal;
+            self.bandwidth_limited && self.is_congestion_over(now) && self.state() == State::Normal;
         let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
         let targets = if wants_more {
             // GoogCC's estimate falls to what is sent, so padding sustains it until rungs have taken its place.
             let found =
                 since(self.last_probe_success).is_some_and(|since| since < PROBE_SUCCESS_HOLD);
-            let padding = if found { best_bps } else { next_bps };
+            let padding = if found { best } else { next };
             BitrateTargets {
-                minimum_bps: padding.min(scale(available, PADDING_SHARE)),
-                desired_bps: best_bps.max(next_bps),
+                minimum: padding.min(available.mul_f64(PADDING_SHARE)),
+                desired: best.max(next),
             }
         } else {
-            BitrateTargets { minimum_bps: 0, desired_bps: best_bps.min(available.max(MIN_CAP_BPS)) }
+            BitrateTargets { minimum: Bitrate::ZERO, desired: best.min(available.max(MIN_CAP)) }
         };
         let is_due = since(self.last_probe).is_none_or(|since| since >= PROBE_INTERVAL);
-        if wants_more && is_due && available < targets.desired_bps {
+        if wants_more && is_due && available < targets.desired {
             // The stack probes when the desired rate rises: it is lowered first, and raised with the next call.
-            let is_high = self.last_targets.is_some_and(|last| last.desired_bps > available);
-            let desired_bps = if is_high { available } else { targets.desired_bps };
+            let is_high = self.last_targets.is_some_and(|last| last.desired > available);
+            let desired = if is_high { available } else { targets.desired };
             self.last_probe = (!is_high).then_some(now);
-            self.last_targets = Some(BitrateTargets { desired_bps, ..targets });
+            self.last_targets = Some(BitrateTargets { desired, ..targets });
             return self.last_targets;
         }
-        let differs = |a: u64, b: u64| a.abs_diff(b) * 10 > b;
+        let differs = |a: Bitrate, b: Bitrate| a.as_bps().abs_diff(b.as_bps()) * 10 > b.as_bps();
         let changed = self.last_targets.is_none_or(|last| {
-            differs(targets.minimum_bps, last.minimum_bps)
-                || targets.desired_bps < last.desired_bps
-                    && differs(targets.desired_bps, last.desired_bps)
+            differs(targets.minimum, last.minimum)
+                || targets.desired < last.desired && differs(targets.desired, last.desired)
         });
         if !changed {
             return None;
         }
         // The desired rate must not rise here, or the stack would probe.
-        let desired_bps = self
-            .last_targets
-            .map_or(targets.desired_bps, |last| last.desired_bps.min(targets.desired_bps));
-        self.last_targets = Some(BitrateTargets { desired_bps, ..targets });
+        let desired =
+            self.last_targets.map_or(targets.desired, |last| last.desired.min(targets.desired));
+        self.last_targets = Some(BitrateTargets { desired, ..targets });
         self.last_targets
     }
 
@@ -481,19 +480,21 @@ impl Downlink {
     }
 }
 
-/// The least estimate that is plausible, in bit/s. `stable` is the best recent estimate while the link was quiet.
-fn floor_bps(estimate: u64, stable: Option<u64>, signals: &Signals) -> u64 {
+/// The least estimate that is plausible. `stable` is the best recent estimate while the link was quiet.
+fn floor(estimate: Bitrate, stable: Option<Bitrate>, signals: &Signals) -> Bitrate {
     let quiet = signals.is_quiet();
-    let dropped = |bps: &u64| quiet && (estimate as f64) < *bps as f64 * SPURIOUS_DROP;
-    let from_stable = stable.filter(dropped).map_or(0, |bps| scale(bps, FLOOR_DECAY));
+    let dropped = |best: &Bitrate| quiet && estimate < best.mul_f64(SPURIOUS_DROP);
+    let from_stable =
+        stable.filter(dropped).map_or(Bitrate::ZERO, |best| best.mul_f64(FLOOR_DECAY));
     let share = if quiet { DELIVERED_FLOOR_QUIET } else { DELIVERED_FLOOR };
-    from_stable.max(scale(signals.delivered_bps, share))
+    from_stable.max(signals.delivered.mul_f64(share))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const MBIT: Bitrate = Bitrate::bps(1_000_000);
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     /// A downlink with an estimate and a send rate of 1 Mbit/s, after two quiet seconds and feedbacks with these round trips (ms) and losses.
@@ -502,9 +503,9 @@ mod tests {
         let quiet = [(40, 0.0); 20];
         for (n, &(rtt, loss)) in quiet.iter().chain(at).enumerate() {
             now += FEEDBACK_INTERVAL;
-            let (estimate_bps, bytes_sent) = (Some(1_000_000), 12_500 * n as u64);
+            let (estimate, bytes_sent) = (Some(MBIT), 12_500 * n as u64);
             let (rtt, loss) = (Some(MS(rtt)), Some(loss));
-            downlink.on_feedback(now, Feedback { estimate_bps, rtt, loss, bytes_sent });
+            downlink.on_feedback(now, Feedback { estimate, rtt, loss, bytes_sent });
         }
         (downlink, now)
     }
@@ -520,28 +521,28 @@ mod tests {
         assert!(!unpaced(&[(40, 0.0), (90, 0.0)]), "a queue");
         assert!(!unpaced(&[(40, 0.06), (40, 0.0)]), "losses");
         let (mut downlink, now) = after(&[(40, 0.0); 5]);
-        downlink.update_targets(now, 700_000, 1_500_000);
+        downlink.update_targets(now, Bitrate::bps(700_000), Bitrate::bps(1_500_000));
         assert!(!downlink.is_unpaced(now), "a better rung does not fit");
     }
 
     #[test]
     fn the_estimate_holds_while_nothing_queues() {
         let (downlink, _) = after(&[(60, 0.03), (50, 0.05), (70, 0.05)]);
-        assert_eq!((downlink.available_bps(), downlink.state()), (Some(1_000_000), State::Normal));
+        assert_eq!((downlink.available(), downlink.state()), (Some(MBIT), State::Normal));
     }
 
     #[test]
     fn a_little_less_is_sent_while_something_queues() {
-        let available = after(&[(120, 0.0)]).0.available_bps().expect("known");
+        let available = after(&[(120, 0.0)]).0.available().expect("known").as_bps();
         assert!((850_000..950_000).contains(&available), "{available}");
     }
 
     #[test]
     fn a_full_queue_caps_the_estimate_below_the_delivered_rate() {
-        let capped = after(&[(340, 0.3)]).0.capped_estimate_bps().expect("known");
-        assert!((450_000..500_000).contains(&capped), "{capped}");
+        let capped = after(&[(340, 0.3)]).0.capped_estimate().expect("known");
+        assert!((450_000..500_000).contains(&capped.as_bps()), "{capped}");
         // The averaging window still has the losses of before: the cap must not fall by them again.
-        let later = after(&[(340, 0.3), (340, 0.6), (340, 0.6)]).0.capped_estimate_bps();
+        let later = after(&[(340, 0.3), (340, 0.6), (340, 0.6)]).0.capped_estimate();
         assert_eq!(later, Some(capped));
     }
 
@@ -573,16 +574,14 @@ mod tests {
         let (mut downlink, mut now) = after(&[]);
         now += FEEDBACK_INTERVAL;
         let feedback = Feedback {
-            estimate_bps: Some(400_000),
+            estimate: Some(Bitrate::bps(400_000)),
             rtt: Some(MS(45)),
             loss: Some(0.0),
             bytes_sent: 12_500 * 20,
         };
         downlink.on_feedback(now, feedback);
-        assert_eq!(
-            (downlink.take_reset(), downlink.available_bps()),
-            (Some(900_000), Some(900_000))
-        );
+        let floor = Some(Bitrate::bps(900_000));
+        assert_eq!((downlink.take_reset(), downlink.available()), (floor, floor));
         let (mut downlink, now) = after(&[(340, 0.3)]);
         let full = Feedback { rtt: Some(MS(340)), bytes_sent: 12_500 * 21, ..feedback };
         downlink.on_feedback(now + FEEDBACK_INTERVAL, full);
@@ -592,18 +591,18 @@ mod tests {
     #[test]
     fn probes_for_more_are_repeated_but_not_while_the_queue_is_full() {
         let (mut downlink, start) = after(&[]);
-        let (mut probes, mut desired) = (0, 0);
+        let (next, best) = (Bitrate::bps(1_400_000), Bitrate::bps(3_000_000));
+        let (mut probes, mut desired) = (0, Bitrate::ZERO);
         for fifth in 0..60 {
             let now = start + MS(200) * fifth;
-            if let Some(targets) = downlink.update_targets(now, 1_400_000, 3_000_000) {
-                let bps = targets.desired_bps;
-                probes += u32::from(bps > desired && bps == 3_000_000);
-                desired = bps;
+            if let Some(targets) = downlink.update_targets(now, next, best) {
+                probes += u32::from(targets.desired > desired && targets.desired == best);
+                desired = targets.desired;
             }
         }
         assert!((8..=12).contains(&probes), "{probes} in 12 s");
         let (mut downlink, now) = after(&[(340, 0.3)]);
-        let targets = downlink.update_targets(now, 1_400_000, 3_000_000).expect("new");
-        assert!(targets.minimum_bps == 0 && targets.desired_bps < 1_000_000, "{targets:?}");
+        let targets = downlink.update_targets(now, next, best).expect("new");
+        assert!(targets.minimum == Bitrate::ZERO && targets.desired < MBIT, "{targets:?}");
     }
 }

@@ -5,24 +5,24 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer};
 
 /// Time for which a layer must be unused before it is paused.
 const UNUSED_TIMEOUT: Duration = Duration::from_secs(6);
 /// Time within which a resumed layer must come; else its publisher cannot send it.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(3);
 /// Bitrate at or below which the smallest layer is starved: its publisher lacks bandwidth, and it hardly moves.
-const STARVED_BPS: u64 = 60_000;
+const STARVED: Bitrate = Bitrate::bps(60_000);
 /// Largest bitrate of another layer with which newcomers may begin.
-const MAX_FIRST_BPS: u64 = 300_000;
+const MAX_FIRST: Bitrate = Bitrate::bps(300_000);
 
 /// The layer with which newcomers begin: the smallest one sent. If that is starved and unused, a larger layer that is in use and
 /// small enough: on a narrow uplink its bits are better spent.
-pub fn first_layer(needed: [bool; 3], sent: [Option<u64>; 3]) -> Option<Layer> {
+pub fn first_layer(needed: [bool; 3], sent: [Option<Bitrate>; 3]) -> Option<Layer> {
     let mut layers = Layer::ALL.into_iter().filter_map(|l| Some((l, sent[l as usize]?)));
-    let (smallest, bps) = layers.next()?;
-    let small = |&(layer, bps): &(Layer, u64)| needed[layer as usize] && bps <= MAX_FIRST_BPS;
-    let other = layers.find(small).filter(|_| bps <= STARVED_BPS && !needed[smallest as usize]);
+    let (smallest, rate) = layers.next()?;
+    let small = |&(layer, rate): &(Layer, Bitrate)| needed[layer as usize] && rate <= MAX_FIRST;
+    let other = layers.find(small).filter(|_| rate <= STARVED && !needed[smallest as usize]);
     Some(other.map_or(smallest, |(layer, _)| layer))
 }
 
@@ -31,8 +31,8 @@ struct State {
     paused: bool,
     unused_since: Option<Instant>,
     resumed_at: Option<Instant>,
-    /// Last measured bitrate, in bit/s.
-    last_bps: Option<u64>,
+    /// Last measured bitrate.
+    last: Option<Bitrate>,
 }
 
 /// The layers of one track.
@@ -41,13 +41,13 @@ pub struct Dynacast([State; 3]);
 
 impl Dynacast {
     /// Bitrates for the allocator: measured, and the last ones of layers that are paused or being resumed.
-    pub fn rates(&self, now: Instant, measured: [Option<u64>; 3]) -> [Option<u64>; 3] {
+    pub fn rates(&self, now: Instant, measured: [Option<Bitrate>; 3]) -> [Option<Bitrate>; 3] {
         Layer::ALL.map(|layer| {
             let state = &self.0[layer as usize];
             let resuming = state
                 .resumed_at
                 .is_some_and(|at| now.saturating_duration_since(at) < RESUME_TIMEOUT);
-            let last = state.last_bps.filter(|_| state.paused || resuming);
+            let last = state.last.filter(|_| state.paused || resuming);
             measured[layer as usize].or(last)
         })
     }
@@ -57,7 +57,7 @@ impl Dynacast {
         &mut self,
         now: Instant,
         needed: [bool; 3],
-        measured: [Option<u64>; 3],
+        measured: [Option<Bitrate>; 3],
     ) -> Vec<(Layer, bool)> {
         let mut changes = Vec::new();
         for layer in Layer::ALL {
@@ -71,7 +71,7 @@ impl Dynacast {
                 continue;
             }
             if let Some(rate) = measured[layer as usize].filter(|_| !state.paused) {
-                state.last_bps = Some(rate);
+                state.last = Some(rate);
                 let since = *state.unused_since.get_or_insert(now);
                 if now.saturating_duration_since(since) >= UNUSED_TIMEOUT {
                     state.paused = true;
@@ -87,7 +87,12 @@ impl Dynacast {
 mod tests {
     use super::*;
 
-    const SENT: [Option<u64>; 3] = [Some(150), Some(500), Some(1500)];
+    /// A bitrate in bit/s.
+    const fn rate(bps: u64) -> Bitrate {
+        Bitrate::bps(bps)
+    }
+
+    const SENT: [Option<Bitrate>; 3] = [Some(rate(150)), Some(rate(500)), Some(rate(1500))];
     const Q_ONLY: [bool; 3] = [true, false, false];
 
     fn paused() -> (Dynacast, Instant) {
@@ -101,13 +106,13 @@ mod tests {
 
     #[test]
     fn newcomers_begin_with_the_smallest_layer_or_if_it_is_starved_with_one_in_use() {
-        let weak = [Some(30_000), Some(150_000), None];
-        let strong = [Some(150_000), Some(500_000), Some(1_500_000)];
+        let weak = [Some(rate(30_000)), Some(rate(150_000)), None];
+        let strong = [Some(rate(150_000)), Some(rate(500_000)), Some(rate(1_500_000))];
         let h = [false, true, false];
         assert_eq!(first_layer(h, weak), Some(Layer::H));
         assert_eq!(first_layer(h, strong), Some(Layer::Q));
-        assert_eq!(first_layer(h, [Some(30_000), Some(500_000), None]), Some(Layer::Q));
-        assert_eq!(first_layer(h, [None, Some(150_000), None]), Some(Layer::H));
+        assert_eq!(first_layer(h, [Some(rate(30_000)), Some(rate(500_000)), None]), Some(Layer::Q));
+        assert_eq!(first_layer(h, [None, Some(rate(150_000)), None]), Some(Layer::H));
         assert_eq!(first_layer([true, true, false], weak), Some(Layer::Q));
         assert_eq!(first_layer([false; 3], weak), Some(Layer::Q));
         assert_eq!(first_layer([false; 3], [None; 3]), None);
@@ -116,18 +121,24 @@ mod tests {
     #[test]
     fn what_nobody_takes_is_paused_after_a_while() {
         let (mut dynacast, now) = paused();
-        assert_eq!(dynacast.update(now + UNUSED_TIMEOUT, Q_ONLY, [Some(150), None, None]), []);
+        assert_eq!(
+            dynacast.update(now + UNUSED_TIMEOUT, Q_ONLY, [Some(rate(150)), None, None]),
+            []
+        );
     }
 
     #[test]
     fn what_is_paused_can_still_be_had() {
         let (mut dynacast, now) = paused();
-        let none = [Some(150), None, None];
+        let none = [Some(rate(150)), None, None];
         assert_eq!(dynacast.rates(now + UNUSED_TIMEOUT, none), SENT);
         assert_eq!(dynacast.update(now, [true, true, false], none), [(Layer::H, true)]);
         assert_eq!(dynacast.rates(now, none), SENT);
         // It did not come.
-        assert_eq!(dynacast.rates(now + RESUME_TIMEOUT, none), [Some(150), None, Some(1500)]);
+        assert_eq!(
+            dynacast.rates(now + RESUME_TIMEOUT, none),
+            [Some(rate(150)), None, Some(rate(1500))]
+        );
     }
 
     #[test]
@@ -143,7 +154,7 @@ mod tests {
     #[test]
     fn a_layer_that_its_publisher_does_not_send_is_not_paused() {
         let (mut dynacast, now) = (Dynacast::default(), Instant::now());
-        let sent = [Some(150), None, None];
+        let sent = [Some(rate(150)), None, None];
         for second in 0..30 {
             let now = now + Duration::from_secs(second);
             assert_eq!(dynacast.update(now, Q_ONLY, sent), []);

@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use windlass_types::{
-    Anchor, AnchorSource, CAPTURED_WITHIN, EnhancerOutput, EnhancerRequest, Epoch, Layer,
-    PublisherUplink, Rung, StageTimes, StreamId,
+    Anchor, AnchorSource, Bitrate, CAPTURED_WITHIN, EnhancerOutput, EnhancerRequest, Epoch, Layer,
+    PublisherUplink, Rung, Size, StageTimes, StreamId,
 };
 
 use super::anchor_channel::AnchorChannel;
 use super::anchors::{Verdict, messages};
 use super::peer::Peer;
-use super::publisher_params::SDK_MAX_KBPS;
-use super::regions::{Refused, scaled};
+use super::publisher_params::SDK_MAX;
+use super::regions::Refused;
 use super::rewriter::Source;
 use super::slot::Slot;
 use super::{Core, Output};
@@ -112,16 +112,16 @@ impl Core {
         let Some(track) = self.tracks.get(&track).filter(|t| t.info.participant == id) else {
             return;
         };
-        let valid = [report.kbps, report.fps].iter().all(|v| v.is_finite() && *v > 0.0);
+        let valid = report.bitrate > Bitrate::ZERO && report.fps.is_finite() && report.fps > 0.0;
         let adapts = self.config.adapt && valid && track.capture.is_none();
         let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { return };
         if adapts {
-            let UplinkReport { kbps, size, fps } = report;
+            let UplinkReport { bitrate, size, fps } = report;
             let layer = tap.layer();
-            let rate = |l| track.layers.rate(l, now).map_or(0.0, |bps| bps as f64 / 1000.0);
-            let others: f64 = Layer::ALL.into_iter().filter(|&l| l != layer).map(rate).sum();
-            let kbps = (kbps - others).min(SDK_MAX_KBPS[layer as usize]);
-            let uplink = PublisherUplink { layer, kbps, size, fps };
+            let others = Layer::ALL.into_iter().filter(|&l| l != layer);
+            let others: Bitrate = others.filter_map(|l| track.layers.rate(l, now)).sum();
+            let bitrate = bitrate.saturating_sub(others).min(SDK_MAX[layer as usize]);
+            let uplink = PublisherUplink { layer, bitrate, size, fps };
             self.outputs.push_back(Output::Tap(EnhancerRequest::Uplink(uplink).of(stream)));
         }
     }
@@ -152,7 +152,7 @@ impl Core {
         &mut self,
         now: Instant,
         stream: StreamId,
-        size: (u16, u16),
+        size: Size,
         tiles: &[u8],
         bytes: usize,
     ) {
@@ -181,8 +181,8 @@ impl Core {
         let Some(track) = self.tracks.get_mut(&id).filter(|t| !t.info.muted) else { return };
         let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { return };
         let scale = track.scale(self.config.scale);
-        let size = tap.size().map(|low| scaled(low, scale));
-        if size != Some((answer.header.width, answer.header.height)) {
+        let size = tap.size().map(|low| low.scaled(scale));
+        if size != Some(answer.header.size()) {
             // The layer or its scale has changed since the request.
             return self.counters.regions_unasked += 1;
         }
@@ -253,8 +253,8 @@ impl Peer {
             AnchorSource::Enhanced => budget,
         };
         let buffered = self.anchor_bytes_buffered();
-        let AnchorChannel { pacer, rate_bps, .. } = &mut self.anchors;
-        let verdict = pacer.admit(now, *rate_bps, buffered, anchor.payload.len(), age, budget);
+        let AnchorChannel { pacer, rate, .. } = &mut self.anchors;
+        let verdict = pacer.admit(now, *rate, buffered, anchor.payload.len(), age, budget);
         let Verdict::Send(send_time) = verdict else {
             let late = verdict == Verdict::Late;
             counters.anchors_dropped_late += u64::from(late);

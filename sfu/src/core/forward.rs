@@ -349,9 +349,9 @@ impl Track {
         let former = self.single;
         if let Ok(descriptor) = Descriptor::parse(payload)
             && descriptor.starts_key()
-            && let Some((width, height)) = key_frame_size(&payload[descriptor.len..])
+            && let Some(size) = key_frame_size(&payload[descriptor.len..])
         {
-            let lines = width.min(height);
+            let lines = size.width.min(size.height);
             self.single = Some(if lines <= MAX_QUARTER_LINES {
                 Layer::Q
             } else if lines <= MAX_HALF_LINES {

@@ -20,7 +20,7 @@ use windlass_types::Layer;
 use super::gcra::Gcra;
 use crate::api::ParticipantId;
 
-/// Least time between two requests to a publisher, and the interval at which they are repeated.
+/// Minimum time between two requests to a publisher, and the interval at which they are repeated.
 pub const MIN_INTERVAL: Duration = Duration::from_millis(400);
 /// Largest interval between two requests for a decoder that lost frames.
 const MAX_REPAIR_INTERVAL: Duration = Duration::from_millis(3200);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_served_at_once_where_key_frames_come_at_once() {
+    fn broken_decoders_are_served_at_once_where_key_frames_come_at_once() {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
         k.on_begin(Layer::Q, begin);
         k.on_complete(Layer::Q, begin + SLOW);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_served_at_once_meanwhile() {
+    fn subscribers_are_served_at_once_beside_one_that_asks_all_the_time() {
         let (begin, mut k) = (Instant::now(), KeyFrameRequests::default());
         let asks = |ms: u64| (ONE, (ms == 4500).then_some(OTHER));
         let asked = requests(&mut k, (begin, 11), FAST, asks);

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer};
+
+use super::publisher_params::SDK_MAX;
 
 /// Time without packets after which a layer counts as not sent.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -14,7 +16,7 @@ struct Meter {
     last_packet: Option<Instant>,
     window_begin: Option<Instant>,
     window_bytes: u64,
-    bps: Option<u64>,
+    rate: Option<Bitrate>,
 }
 
 /// The layers of one track.
@@ -34,7 +36,8 @@ impl Layers {
         let span = now.saturating_duration_since(begin);
         if span >= WINDOW {
             let bps = (meter.window_bytes as f64 * 8.0 / span.as_secs_f64()) as u64;
-            meter.bps = Some(meter.bps.map_or(bps, |old| u64::midpoint(old, bps)));
+            let mean = meter.rate.map_or(bps, |old| u64::midpoint(old.as_bps(), bps));
+            meter.rate = Some(Bitrate::bps(mean));
             meter.window_begin = Some(now);
             meter.window_bytes = 0;
         }
@@ -45,16 +48,11 @@ impl Layers {
         self.0[to as usize] = std::mem::take(&mut self.0[from as usize]);
     }
 
-    /// The bitrate of a layer in bit/s; `None` if it is not sent. Before the first measurement, what Chromium gives the layer.
-    pub fn rate(&self, layer: Layer, now: Instant) -> Option<u64> {
+    /// The bitrate of a layer; `None` if it is not sent. Before the first measurement, what Chromium gives the layer.
+    pub fn rate(&self, layer: Layer, now: Instant) -> Option<Bitrate> {
         let meter = &self.0[layer as usize];
         meter.last_packet.filter(|&last| now.saturating_duration_since(last) <= SILENCE)?;
-        let assumed = match layer {
-            Layer::Q => 150_000,
-            Layer::H => 500_000,
-            Layer::F => 1_500_000,
-        };
-        Some(meter.bps.unwrap_or(assumed))
+        Some(meter.rate.unwrap_or(SDK_MAX[layer as usize]))
     }
 }
 
@@ -79,7 +77,7 @@ mod tests {
         for i in 0..200 {
             layers.count(Layer::H, 625, now + Duration::from_millis(10) * i);
         }
-        let bps = layers.rate(Layer::H, now + Duration::from_secs(2)).expect("active");
+        let bps = layers.rate(Layer::H, now + Duration::from_secs(2)).expect("active").as_bps();
         assert!((450_000..550_000).contains(&bps), "{bps}");
     }
 }

@@ -70,7 +70,7 @@ use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
-use windlass_types::{AnchorPolicy, Refusal, StreamId, TapInput};
+use windlass_types::{AnchorPolicy, Bitrate, Refusal, StreamId, TapInput};
 
 use self::addresses::LocalAddrs;
 pub use self::addresses::{RemoteAddr, Via};
@@ -365,8 +365,8 @@ impl Core {
             self.remove_unconnected(now);
             self.schedule.request_key_frames(now);
         }
-        if let Some(seconds) = self.schedule.take_stats(now) {
-            self.end_second(now, seconds);
+        if let Some(span) = self.schedule.take_stats(now) {
+            self.end_second(now, span);
         }
         let tracks_due = self.tracks_due(now).is_some_and(|due| due <= now);
         if self.schedule.take_key_frames(now, tracks_due) {
@@ -516,11 +516,11 @@ impl Core {
         }
     }
 
-    /// Ends a second: updates meters, removes participants over their CPU limit, and sends statistics.
-    fn end_second(&mut self, now: Instant, seconds: f64) {
+    /// Ends a second, which took `span`: updates meters, removes participants over their CPU limit, and sends statistics.
+    fn end_second(&mut self, now: Instant, span: Duration) {
         for track in self.tracks.values_mut() {
             let (enhanced, captured) = (track.tapped().is_some(), track.has_captured_source());
-            track.anchor_costs.update(seconds, enhanced, captured);
+            track.anchor_costs.update(span, enhanced, captured);
         }
         let costly: Vec<_> = self
             .peers
@@ -533,7 +533,7 @@ impl Core {
             self.end(now, id, DisconnectReason::Flood);
         }
         for peer in self.peers.values_mut() {
-            let mut stats = peer.end_second(seconds);
+            let mut stats = peer.end_second(span);
             for track in &mut stats {
                 let known = self.tracks.get(&track.track);
                 track.refused = known.and_then(|t| {
@@ -544,16 +544,16 @@ impl Core {
                         .or((too_large && self.enhancement).then_some(Refusal::Size))
                 });
             }
-            tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available_bps(), anchor_bps = peer.anchors.rate_bps, "downlink");
+            tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available().map(Bitrate::as_bps), anchor_bps = peer.anchors.rate.as_bps(), "downlink");
             if !stats.is_empty() {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
             }
         }
     }
 
-    /// Available bandwidth of a participant's downlink, in bit/s of payload; `None` before the first estimate.
-    pub fn estimate_bps(&self, id: ParticipantId) -> Option<u64> {
-        self.peers.get(&id)?.downlink.available_bps()
+    /// Available bandwidth of a participant's downlink, of payload; `None` before the first estimate.
+    pub fn estimate(&self, id: ParticipantId) -> Option<Bitrate> {
+        self.peers.get(&id)?.downlink.available()
     }
 
     /// A snapshot of counts and counters.

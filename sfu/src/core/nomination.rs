@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_left_when_only_others_are_heard_for_five_seconds() {
+    fn an_address_is_left_when_only_others_are_heard_for_five_seconds() {
         let (mut nomination, now) = settled();
         assert!(nomination.on_datagram(now, remote(2), &check(3, true)));
         nomination.on_datagram(now, remote(2), &MEDIA);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_for_long_is_still_where_it_was() {
+    fn a_silent_client_stays_at_its_address() {
         let (mut nomination, now) = settled();
         assert!(!nomination.on_datagram(now + seconds(60), remote(1), &MEDIA));
         assert_eq!(nomination.redirect(remote(9), &MEDIA), remote(1));

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use str0m::bwe::Bitrate;
+use str0m::bwe;
 use str0m::change::{SdpAnswer, SdpOffer};
 use str0m::format::PayloadParams;
 use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
@@ -13,7 +13,7 @@ use str0m::net::Transmit;
 use str0m::rtp::{ExtensionValues, RtpPacket, RtpWrite};
 use str0m::stats::PeerStats;
 use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError};
-use windlass_types::{Layer, Owner};
+use windlass_types::{Bitrate, Layer, Owner};
 
 use super::Output;
 use super::addresses::{LocalAddrs, RemoteAddr};
@@ -34,7 +34,7 @@ use super::rewriter::{Dropped, PacketIn, PacketOut, Source};
 use super::sctp_filter;
 use super::slot::Slot;
 use super::srtp::RtcpGuard;
-use super::stack::{self, Stack};
+use super::stack::{self, Stack, stack_bitrate};
 use super::wakes::{Wake, Wakes};
 use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
 use crate::config::SfuConfig;
@@ -189,19 +189,19 @@ impl Peer {
         &mut self.slots[at]
     }
 
-    /// Sets the rates that the stack's bandwidth estimator is to sustain and to probe for: `next_bps` for the next rung, `best_bps`
+    /// Sets the rates that the stack's bandwidth estimator is to sustain and to probe for: `next` for the next rung, `best`
     /// for the best ones.
-    pub fn set_bitrate_targets(&mut self, now: Instant, next_bps: u64, best_bps: u64) {
-        if let Some(bps) = self.downlink.take_reset() {
+    pub fn set_bitrate_targets(&mut self, now: Instant, next: Bitrate, best: Bitrate) {
+        if let Some(rate) = self.downlink.take_reset().map(stack_bitrate) {
             self.stack.call(&mut self.wake, |rtc| {
-                // After a reset the stack probes at three and six times `bps`, but at twice the desired rate at most.
-                rtc.bwe().set_bitrate(Bitrate::ZERO, Bitrate::bps(bps));
-                rtc.bwe().reset(Bitrate::bps(bps));
+                // After a reset the stack probes at three and six times `rate`, but at twice the desired rate at most.
+                rtc.bwe().set_bitrate(bwe::Bitrate::ZERO, rate);
+                rtc.bwe().reset(rate);
             });
         }
-        if let Some(targets) = self.downlink.update_targets(now, next_bps, best_bps) {
-            let minimum = Bitrate::bps(targets.minimum_bps);
-            let desired = Bitrate::bps(targets.desired_bps);
+        if let Some(targets) = self.downlink.update_targets(now, next, best) {
+            let minimum = stack_bitrate(targets.minimum);
+            let desired = stack_bitrate(targets.desired);
             self.stack.call(&mut self.wake, |rtc| rtc.bwe().set_bitrate(minimum, desired));
         }
     }
@@ -393,9 +393,9 @@ impl Peer {
         }
     }
 
-    /// Ends a second; returns the statistics of its subscriptions.
-    pub fn end_second(&mut self, seconds: f64) -> Vec<TrackStats> {
-        self.slots.iter_mut().filter_map(|s| s.end_second(seconds)).collect()
+    /// Ends a second, which took `span`; returns the statistics of its subscriptions.
+    pub fn end_second(&mut self, span: Duration) -> Vec<TrackStats> {
+        self.slots.iter_mut().filter_map(|s| s.end_second(span)).collect()
     }
 }
 
@@ -557,7 +557,7 @@ impl Drain<'_> {
 
     fn on_stats(&mut self, rtc: &mut Rtc, stats: &PeerStats) {
         let feedback = Feedback {
-            estimate_bps: stats.bwe_tx.map(|bps| bps.as_f64() as u64),
+            estimate: stats.bwe_tx.map(|rate| Bitrate::bps(rate.as_f64() as u64)),
             rtt: stats.rtt,
             loss: stats.egress_loss_fraction,
             bytes_sent: stats.peer_bytes_tx,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use windlass_types::{EnhancerRequest, Layer, LayerKnobs, PublisherKnobs, Rung, StreamId};
+use windlass_types::{Bitrate, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs, Rung, StreamId};
 
 use super::dynacast;
 use super::peer::Peer;
@@ -11,17 +11,19 @@ use super::view::View;
 use super::{Core, Output, Track};
 use crate::api::{Kind, SfuEvent, TrackId};
 
-/// Maximum bitrates of the layers in our SDK, in kbit/s.
-pub(super) const SDK_MAX_KBPS: [f64; 3] = [150.0, 500.0, 1500.0];
+/// Maximum bitrates of the layers in our SDK (`client-web/src/sdk/uplink/layers.ts`), which are those that Chromium gives them.
+pub(super) const SDK_MAX: [Bitrate; 3] =
+    [Bitrate::bps(150_000), Bitrate::bps(500_000), Bitrate::bps(1_500_000)];
 /// A frame rate above that of any camera: no limit.
 const UNLIMITED_FPS: f64 = 120.0;
 /// The quarter layer while no subscriber holds it and its bits serve the half layer better. It stays on, so that newcomers have it at once.
-const STANDBY: LayerKnobs = LayerKnobs { active: true, kbps: 30.0, fps: 10.0, needed: false };
+const STANDBY: LayerKnobs =
+    LayerKnobs { active: true, bitrate: Bitrate::bps(30_000), fps: 10.0, needed: false };
 
 /// A layer without limits of the server: the client's own limits hold.
 fn unlimited(layer: Layer) -> LayerKnobs {
-    let kbps = SDK_MAX_KBPS[layer as usize];
-    LayerKnobs { active: true, kbps, fps: UNLIMITED_FPS, needed: false }
+    let bitrate = SDK_MAX[layer as usize];
+    LayerKnobs { active: true, bitrate, fps: UNLIMITED_FPS, needed: false }
 }
 
 /// What the publisher of a track was asked to send.
@@ -75,8 +77,8 @@ impl Core {
             return;
         };
         let before = track.params.adapted.replace(knobs);
-        let PublisherKnobs { layer, kbps, fps } = knobs;
-        let mut layers = vec![(layer, LayerKnobs { active: true, kbps, fps, needed: false })];
+        let PublisherKnobs { layer, bitrate, fps } = knobs;
+        let mut layers = vec![(layer, LayerKnobs { active: true, bitrate, fps, needed: false })];
         if layer == Layer::Q {
             // A larger layer would only take bits from this one.
             layers.push((Layer::H, LayerKnobs { active: false, ..unlimited(Layer::H) }));

@@ -11,6 +11,8 @@
 //! a test repeats the fit. Mean absolute error: 3.5 points; 5.3 for a clip that was not fitted to, and 3.8 without that clip's mean.
 //! The last one counts: rungs of one camera are compared, never two cameras.
 
+use windlass_types::{Bitrate, Size};
+
 use super::anchor_costs::AnchorCosts;
 
 /// The coefficients a₀ to a₃ of the model.
@@ -23,7 +25,7 @@ const REFERENCE_PIXELS: f64 = 640.0 * 360.0;
 const BITS_POWER: f64 = 0.75;
 /// The loss by quantisation falls with bits by this power.
 const NOISE_POWER: f64 = -1.2;
-/// Least value of `bits`, as nothing below was measured. There the frame rate falls rather than the quality, as of a shared screen.
+/// Minimum value of `bits`, as nothing below was measured. There the frame rate falls rather than the quality, as of a shared screen.
 const MIN_BITS: f64 = 0.7;
 /// Points that captured anchors give back with all the bits that they can use, by octaves³. The mean of three people: one gains 16
 /// points at the quarter layer, one gains 1 (error 5 points there, 0.8 at the half layer).
@@ -37,35 +39,30 @@ const ENHANCED_BPS: f64 = 20_000.0;
 /// Points for a rung with anchors, so that it wins against an equal one without.
 const TIE_BREAK: f64 = 0.05;
 
-/// Predicts the quality of a layer with or without anchors. `layer` and `tile` are width and height, the tile's in device pixels.
-pub fn predict(
-    layer: (u16, u16),
-    video_bps: u64,
-    anchors: Option<AnchorCosts>,
-    tile: (u16, u16),
-) -> f64 {
-    let features = features(layer, video_bps, tile);
+/// Predicts the quality of a layer with or without anchors, in a tile of so many device pixels.
+pub fn predict(layer: Size, video: Bitrate, anchors: Option<AnchorCosts>, tile: Size) -> f64 {
+    let features = features(layer, video, tile);
     let plain: f64 = COEFFICIENTS.iter().zip(features).map(|(by, feature)| by * feature).sum();
     let gain = anchors.map_or(0.0, |anchors| {
         let saturated = |share: f64| 1.0 - (-share).exp();
-        let share = anchors.captured_bps as f64 / video_bps.max(1) as f64;
+        let share = anchors.captured.as_bps() as f64 / video.as_bps().max(1) as f64;
         let octaves = features[1].min(f64::from(anchors.captured_octaves));
         let captured = CAPTURED_GAIN * octaves.powi(3) * saturated(share / CAPTURED_SHARE);
-        let enhanced = ENHANCED_GAIN * saturated(anchors.enhanced_bps as f64 / ENHANCED_BPS);
+        let enhanced = ENHANCED_GAIN * saturated(anchors.enhanced.as_bps() as f64 / ENHANCED_BPS);
         TIE_BREAK + captured + enhanced
     });
     plain + gain
 }
 
 /// The features that [`COEFFICIENTS`] multiply.
-fn features(layer: (u16, u16), video_bps: u64, tile: (u16, u16)) -> [f64; 4] {
-    let (width, height) = (f64::from(layer.0.max(1)), f64::from(layer.1.max(1)));
+fn features(layer: Size, video: Bitrate, tile: Size) -> [f64; 4] {
+    let (width, height) = (f64::from(layer.width.max(1)), f64::from(layer.height.max(1)));
     // A frame is shown whole, so the side with less room bounds it.
-    let enlargement = (f64::from(tile.0) / width).min(f64::from(tile.1) / height);
+    let enlargement = (f64::from(tile.width) / width).min(f64::from(tile.height) / height);
     let octaves = enlargement.max(1.0).log2();
     // A frame larger than its tile is scaled down: the pixels shown have the bits of all.
     let pixels = (width * height * enlargement.min(1.0).powi(2)).max(1.0);
-    let bits = video_bps as f64 / REFERENCE_BPS * (REFERENCE_PIXELS / pixels).powf(BITS_POWER);
+    let bits = video.as_bps() as f64 / REFERENCE_BPS * (REFERENCE_PIXELS / pixels).powf(BITS_POWER);
     [1.0, octaves, octaves * octaves, bits.max(MIN_BITS).powf(NOISE_POWER)]
 }
 
@@ -73,22 +70,30 @@ fn features(layer: (u16, u16), video_bps: u64, tile: (u16, u16)) -> [f64; 4] {
 mod tests {
     use super::*;
 
+    const QUARTER: Size = Size::new(320, 180);
+    const HALF: Size = Size::new(640, 360);
+    const TILE: Size = Size::new(1280, 720);
+
     struct Row {
         clip: &'static str,
-        tile: (u16, u16),
-        size: (u16, u16),
-        video_bps: u64,
-        stills_bps: u64,
+        tile: Size,
+        size: Size,
+        video: Bitrate,
+        stills: Bitrate,
         vmaf_neg: f64,
     }
 
     impl Row {
         fn predicted(&self) -> f64 {
-            let stills =
-                AnchorCosts { captured_bps: self.stills_bps, captured_octaves: 2, enhanced_bps: 0 };
-            let anchors = (self.stills_bps > 0).then_some(stills);
-            predict(self.size, self.video_bps, anchors, self.tile)
+            let stills = stills(self.stills, 2);
+            let anchors = (self.stills > Bitrate::ZERO).then_some(stills);
+            predict(self.size, self.video, anchors, self.tile)
         }
+    }
+
+    /// Anchors that are stills alone.
+    fn stills(captured: Bitrate, captured_octaves: u8) -> AnchorCosts {
+        AnchorCosts { captured, captured_octaves, enhanced: Bitrate::ZERO }
     }
 
     fn rows() -> Vec<Row> {
@@ -96,15 +101,13 @@ mod tests {
         let row = |line: &'static str| {
             let fields: Vec<&str> = line.split(',').collect();
             let number = |at: usize| fields[at].parse::<f64>().expect("a number");
-            let size = |at: usize| (number(at) as u16, number(at + 1) as u16);
-            let bps = |at: usize| (number(at) * 1000.0) as u64;
-            let (video_bps, stills_bps) = (bps(5), bps(6));
+            let size = |at: usize| Size::new(number(at) as u16, number(at + 1) as u16);
             Row {
                 clip: fields[0],
                 tile: size(1),
                 size: size(3),
-                video_bps,
-                stills_bps,
+                video: Bitrate::kbps(number(5)),
+                stills: Bitrate::kbps(number(6)),
                 vmaf_neg: number(7),
             }
         };
@@ -115,7 +118,7 @@ mod tests {
     fn fit(rows: &[&Row]) -> [f64; 4] {
         let mut system = [[0.0; 5]; 4];
         for row in rows {
-            let x = features(row.size, row.video_bps, row.tile);
+            let x = features(row.size, row.video, row.tile);
             for i in 0..4 {
                 for j in 0..4 {
                     system[i][j] += x[i] * x[j];
@@ -140,7 +143,7 @@ mod tests {
     #[test]
     fn the_coefficients_are_those_of_the_rows_that_were_measured() {
         let rows = rows();
-        let plain: Vec<&Row> = rows.iter().filter(|row| row.stills_bps == 0).collect();
+        let plain: Vec<&Row> = rows.iter().filter(|row| row.stills == Bitrate::ZERO).collect();
         let fitted = fit(&plain);
         assert!(fitted.iter().zip(COEFFICIENTS).all(|(a, b)| (a - b).abs() < 0.06), "{fitted:?}");
     }
@@ -149,7 +152,7 @@ mod tests {
     #[test]
     fn of_a_clip_not_fitted_to_the_error_is_under_six_points_and_four_between_its_own_rungs() {
         let rows = rows();
-        let plain: Vec<&Row> = rows.iter().filter(|row| row.stills_bps == 0).collect();
+        let plain: Vec<&Row> = rows.iter().filter(|row| row.stills == Bitrate::ZERO).collect();
         let (mut errors, mut between) = (Vec::new(), Vec::new());
         let mut clips: Vec<&str> = plain.iter().map(|row| row.clip).collect();
         clips.sort_unstable();
@@ -159,7 +162,7 @@ mod tests {
                 plain.iter().partition(|row| row.clip == clip);
             let fitted = fit(&others);
             let error = |row: &&Row| {
-                let x = features(row.size, row.video_bps, row.tile);
+                let x = features(row.size, row.video, row.tile);
                 fitted.iter().zip(x).map(|(by, x)| by * x).sum::<f64>() - row.vmaf_neg
             };
             let own: Vec<f64> = own.iter().map(error).collect();
@@ -175,12 +178,12 @@ mod tests {
     #[test]
     fn stills_give_what_was_measured_of_them_within_five_points() {
         let rows = rows();
-        let mut with = rows.iter().filter(|row| row.stills_bps > 0).peekable();
+        let mut with = rows.iter().filter(|row| row.stills > Bitrate::ZERO).peekable();
         assert!(with.peek().is_some());
         let gain = |row: &Row| {
             let same = |other: &&Row| {
-                (other.clip, other.size, other.video_bps, other.stills_bps)
-                    == (row.clip, row.size, row.video_bps, 0)
+                (other.clip, other.size, other.video, other.stills)
+                    == (row.clip, row.size, row.video, Bitrate::ZERO)
             };
             let without = rows.iter().find(same).expect("the same without stills");
             (row.vmaf_neg - without.vmaf_neg, row.predicted() - without.predicted())
@@ -191,24 +194,23 @@ mod tests {
 
     #[test]
     fn bits_and_pixels_never_make_it_worse_and_neither_do_anchors() {
-        let q = |bps| predict((320, 180), bps, None, (1280, 720));
-        assert!(q(30_000) < q(80_000) && q(80_000) < q(150_000));
-        let h = predict((640, 360), 500_000, None, (1280, 720));
-        let f = predict((1280, 720), 1_500_000, None, (1280, 720));
-        assert!(q(150_000) < h && h < f);
-        let stills = AnchorCosts { captured_bps: 30_000, captured_octaves: 2, enhanced_bps: 0 };
-        let plus = predict((320, 180), 150_000, Some(stills), (1280, 720));
-        assert!(q(150_000) + 3.0 < plus && plus < h, "{plus}");
+        let of = |size, kbps, anchors| predict(size, Bitrate::kbps(kbps), anchors, TILE);
+        let q = |kbps| of(QUARTER, kbps, None);
+        assert!(q(30.0) < q(80.0) && q(80.0) < q(150.0));
+        let (h, f) = (of(HALF, 500.0, None), of(TILE, 1500.0, None));
+        assert!(q(150.0) < h && h < f);
+        let plus = of(QUARTER, 150.0, Some(stills(Bitrate::kbps(30.0), 2)));
+        assert!(q(150.0) + 3.0 < plus && plus < h, "{plus}");
     }
 
     #[test]
     fn stills_of_a_layer_never_look_better_than_that_layer() {
-        let stills = AnchorCosts { captured_bps: 60_000, captured_octaves: 1, enhanced_bps: 0 };
-        for tile in [(640, 360), (1280, 720), (1920, 1080)] {
-            let of = |size, bps, anchors| predict(size, bps, anchors, tile);
-            for (low, above) in [((160, 90), (320, 180)), ((320, 180), (640, 360))] {
-                let (plus, plain) = (of(low, 110_000, Some(stills)), of(above, 350_000, None));
-                assert!(plus < plain, "{plus} at {low:?}, {plain} at {above:?} in {tile:?}");
+        let stills = stills(Bitrate::kbps(60.0), 1);
+        for tile in [HALF, TILE, Size::new(1920, 1080)] {
+            let of = |size, kbps, anchors| predict(size, Bitrate::kbps(kbps), anchors, tile);
+            for (low, above) in [(Size::new(160, 90), QUARTER), (QUARTER, HALF)] {
+                let (plus, plain) = (of(low, 110.0, Some(stills)), of(above, 350.0, None));
+                assert!(plus < plain, "{plus} at {low}, {plain} at {above} in {tile}");
             }
         }
     }
@@ -216,13 +218,15 @@ mod tests {
     #[test]
     fn in_a_small_tile_a_small_layer_is_nearly_as_good() {
         let gain = |tile| {
-            predict((640, 360), 500_000, None, tile) - predict((320, 180), 150_000, None, tile)
+            let of = |size, kbps| predict(size, Bitrate::kbps(kbps), None, tile);
+            of(HALF, 500.0) - of(QUARTER, 150.0)
         };
-        assert!(gain((320, 180)) < 6.0 && gain((640, 360)) > 8.0 && gain((1280, 720)) > 20.0);
+        assert!(gain(QUARTER) < 6.0 && gain(HALF) > 8.0 && gain(TILE) > 20.0);
     }
 
     #[test]
     fn nothing_is_divided_by_a_layer_without_a_size() {
-        assert!(predict((0, 0), 0, Some(AnchorCosts::default()), (0, 0)).is_finite());
+        let none = Size::new(0, 0);
+        assert!(predict(none, Bitrate::ZERO, Some(AnchorCosts::default()), none).is_finite());
     }
 }

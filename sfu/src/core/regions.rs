@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use windlass_types::Size;
 use windlass_types::message::AnchorMessageError;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{ReassembledAnchor, Reassembler};
@@ -16,7 +17,7 @@ use crate::api::TrackId;
 
 /// Label of the data channel for answers.
 pub const CHANNEL: &str = "windlass-regions";
-/// Least time between two requests to one publisher.
+/// Minimum time between two requests to one publisher.
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after which a request without an answer ends.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,8 +29,8 @@ const MAX_OPEN: usize = 8;
 pub struct RegionRequest {
     /// Id of the request, in the answer's epoch.
     pub id: u16,
-    /// Width and height of the low layer.
-    pub size: (u16, u16),
+    /// Size of the low layer.
+    pub size: Size,
     /// Width of the answer's frame over that of the low layer.
     pub scale: u16,
     /// Tile map of the low layer.
@@ -69,7 +70,7 @@ impl Regions {
         &mut self,
         now: Instant,
         track: TrackId,
-        size: (u16, u16),
+        size: Size,
         scale: u16,
         tiles: &[u8],
         bytes: usize,
@@ -103,16 +104,11 @@ impl Regions {
     }
 }
 
-/// Multiplies a size by `scale`.
-pub fn scaled((width, height): (u16, u16), scale: u16) -> (u16, u16) {
-    (width.saturating_mul(scale), height.saturating_mul(scale))
-}
-
 impl RegionRequest {
     fn matches(&self, answer: &ReassembledAnchor) -> bool {
         let header = &answer.header;
-        let (width, height) = (self.size.0.into(), self.size.1.into());
-        let map = TileMap::parse(width, height, &self.tiles);
+        let Size { width, height } = self.size;
+        let map = TileMap::parse(width.into(), height.into(), &self.tiles);
         // An answer with all tiles has no map.
         let tiles_match = match map.map(|map| map.is_full()) {
             Some(true) => !header.tiled,
@@ -123,7 +119,7 @@ impl RegionRequest {
             && header.epoch == self.id
             && header.codec == HTJ2K
             && header.beyond_prior
-            && (header.width, header.height) == scaled(self.size, self.scale)
+            && header.size() == self.size.scaled(self.scale)
             && answer.payload.len() <= self.bytes
     }
 }
@@ -137,7 +133,8 @@ mod tests {
     use super::*;
 
     const TRACK: TrackId = TrackId(3);
-    /// All tiles of 320 × 180.
+    const LOW: Size = Size::new(320, 180);
+    /// All tiles of [`LOW`].
     const WHOLE: [u8; 2] = [0xff, 0x7f];
 
     fn answer(request: &RegionRequest, bytes: usize) -> Vec<Vec<u8>> {
@@ -171,7 +168,7 @@ mod tests {
     }
 
     fn asked(regions: &mut Regions, now: Instant) -> RegionRequest {
-        regions.request(now, TRACK, (320, 180), 2, &[5, 0], 3000).expect("not too soon")
+        regions.request(now, TRACK, LOW, 2, &[5, 0], 3000).expect("not too soon")
     }
 
     #[test]
@@ -186,7 +183,7 @@ mod tests {
     #[test]
     fn an_answer_of_the_whole_picture_has_no_map() {
         let (mut regions, now) = (Regions::default(), Instant::now());
-        let request = regions.request(now, TRACK, (320, 180), 2, &WHOLE, 3000).expect("the first");
+        let request = regions.request(now, TRACK, LOW, 2, &WHOLE, 3000).expect("the first");
         assert_eq!(give(&mut regions, now, &answer(&request, 3000)), Ok(true));
     }
 
@@ -221,7 +218,7 @@ mod tests {
     fn requests_and_open_requests_are_limited() {
         let (mut regions, mut now) = (Regions::default(), Instant::now());
         let first = asked(&mut regions, now);
-        assert_eq!(regions.request(now, TRACK, (320, 180), 2, &[5, 0], 3000), None);
+        assert_eq!(regions.request(now, TRACK, LOW, 2, &[5, 0], 3000), None);
         for _ in 0..MAX_OPEN {
             now += MIN_INTERVAL;
             asked(&mut regions, now);

@@ -293,7 +293,7 @@ fn a_node_gets_no_room_that_is_not_shared_with_it_until_it_is() {
 }
 
 #[test]
-fn what_makes_no_sense_hurts_nobody() {
+fn senseless_messages_of_another_node_change_nothing() {
     let (mut nodes, _, at) = call(2);
     let world = &mut nodes.worlds[1];
     let (track, layer) = (TrackId(999), Layer::H);

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use windlass_types::Layer;
+use windlass_types::{Layer, Size};
 
 use super::vp9::{Descriptor, key_frame_size};
 use crate::api::TrackId;
@@ -134,7 +134,7 @@ pub struct Rewriter {
     target: Option<Source>,
     span: Option<Span>,
     epoch: u16,
-    size: Option<(u16, u16)>,
+    size: Option<Size>,
     /// The publisher's sequence number of the packet with the size.
     size_seq: u64,
     next_seq: u64,
@@ -191,7 +191,7 @@ impl Rewriter {
     }
 
     /// The subscriber's epoch, and the size of its frames where known.
-    pub fn epoch(&self) -> (u16, Option<(u16, u16)>) {
+    pub fn epoch(&self) -> (u16, Option<Size>) {
         (self.epoch, self.size)
     }
 

@@ -231,7 +231,7 @@ fn an_anchor_of_a_former_epoch_has_no_place() {
     rewriter.set_target(Some(source(Layer::H)));
     let (before, _) = rewriter.epoch();
     assert!(run(&mut rewriter, &h.frame(true, 1, 33, now))[0].expect("forwarded").new_epoch);
-    assert_eq!(rewriter.epoch(), (before + 1, Some((426, 240))));
+    assert_eq!(rewriter.epoch(), (before + 1, Some(Size::new(426, 240))));
     assert_eq!(rewriter.locate(source(Layer::Q), old[0].packet.timestamp), None);
 }
 

@@ -264,8 +264,8 @@ pub mod tests {
                 if reports.admit(now, &congestion(3, each).repeat(repeated)) {
                     twcc_statuses += f64::from(each) * repeated as f64;
                 }
-                let most = 65_537.0 + 20_000.0 * (now - began).as_secs_f64();
-                prop_assert!(twcc_statuses <= most, "{twcc_statuses} of {most}");
+                let max = 65_537.0 + 20_000.0 * (now - began).as_secs_f64();
+                prop_assert!(twcc_statuses <= max, "{twcc_statuses} of {max}");
             }
         }
     }

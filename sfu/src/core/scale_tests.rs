@@ -2,7 +2,7 @@
 
 use crate::api::JoinOptions;
 use windlass_types::EnhancerOutput;
-use windlass_types::{Layer, Rung};
+use windlass_types::{Layer, Rung, Size};
 
 use super::view::View;
 use super::world::*;
@@ -52,7 +52,7 @@ fn told(world: &World) -> Vec<u16> {
 }
 
 #[test]
-fn subscribers_are_told_and_get_a_whole_anchor() {
+fn subscribers_are_told_a_new_scale_and_get_a_whole_anchor() {
     let mut world = watched(&[Layer::Q]);
     assert_eq!(told(&world), [2]);
     let whole = |world: &World| world.taps.iter().filter(|t| is_whole_request(t)).count();
@@ -71,7 +71,8 @@ fn the_publisher_is_asked_for_stills_of_the_size_that_is_shown() {
         enlarge(&mut world, scale);
         let stream = world.last_tapped().stream;
         let tiles = bytes::Bytes::from_static(&[1, 0]);
-        let want = EnhancerOutput::WantRegions { stream, size: (320, 180), tiles, bytes: 3000 };
+        let want =
+            EnhancerOutput::WantRegions { stream, size: Size::new(320, 180), tiles, bytes: 3000 };
         world.core.on_enhancer_output(world.now, want);
         world.run(Duration::from_millis(10));
         let asked = world.events[&PUBLISHER].iter().filter_map(|e| match e {
@@ -86,21 +87,21 @@ fn the_publisher_is_asked_for_stills_of_the_size_that_is_shown() {
 fn pictures_may_be_enlarged_to_the_cameras_size_whatever_layers_are_sent() {
     let all = [&[Layer::Q][..], &[Layer::Q, Layer::H], &[Layer::Q, Layer::F], &Layer::ALL];
     for layers in all {
-        assert_eq!(watched(layers).last_tapped().most_scale, 4, "{layers:?}");
+        assert_eq!(watched(layers).last_tapped().max_scale, 4, "{layers:?}");
     }
 }
 
 #[test]
 fn pictures_are_enlarged_no_further_than_they_are_watched() {
     let half = View { width: 640, height: 360, pinned: false };
-    for (view, layers, most) in [
+    for (view, layers, max) in [
         (Some(half), &[Layer::Q][..], 2),
         (Some(half), &Layer::ALL, 2),
         // What is larger than the tile is made smaller by whoever shows it: the publisher's own pixels are worth that.
         (Some(half), &[Layer::Q, Layer::F], 4),
         (None, &[Layer::Q], 2),
     ] {
-        assert_eq!(watched_in(view, layers).last_tapped().most_scale, most, "{view:?} {layers:?}");
+        assert_eq!(watched_in(view, layers).last_tapped().max_scale, max, "{view:?} {layers:?}");
     }
 }
 
@@ -113,12 +114,12 @@ fn a_tile_that_grows_has_larger_pictures_made_without_a_key_frame() {
     world.core.set_view(world.now, SUBSCRIBER, track, LARGE);
     world.run(Duration::from_secs(1));
     let frame = world.last_tapped();
-    assert_eq!((former.most_scale, frame.most_scale), (2, 4));
+    assert_eq!((former.max_scale, frame.max_scale), (2, 4));
     assert_eq!(frame.epoch, former.epoch);
 }
 
 #[test]
-fn another_span_begins_with_the_least() {
+fn a_new_epoch_begins_with_the_smallest_scale() {
     let mut world = watched(&[Layer::Q]);
     let former = world.last_tapped();
     enlarge(&mut world, 4);

@@ -77,12 +77,12 @@ impl Schedule {
         self.key_frames_checked
     }
 
-    /// Seconds since the last statistics, if they are due; sets the time of the next ones.
-    pub(super) fn take_stats(&mut self, now: Instant) -> Option<f64> {
+    /// Time since the last statistics, if they are due; sets the time of the next ones.
+    pub(super) fn take_stats(&mut self, now: Instant) -> Option<Duration> {
         (now >= self.next_stats).then(|| {
-            let seconds = now.saturating_duration_since(self.last_stats).as_secs_f64().max(0.001);
+            let span = now.saturating_duration_since(self.last_stats);
             (self.last_stats, self.next_stats) = (now, now + STATS_INTERVAL);
-            seconds
+            span
         })
     }
 
@@ -129,7 +129,7 @@ mod tests {
         let start = Instant::now();
         let mut schedule = Schedule::new(start);
         assert_eq!(schedule.take_stats(start), None);
-        assert_eq!(schedule.take_stats(start + 2 * STATS_INTERVAL), Some(2.0));
+        assert_eq!(schedule.take_stats(start + 2 * STATS_INTERVAL), Some(2 * STATS_INTERVAL));
         assert_eq!(schedule.take_stats(start + 2 * STATS_INTERVAL), None);
     }
 }

@@ -35,7 +35,7 @@ const HEARTBEAT: u8 = 4;
 const COOKIE_ECHO: u8 = 10;
 const RECONFIG: u8 = 130;
 const FORWARD_TSN: u8 = 192;
-/// Parameter types, without the high byte, which is 0.
+/// Parameter types (RFC 9260 §3.3.5, RFC 6525 §4), without the high byte, which is 0.
 const HEARTBEAT_INFO: u8 = 1;
 const OUTGOING_RESET: u8 = 13;
 const RECONFIG_RESPONSE: u8 = 16;
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stream_more_and_nothing_passes_any_more() {
+    fn a_stream_over_the_limit_blocks_the_association() {
         let mut filter = SctpFilter::default();
         let all: Vec<_> = (0..=MAX_STREAMS as u16).map(data).collect();
         assert!(!passes(&mut filter, &all));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_beside_data_is_not_taken_for_data() {
+    fn other_chunks_are_not_taken_for_data() {
         // A heartbeat as usrsctp sends it; the time in it goes on.
         let heartbeat = |time: u16| {
             let mut info = vec![0, 1, 0, 44, 0, 0, 9, 9];
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn data_without_any_does_not_pass() {
+    fn an_empty_data_chunk_does_not_pass() {
         let mut filter = SctpFilter::default();
         assert!(passes(&mut filter, &[piece(1, 0, 1)]));
         assert_eq!(filter.admit(&packet(&[piece(2, 0, 0)])), Verdict::OverLimit);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn few_small_pieces_may_wait() {
+    fn waiting_small_fragments_are_limited() {
         let mut filter = SctpFilter::default();
         filter.on_sent(&init_ack(1 << 20));
         for number in 0..MAX_SMALL as u32 {
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_may_come_that_does_not_wait() {
+    fn fragments_that_do_not_wait_are_not_limited() {
         let mut filter = SctpFilter::default();
         filter.on_sent(&init_ack(1 << 20));
         for number in 0..10 * MAX_SMALL as u32 {

@@ -1,11 +1,11 @@
 //! One m-line on which a participant receives: the track that it carries, its rung, and its outgoing stream.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use str0m::Rtc;
 use str0m::media::{Mid, Pt};
 use str0m::rtp::Ssrc;
-use windlass_types::{Layer, Rung};
+use windlass_types::{Bitrate, Layer, Rung, Size};
 
 use super::audio::AudioTimeline;
 use super::in_flight::InFlight;
@@ -21,8 +21,8 @@ pub struct AnnouncedRung {
     pub rung: Rung,
     /// Epoch of the subscriber's timeline.
     pub epoch: u16,
-    /// Width and height of the layer.
-    pub size: (u16, u16),
+    /// Size of the layer.
+    pub size: Size,
     /// Scale of its anchors.
     pub scale: u16,
 }
@@ -76,8 +76,8 @@ pub struct Sent {
     pub anchors: u64,
     /// Anchors dropped since the subscription began.
     pub anchors_dropped: u64,
-    /// Media bitrate of the last full second, in bit/s.
-    pub media_bps: u64,
+    /// Media bitrate of the last full second.
+    pub media: Bitrate,
     /// Bounds the subscriber's reports.
     pub report_quota: ReportQuota,
 }
@@ -139,15 +139,16 @@ impl Slot {
         self.sent.anchor_bytes += bytes as u64;
     }
 
-    /// Ends a second; returns the subscription's statistics.
-    pub(super) fn end_second(&mut self, seconds: f64) -> Option<TrackStats> {
-        let per_second = |bytes: u64| bytes as f64 * 8.0 / seconds;
+    /// Ends a second, which took `span`; returns the subscription's statistics.
+    pub(super) fn end_second(&mut self, span: Duration) -> Option<TrackStats> {
+        let seconds = span.as_secs_f64();
+        let rate = |bytes: u64| Bitrate::bps((bytes as f64 * 8.0 / seconds) as u64);
         let sent = &mut self.sent;
-        sent.media_bps = per_second(sent.media_bytes) as u64;
+        sent.media = rate(sent.media_bytes);
         let stats = TrackStats {
             track: self.track?,
-            video_kbps: per_second(sent.media_bytes) / 1000.0,
-            anchor_kbps: per_second(sent.anchor_bytes) / 1000.0,
+            media_bitrate: sent.media,
+            anchor_bitrate: rate(sent.anchor_bytes),
             anchors_per_s: sent.second_anchors as f64 / seconds,
             anchors_sent: sent.anchors,
             anchors_dropped: sent.anchors_dropped,

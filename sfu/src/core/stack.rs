@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use str0m::Rtc;
-use str0m::bwe::Bitrate;
+use str0m::bwe;
 use str0m::rtp::Extension;
+use windlass_types::Bitrate;
 
 use super::addresses::LocalAddrs;
 use super::anchors::MAX_BUFFERED;
@@ -70,6 +71,11 @@ impl Stack {
     }
 }
 
+/// A bitrate in the stack's own type.
+pub fn stack_bitrate(rate: Bitrate) -> bwe::Bitrate {
+    bwe::Bitrate::bps(rate.as_bps())
+}
+
 /// Makes a connection in the stack.
 pub fn connection(config: &SfuConfig, locals: &LocalAddrs, now: Instant) -> Rtc {
     let mut rtc_config = Rtc::builder()
@@ -85,7 +91,7 @@ pub fn connection(config: &SfuConfig, locals: &LocalAddrs, now: Instant) -> Rtc 
         .set_sctp_max_buffered_amount(4 * MAX_BUFFERED);
     if config.congestion_control {
         rtc_config = rtc_config
-            .enable_bwe(Some(Bitrate::bps(config.initial_estimate_bps)))
+            .enable_bwe(Some(stack_bitrate(config.initial_estimate)))
             .set_stats_interval(Some(FEEDBACK_INTERVAL));
     }
     let mut rtc = rtc_config.build(now);

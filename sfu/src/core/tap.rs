@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_types::{AnchorPolicy, Epoch, Layer, Owner, StreamId, TapFrame, TapInput};
+use windlass_types::{AnchorPolicy, Epoch, Layer, Owner, Size, StreamId, TapFrame, TapInput};
 
 use super::keyframes;
 use super::rewriter::PacketIn;
@@ -24,7 +24,7 @@ pub const MAX_WAITING: usize = 64;
 const MAX_EPOCHS: usize = 8;
 /// Time without a gap after which key frames are requested at the first interval again.
 const STEADY_TIME: Duration = Duration::from_secs(2);
-/// Least time between two requests for a whole anchor: closer ones mean the same anchor.
+/// Minimum time between two requests for a whole anchor: closer ones mean the same anchor.
 const MIN_WHOLE_ANCHOR_INTERVAL: Duration = Duration::from_millis(200);
 /// How often the interval between two key frame requests doubles: up to 32 × [`keyframes::MIN_INTERVAL`].
 const MAX_DOUBLINGS: u32 = 5;
@@ -71,7 +71,7 @@ pub struct Tap {
     pub max_pixels: u32,
     /// Whether the last key frame was larger than `max_pixels`.
     too_large: bool,
-    size: Option<(u16, u16)>,
+    size: Option<Size>,
     epochs: VecDeque<(Epoch, Layer)>,
     next_epoch: u16,
     out: VecDeque<TapInput>,
@@ -97,7 +97,7 @@ impl Tap {
             next: None,
             partial: None,
             gap_due: false,
-            max_scale: layer.most_scale(),
+            max_scale: layer.max_scale(),
             policy: AnchorPolicy::default(),
             owner: Owner::alone(stream),
             max_pixels: u32::MAX,
@@ -131,7 +131,7 @@ impl Tap {
     }
 
     /// Width and height of the last key frame.
-    pub fn size(&self) -> Option<(u16, u16)> {
+    pub fn size(&self) -> Option<Size> {
         self.size
     }
 
@@ -149,7 +149,7 @@ impl Tap {
     pub fn set_layer(&mut self, layer: Layer) {
         if layer != self.layer {
             self.layer = layer;
-            self.max_scale = layer.most_scale();
+            self.max_scale = layer.max_scale();
             self.size = None;
             self.too_large = false;
             self.await_key();
@@ -297,7 +297,7 @@ impl Tap {
                 self.await_key();
                 return;
             };
-            self.too_large = exceeds(size, self.max_pixels);
+            self.too_large = size.pixels() > self.max_pixels;
             if self.too_large {
                 self.size = Some(size);
                 self.await_key();
@@ -328,16 +328,11 @@ impl Tap {
             rtp_timestamp: packet.timestamp,
             arrival: partial.arrival.unwrap_or(packet.arrival),
             key: partial.key,
-            most_scale: self.max_scale,
+            max_scale: self.max_scale,
             policy: self.policy,
             data: partial.data.into(),
         }));
     }
-}
-
-/// Whether a frame has more than `max_pixels` pixels.
-pub fn exceeds((width, height): (u16, u16), max_pixels: u32) -> bool {
-    u32::from(width) * u32::from(height) > max_pixels
 }
 
 #[cfg(test)]

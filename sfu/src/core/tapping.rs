@@ -105,7 +105,7 @@ impl Core {
             let Some(stream) = track.info.stream else { continue };
             let mut demand = demands.remove(id).unwrap_or_default();
             // Other nodes do not send the sizes of their tiles.
-            track.enhanced_for_nodes().for_each(|layer| demand.add(layer, layer.most_scale()));
+            track.enhanced_for_nodes().for_each(|layer| demand.add(layer, layer.max_scale()));
             let wanted = track.tap_history.tapped.update(now, demand);
             let wanted = wanted.filter(|_| !track.info.muted);
             if track.remote.is_some() {
@@ -195,11 +195,11 @@ impl Track {
         let sent =
             |&scale: &u16| low.enlarged(scale).is_some_and(|l| self.layers.rate(l, now).is_some());
         let enough = |&scale: &u16| scale >= tile_scale;
-        let scales = || (1..=low.most_scale()).filter(|&scale| low.enlarged(scale).is_some());
+        let scales = || (1..=low.max_scale()).filter(|&scale| low.enlarged(scale).is_some());
         scales()
             .find(|scale| sent(scale) && enough(scale))
             .or(scales().find(enough))
-            .unwrap_or(low.most_scale())
+            .unwrap_or(low.max_scale())
     }
 }
 

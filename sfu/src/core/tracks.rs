@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::media::Mid;
-use windlass_types::{Layer, Refusal, Rung, StreamId, TapInput};
+use windlass_types::{Layer, Refusal, Rung, Size, StreamId, TapInput};
 
 use super::alignment::Alignment;
 use super::allocation::AnchorLimits;
@@ -16,12 +16,15 @@ use super::layers::Layers;
 use super::publisher_params::PublisherParams;
 use super::recent::Recent;
 use super::relay::{NodeDemand, RemotePublisher};
-use super::tap::{Tap, exceeds};
+use super::tap::Tap;
 use super::tapping::TapHistory;
 use super::view::View;
 use super::{Core, Output};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
 use crate::relay::NodeId;
+
+/// The quarter layer of a 720p camera, as most are.
+const USUAL_QUARTER: Size = Size::new(320, 180);
 
 /// A published track.
 pub(super) struct Track {
@@ -34,8 +37,8 @@ pub(super) struct Track {
     pub(super) nodes: BTreeMap<NodeId, NodeDemand>,
     pub(super) subscribers: Vec<ParticipantId>,
     pub(super) layers: Layers,
-    /// Width and height of each layer, from its last key frame.
-    pub(super) sizes: [Option<(u16, u16)>; 3],
+    /// Size of each layer, from its last key frame.
+    pub(super) sizes: [Option<Size>; 3],
     pub(super) dynacast: Dynacast,
     /// What the publisher was asked to send.
     pub(super) params: PublisherParams,
@@ -62,7 +65,7 @@ pub(super) struct Track {
 impl Track {
     /// The largest layer that can be enhanced: at most the half layer, and with at most `max_pixels` where its size is known.
     pub(super) fn max_enhanced_layer(&self, max_pixels: u32) -> Option<Layer> {
-        let too_large = self.sizes.map(|size| size.is_some_and(|size| exceeds(size, max_pixels)));
+        let too_large = self.sizes.map(|size| size.is_some_and(|size| size.pixels() > max_pixels));
         match too_large {
             [false, false, _] => Some(Layer::H),
             [false, true, _] => self.sizes[0].map(|_| Layer::Q),
@@ -70,14 +73,14 @@ impl Track {
         }
     }
 
-    /// Width and height of each layer. Unknown ones are derived from a known one, or are the usual ones.
-    pub(super) fn likely_sizes(&self) -> [(u16, u16); 3] {
+    /// Size of each layer. Unknown ones are derived from a known one, or are the usual ones.
+    pub(super) fn likely_sizes(&self) -> [Size; 3] {
         let known = Layer::ALL.into_iter().find_map(|l| Some((l, self.sizes[l as usize]?)));
-        let (of, (width, height)) = known.unwrap_or((Layer::Q, (320, 180)));
+        let (of, size) = known.unwrap_or((Layer::Q, USUAL_QUARTER));
         Layer::ALL.map(|layer| {
             let side =
                 |side: u16| (u32::from(side) * (1 << layer as u32) / (1 << of as u32)) as u16;
-            self.sizes[layer as usize].unwrap_or((side(width), side(height)))
+            self.sizes[layer as usize].unwrap_or(Size::new(side(size.width), side(size.height)))
         })
     }
 

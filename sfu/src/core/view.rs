@@ -1,6 +1,6 @@
 //! How a subscriber shows a track, its weight in the allocation, and the layer that suffices for it.
 
-use windlass_types::Layer;
+use windlass_types::{Layer, Size};
 
 /// The tile on a subscriber's screen that shows a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +28,11 @@ const ACTIVE_SPEAKER: f64 = 6.0;
 /// By how much the browser may enlarge a frame before the next layer or scale is worth its bits.
 const MAX_BROWSER_SCALE: f64 = 1.25;
 /// The tile of a client that sends no view: a window of this size is common, and a larger one changes little.
-const DEFAULT_TILE: (u16, u16) = (1280, 720);
+const DEFAULT_TILE: Size = Size::new(1280, 720);
 
 /// Size of the tile that shows a track, in device pixels.
-pub fn tile_size(view: Option<View>) -> (u16, u16) {
-    view.map_or(DEFAULT_TILE, |view| (view.width, view.height))
+pub fn tile_size(view: Option<View>) -> Size {
+    view.map_or(DEFAULT_TILE, |view| Size::new(view.width, view.height))
 }
 
 impl View {
@@ -42,23 +42,23 @@ impl View {
     }
 
     /// The smallest layer that fills the tile, given the layers' sizes where known; `None`: no layer does.
-    pub fn sufficient_layer(self, sizes: [Option<(u16, u16)>; 3]) -> Option<Layer> {
+    pub fn sufficient_layer(self, sizes: [Option<Size>; 3]) -> Option<Layer> {
         Layer::ALL.into_iter().find(|&layer| {
             sizes[layer as usize].is_some_and(|size| self.enlargement(size) <= MAX_BROWSER_SCALE)
         })
     }
 
     /// The smallest anchor scale that fills the tile with a layer of this size, or else the largest scale.
-    pub fn scale(self, size: (u16, u16)) -> u16 {
+    pub fn scale(self, size: Size) -> u16 {
         let by = self.enlargement(size);
         let enough = SCALES.into_iter().find(|&scale| by <= f64::from(scale) * MAX_BROWSER_SCALE);
         enough.unwrap_or(*SCALES.end())
     }
 
     /// Size of a frame on the screen over its own. It is shown whole, so the side with less room bounds it.
-    fn enlargement(self, (width, height): (u16, u16)) -> f64 {
-        let by_width = f64::from(self.width) / f64::from(width.max(1));
-        by_width.min(f64::from(self.height) / f64::from(height.max(1)))
+    fn enlargement(self, frame: Size) -> f64 {
+        let by_width = f64::from(self.width) / f64::from(frame.width.max(1));
+        by_width.min(f64::from(self.height) / f64::from(frame.height.max(1)))
     }
 }
 
@@ -76,7 +76,8 @@ pub fn weight(view: Option<View>, speaks: bool) -> f64 {
 mod tests {
     use super::*;
 
-    const SIZES: [Option<(u16, u16)>; 3] = [Some((320, 180)), Some((640, 360)), Some((1280, 720))];
+    const SIZES: [Option<Size>; 3] =
+        [Some(Size::new(320, 180)), Some(Size::new(640, 360)), Some(Size::new(1280, 720))];
 
     fn view(width: u16, height: u16) -> View {
         View { width, height, pinned: false }
@@ -106,13 +107,13 @@ mod tests {
             (view(1280, 720), 4),
             (view(3840, 2160), 4),
         ] {
-            assert_eq!(tile.scale((320, 180)), scale, "{tile:?}");
+            assert_eq!(tile.scale(Size::new(320, 180)), scale, "{tile:?}");
         }
-        assert_eq!(view(1, 1).scale((0, 0)), 2);
+        assert_eq!(view(1, 1).scale(Size::new(0, 0)), 2);
     }
 
     #[test]
-    fn what_is_not_known_is_not_enough() {
+    fn a_layer_of_unknown_size_is_not_sufficient() {
         assert_eq!(view(160, 90).sufficient_layer([None; 3]), None);
         assert_eq!(view(160, 90).sufficient_layer([None, SIZES[1], None]), Some(Layer::H));
     }

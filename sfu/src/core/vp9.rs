@@ -177,7 +177,7 @@ mod tests {
     fn the_size_of_a_key_frame_is_read() {
         // marker 2, profile 0, key, shown; sync code; colour space 1; 320x180.
         let frame = [0x82, 0x49, 0x83, 0x42, 0x20, 0x13, 0xf0, 0x0b, 0x30];
-        assert_eq!(key_frame_size(&frame), Some((320, 180)));
+        assert_eq!(key_frame_size(&frame), Some(windlass_types::Size::new(320, 180)));
         assert_eq!(key_frame_size(&frame[..8]), None);
     }
 

@@ -344,7 +344,7 @@ impl World {
     pub(super) fn rungs(&self, id: ParticipantId) -> Vec<(Rung, u16, u16)> {
         let events = self.events.get(&id).into_iter().flatten();
         let told = events.filter_map(|e| match e {
-            SfuEvent::RungChanged { rung, epoch, width, .. } => Some((*rung, *epoch, *width)),
+            SfuEvent::RungChanged { rung, epoch, size, .. } => Some((*rung, *epoch, size.width)),
             _ => None,
         });
         told.collect()

@@ -88,8 +88,8 @@ impl Placement {
             let load = |&(thread, load): &(usize, &Load)| {
                 (self.watchdog.fault_of(thread).is_some(), *load)
             };
-            let least = loads.iter().enumerate().min_by_key(load);
-            Room { thread: least.map_or(0, |(thread, _)| thread), participants: 0 }
+            let min = loads.iter().enumerate().min_by_key(load);
+            Room { thread: min.map_or(0, |(thread, _)| thread), participants: 0 }
         });
         let thread = entry.thread;
         loads[thread].change(entry.participants, entry.participants + 1);

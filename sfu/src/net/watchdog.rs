@@ -24,8 +24,8 @@ pub enum ThreadFault {
     Hang {
         /// Its number.
         thread: usize,
-        /// For how many seconds.
-        seconds: u64,
+        /// For so long.
+        silence: Duration,
     },
 }
 
@@ -33,7 +33,8 @@ impl fmt::Display for ThreadFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ThreadFault::Ended { thread } => write!(f, "media thread sfu-{thread} has ended"),
-            ThreadFault::Hang { thread, seconds } => {
+            ThreadFault::Hang { thread, silence } => {
+                let seconds = silence.as_secs();
                 write!(f, "media thread sfu-{thread} has not responded for {seconds} s")
             }
         }
@@ -92,8 +93,8 @@ impl Watchdog {
             return Some(ThreadFault::Ended { thread });
         }
         let missed = self.heartbeats[thread].missed.load(Ordering::Relaxed);
-        let seconds = (CHECK_INTERVAL * missed).as_secs();
-        (missed >= HANG_CHECKS).then_some(ThreadFault::Hang { thread, seconds })
+        let silence = CHECK_INTERVAL * missed;
+        (missed >= HANG_CHECKS).then_some(ThreadFault::Hang { thread, silence })
     }
 
     /// The first thread's fault.
@@ -204,7 +205,7 @@ mod tests {
         let watch =
             std::thread::spawn(move || watched.watch(|fault| sender.send(fault).expect("open")));
         let fault = faults.recv_timeout(Duration::from_secs(30)).expect("in time");
-        assert_eq!(fault, ThreadFault::Hang { thread: 0, seconds: 5 });
+        assert_eq!(fault, ThreadFault::Hang { thread: 0, silence: Duration::from_secs(5) });
         watchdog.beat(0);
         while watchdog.fault().is_some() {
             std::thread::sleep(CHECK_INTERVAL);

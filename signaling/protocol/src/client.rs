@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_types::Rung;
+use windlass_types::{Bitrate, Rung};
 
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
@@ -230,7 +230,9 @@ pub struct Uplink {
     /// The participant's own track.
     pub track: String,
     /// What the uplink carries, in kbit/s, by the browser's congestion control.
-    pub kbps: f64,
+    #[serde(rename = "kbps")]
+    #[cfg_attr(feature = "typescript", ts(as = "f64"))]
+    pub bitrate: Bitrate,
     /// Width of the camera's pictures.
     pub width: u32,
     /// Height of the camera's pictures.

@@ -28,13 +28,13 @@ pub const PARTICIPANT_CHARS: usize = 64;
 pub const TICKET_CHARS: usize = 256;
 /// Longest media id (`a=mid`) in characters.
 pub const MID_CHARS: usize = 16;
-/// Most anchor codecs that a client may name.
+/// Maximum number of anchor codecs that a client may name.
 pub const ANCHOR_CODECS: usize = 16;
 /// Longest name of an anchor codec in characters.
 pub const CODEC_CHARS: usize = 16;
-/// Most tracks that one offer may publish.
+/// Maximum number of tracks that one offer may publish.
 pub const PUBLISHED_TRACKS: usize = 16;
-/// Most tracks that one offer may subscribe to.
+/// Maximum number of tracks that one offer may subscribe to.
 pub const SUBSCRIBED_TRACKS: usize = 256;
 
 /// A room name is part of a link: 1 to [`ROOM_CHARS`] of `A–Z a–z 0–9 - _ .`.
@@ -123,23 +123,23 @@ pub(crate) fn check_sdp(sdp: &str) -> Result<(), ProtocolError> {
 }
 
 /// A list field has at most `most` entries.
-pub(crate) fn check_count(field: &str, count: usize, most: usize) -> Result<(), ProtocolError> {
-    if count > most {
+pub(crate) fn check_count(field: &str, count: usize, max: usize) -> Result<(), ProtocolError> {
+    if count > max {
         return Err(ProtocolError::new(
             ErrorCode::TooLarge,
-            format!("`{field}` has {count} entries; {most} are allowed"),
+            format!("`{field}` has {count} entries; {max} are allowed"),
         ));
     }
     Ok(())
 }
 
-fn check_token(field: &str, text: &str, most: usize) -> Result<(), ProtocolError> {
-    if text.chars().count() > most {
-        return Err(too_long(field, most));
+fn check_token(field: &str, text: &str, max: usize) -> Result<(), ProtocolError> {
+    if text.chars().count() > max {
+        return Err(too_long(field, max));
     }
     if text.is_empty() || !text.chars().all(is_token_char) {
         return Err(malformed(format!(
-            "`{field}` must be 1 to {most} letters, digits, `-`, `_` or `.`"
+            "`{field}` must be 1 to {max} letters, digits, `-`, `_` or `.`"
         )));
     }
     Ok(())
@@ -149,8 +149,8 @@ fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-fn too_long(field: &str, most: usize) -> ProtocolError {
-    ProtocolError::new(ErrorCode::TooLarge, format!("`{field}` is longer than {most} characters"))
+fn too_long(field: &str, max: usize) -> ProtocolError {
+    ProtocolError::new(ErrorCode::TooLarge, format!("`{field}` is longer than {max} characters"))
 }
 
 fn malformed(message: String) -> ProtocolError {

@@ -14,11 +14,17 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 /// Marks on one letter: Tibetan and pointed Hebrew have as many.
 const MARKS: usize = 4;
 
+/// ZERO WIDTH NON-JOINER.
 const NON_JOINER: char = '\u{200c}';
+/// ZERO WIDTH JOINER.
 const JOINER: char = '\u{200d}';
+/// VARIATION SELECTOR-15: the character before it as text.
 const AS_TEXT: char = '\u{fe0e}';
+/// VARIATION SELECTOR-16: the character before it as an emoji.
 const AS_EMOJI: char = '\u{fe0f}';
+/// COMBINING ENCLOSING KEYCAP.
 const KEYCAP: char = '\u{20e3}';
+/// BRAILLE PATTERN BLANK, which shows nothing.
 const BRAILLE_BLANK: char = '\u{2800}';
 
 /// Whether somebody who reads the text may see something else than it says.

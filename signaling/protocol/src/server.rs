@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_types::{Layer, LayerKnobs, Refusal, Rung};
+use windlass_types::{Bitrate, Layer, LayerKnobs, Refusal, Rung};
 
 use crate::client::TrackKind;
 use crate::error::{ErrorCode, ProtocolError};
@@ -128,7 +128,7 @@ pub enum ServerMessage {
         scale: u16,
         /// The bits of the tile map (64×64 pixels of the low layer each, row by row, the lowest bit first) in Base64.
         tiles: String,
-        /// Most bytes of the answer.
+        /// Maximum bytes of the answer.
         bytes: usize,
     },
     /// What was sent to the client in the last second.
@@ -202,10 +202,10 @@ pub struct Welcome {
     pub budget_ms: u32,
     /// The least HR size / LR size of enhanced rungs: `rung` says that of each track.
     pub scale: u32,
-    /// Most pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt.
+    /// Maximum pixels of a layer that is enhanced, in either orientation: larger pictures need not be rebuilt.
     #[serde(default = "max_lr_pixels")]
     pub lr_pixels: u32,
-    /// Most sections that send or receive media in an offer of the client.
+    /// Maximum number of sections that send or receive media in an offer of the client.
     #[serde(default = "max_sections")]
     pub max_sections: u32,
     /// Who else is here.
@@ -295,9 +295,13 @@ pub struct TrackStats {
     /// The subscribed track.
     pub track: String,
     /// Video in kbit/s.
-    pub video_kbps: f64,
+    #[serde(rename = "video_kbps")]
+    #[cfg_attr(feature = "typescript", ts(as = "f64"))]
+    pub video_bitrate: Bitrate,
     /// Anchors in kbit/s.
-    pub anchor_kbps: f64,
+    #[serde(rename = "anchor_kbps")]
+    #[cfg_attr(feature = "typescript", ts(as = "f64"))]
+    pub anchor_bitrate: Bitrate,
     /// Anchors each second.
     pub anchors_per_s: f64,
     /// Anchors dropped since the subscription began, for being late or for want of room.

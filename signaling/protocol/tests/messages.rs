@@ -7,7 +7,7 @@ use windlass_protocol::{
     Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request, Rung,
     ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, View, Welcome, limits,
 };
-use windlass_types::{Layer, Refusal};
+use windlass_types::{Bitrate, Layer, Refusal};
 
 fn shape(message: &ServerMessage) -> Value {
     serde_json::from_str(&message.to_json()).unwrap()
@@ -102,7 +102,7 @@ fn client_messages_have_the_documented_shapes() {
             None,
             ClientMessage::Uplink(Uplink {
                 track: "t1".into(),
-                kbps: 410.5,
+                bitrate: Bitrate::kbps(410.5),
                 width: 1280,
                 height: 720,
                 fps: 30.0,
@@ -187,7 +187,12 @@ fn server_messages_have_the_documented_shapes() {
                 track: "t1".into(),
                 layers: [(
                     Layer::H,
-                    LayerKnobs { active: true, kbps: 300.0, fps: 15.0, needed: true },
+                    LayerKnobs {
+                        active: true,
+                        bitrate: Bitrate::kbps(300.0),
+                        fps: 15.0,
+                        needed: true,
+                    },
                 )]
                 .into(),
             },
@@ -332,8 +337,8 @@ fn server_messages_have_the_documented_shapes() {
             ServerMessage::Stats {
                 tracks: vec![TrackStats {
                     track: "t1".into(),
-                    video_kbps: 150.0,
-                    anchor_kbps: 80.5,
+                    video_bitrate: Bitrate::kbps(150.0),
+                    anchor_bitrate: Bitrate::kbps(80.5),
                     anchors_per_s: 5.0,
                     anchors_dropped: 2,
                     refused: Some(Refusal::Promise),

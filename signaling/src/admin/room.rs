@@ -275,11 +275,11 @@ fn participant(present: Present) -> Participant {
         grants: present.grants.list(),
         tracks: present.tracks.into_iter().map(|(id, own)| track(id, own)).collect(),
         receives: receives
-            .map(|(track, GivenRung { rung, size: (width, height) })| Receives {
+            .map(|(track, GivenRung { rung, size })| Receives {
                 track: track.to_string(),
                 rung,
-                width,
-                height,
+                width: size.width,
+                height: size.height,
             })
             .collect(),
     }

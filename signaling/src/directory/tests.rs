@@ -173,7 +173,7 @@ fn tracks_are_held_in_their_own_room_and_forgotten_with_their_offer() {
 fn rungs_are_seen_until_their_track_or_subscription_ends() {
     let directory = Directory::default();
     enter(&directory, ONE, "tea", guest());
-    let given = GivenRung { rung: Rung::HPlus, size: (640, 360) };
+    let given = GivenRung { rung: Rung::HPlus, size: Size::new(640, 360) };
     for track in [TrackId(7), TrackId(8), TrackId(9)] {
         directory.set_rung(ONE, track, Some(given));
     }

@@ -7,6 +7,7 @@ use windlass_protocol::{
     View as ViewMessage,
 };
 use windlass_sfu::{JoinOptions, TrackId, UplinkReport, View};
+use windlass_types::Size;
 
 use super::{Action, Phase, RateLimit, Session};
 use crate::convert;
@@ -72,8 +73,10 @@ impl Session {
             ClientMessage::Uplink(uplink) => {
                 let (own, _) = self.own()?;
                 if let Ok(id) = convert::track_id(&uplink.track, |id| own.contains_key(id)) {
-                    let Uplink { kbps, width, height, fps, .. } = uplink;
-                    let report = UplinkReport { kbps, size: (width, height), fps };
+                    let Uplink { bitrate, width, height, fps, .. } = uplink;
+                    let side = |pixels: u32| u16::try_from(pixels).unwrap_or(u16::MAX);
+                    let size = Size::new(side(width), side(height));
+                    let report = UplinkReport { bitrate, size, fps };
                     self.actions.push_back(Action::Uplink(id, report));
                 }
             }

@@ -2,7 +2,7 @@
 
 use windlass_protocol::{IceServers, Moderate};
 use windlass_sfu::{DisconnectReason, JoinError, JoinOptions, Kind, TrackInfo, TrackStats};
-use windlass_types::Rung;
+use windlass_types::{Bitrate, Rung, Size};
 
 use super::*;
 use crate::access::{AccessError, Grants};
@@ -256,12 +256,12 @@ fn events_of_the_room_become_messages() {
     session.event(SfuEvent::TrackAdded(camera(10)), name);
     session.event(SfuEvent::TrackMuted { track: TrackId(10), muted: true }, name);
     let (track, rung, epoch) = (TrackId(10), Rung::QPlus, 2);
-    let (width, height, scale) = (320, 180, 2);
-    session.event(SfuEvent::RungChanged { track, rung, epoch, width, height, scale }, name);
+    let (size, scale) = (Size::new(320, 180), 2);
+    session.event(SfuEvent::RungChanged { track, rung, epoch, size, scale }, name);
     let stats = TrackStats {
         track: TrackId(10),
-        video_kbps: 150.0,
-        anchor_kbps: 60.0,
+        media_bitrate: Bitrate::bps(150_000),
+        anchor_bitrate: Bitrate::bps(60_000),
         anchors_per_s: 4.0,
         anchors_sent: 8,
         anchors_dropped: 1,

@@ -97,8 +97,8 @@ impl Webhooks {
             if config.secrets.is_empty() {
                 return Err(WebhookError::NoSecret);
             }
-            let (first, most) = config.pauses;
-            let pauses = Pauses { first, most, attempts: config.attempts };
+            let (first, max) = config.pauses;
+            let pauses = Pauses { first, max, attempts: config.attempts };
             receivers.push(Arc::new(Receiver {
                 url: url.clone(),
                 outbox: Mutex::new(Outbox::new(MAX_WAITING, pauses)),

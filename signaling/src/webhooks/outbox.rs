@@ -13,7 +13,7 @@ pub(crate) struct Pauses {
     /// Pause before the second attempt; doubled for each further one.
     pub first: Duration,
     /// Longest pause.
-    pub most: Duration,
+    pub max: Duration,
     /// Maximum number of attempts for an event.
     pub attempts: u32,
 }
@@ -22,7 +22,7 @@ impl Pauses {
     /// The pause after `failed` attempts. `jitter`, 0 to 1, changes it by −25 % to +25 %.
     fn after(&self, failed: u32, jitter: f64) -> Duration {
         let doubled = self.first.saturating_mul(1 << (failed - 1).min(16));
-        doubled.min(self.most).mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0)
+        doubled.min(self.max).mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0)
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     const PAUSES: Pauses =
-        Pauses { first: Duration::from_secs(1), most: Duration::from_secs(8), attempts: 5 };
+        Pauses { first: Duration::from_secs(1), max: Duration::from_secs(8), attempts: 5 };
 
     fn outbox(bound: usize) -> (Outbox, Instant) {
         (Outbox::new(bound, PAUSES), Instant::now())
@@ -221,7 +221,7 @@ mod tests {
     fn jitter_moves_a_pause_by_a_quarter_at_most() {
         assert_eq!(PAUSES.after(1, 0.0), Duration::from_millis(750));
         assert_eq!(PAUSES.after(1, 1.0), Duration::from_millis(1250));
-        assert_eq!(PAUSES.after(60, 0.5), PAUSES.most);
+        assert_eq!(PAUSES.after(60, 0.5), PAUSES.max);
     }
 
     #[test]

@@ -9,7 +9,9 @@ const UFRAG: std::ops::RangeInclusive<usize> = 4..=256;
 /// Valid lengths of a password, in characters (RFC 8839 §5.4).
 const PASSWORD: std::ops::RangeInclusive<usize> = 22..=256;
 
+/// How the line with the ufrag begins (RFC 8839 §5.4).
 const UFRAG_LINE: &str = "a=ice-ufrag:";
+/// How the line with the password begins.
 const PASSWORD_LINE: &str = "a=ice-pwd:";
 
 /// ICE credentials.

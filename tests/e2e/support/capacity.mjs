@@ -1,7 +1,7 @@
 // What a server can do, as it measured itself: tests of what it cannot are skipped, and say why.
 
 /** Of the 200 ms of a call's budget, what a network may take at most: the rest is decoding, waiting, coding and the way to the viewer. */
-const MOST_S = 0.12;
+const MAX_NETWORK_S = 0.12;
 
 /** Why a server cannot enhance pictures of this size; false: it can. */
 export async function tooSlow(server, width, height) {
@@ -10,8 +10,8 @@ export async function tooSlow(server, width, height) {
   );
   const [fastest, perPixel] = networks.sort(([, a], [, b]) => a - b)[0];
   const takes = perPixel * width * height;
-  if (takes <= MOST_S) return false;
-  const why = `${fastest} takes ${Math.round(1000 * takes)} ms for ${width}x${height} on this processor, and ${1000 * MOST_S} may`;
+  if (takes <= MAX_NETWORK_S) return false;
+  const why = `${fastest} takes ${Math.round(1000 * takes)} ms for ${width}x${height} on this processor, and ${1000 * MAX_NETWORK_S} may`;
   console.log(`skipped: ${why}`);
   return why;
 }

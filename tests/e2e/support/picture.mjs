@@ -36,7 +36,7 @@ export const roomEvents = (page) => page.evaluate(() => window.roomEvents);
 /** Notes the longest time without an anchor of any remote track, and for how long two videos have come at a time, of which there should be one. */
 export const watchCall = (page) =>
   page.evaluate(() => {
-    const call = { last: performance.now(), longest: 0, double: 0, doubleMost: 0 };
+    const call = { last: performance.now(), longest: 0, double: 0, maxDouble: 0 };
     window.call = call;
     const known = new WeakSet();
     let frames = new Map();
@@ -62,7 +62,7 @@ export const watchCall = (page) =>
       const rising = [...now].filter(([id, count]) => count > (frames.get(id) ?? count) + 3).length;
       frames = now;
       call.double = rising > 1 ? call.double + 500 : 0;
-      call.doubleMost = Math.max(call.doubleMost, call.double);
+      call.maxDouble = Math.max(call.maxDouble, call.double);
     }, 500);
   });
 
@@ -70,7 +70,7 @@ export const watchCall = (page) =>
 export const callSeen = (page) =>
   page.evaluate(() => {
     const { call } = window;
-    const seen = { anchors: Math.round(Math.max(call.longest, performance.now() - call.last)), double: call.doubleMost };
-    Object.assign(call, { longest: 0, last: performance.now(), double: 0, doubleMost: 0 });
+    const seen = { anchors: Math.round(Math.max(call.longest, performance.now() - call.last)), double: call.maxDouble };
+    Object.assign(call, { longest: 0, last: performance.now(), double: 0, maxDouble: 0 });
     return seen;
   });

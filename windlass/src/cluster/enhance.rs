@@ -34,7 +34,7 @@ use crate::shutdown::Signals;
 use crate::{devices, logging, metrics};
 
 /// Largest message: a frame, or an anchor.
-pub const MOST_BYTES: usize = 4 << 20;
+pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Arguments of `windlass enhance`.
 #[derive(Debug, Clone, Args)]
@@ -95,8 +95,8 @@ impl OfferedEnhancer for Offer {
         if passed >= LOOK_EVERY {
             let stats = self.enhancer.stats();
             let taken = stats.compute.saturating_sub(look.compute).as_secs_f64();
-            let most = passed.as_secs_f64() * stats.compute_capacity;
-            let load = if most > 0.0 { (taken / most).min(1.0) } else { 1.0 };
+            let max = passed.as_secs_f64() * stats.compute_capacity;
+            let load = if max > 0.0 { (taken / max).min(1.0) } else { 1.0 };
             *look = Look { at: Instant::now(), compute: stats.compute, load };
         }
         look.load
@@ -145,13 +145,13 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let Some(enhancer) = config.enhancer else { return Ok(()) };
     let supervised = args.parent.is_some();
     let deadline = enhancer.budget.saturating_sub(enhancer.delivery_allowance);
-    let most = enhancer.max_streams;
+    let max = enhancer.max_streams;
     let enhancer = Arc::new(Enhancer::start(enhancer)?);
     let (input, outputs) = (enhancer.input(), enhancer.output());
     let look = Look { at: Instant::now(), compute: Duration::ZERO, load: 0.0 };
     let offer =
         Arc::new(Offer { enhancer: enhancer.clone(), input, deadline, look: Mutex::new(look) });
-    let worker = Worker::new(offer.clone(), most);
+    let worker = Worker::new(offer.clone(), max);
     let speaker = worker.clone();
     let speaking = std::thread::Builder::new().name("worker-outputs".to_owned()).spawn(move || {
         for output in outputs {
@@ -163,8 +163,8 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     let tls = mutual::start(config.cluster.files.as_ref(), Role::Enhancer)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let service = EnhancerServer::new(WorkerService(worker.clone()))
-        .max_decoding_message_size(MOST_BYTES)
-        .max_encoding_message_size(MOST_BYTES);
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let token = config.cluster.token.as_ref().map(ClusterToken::of_enhancers);
     let check = move |request| match &token {
         Some(token) => token.check(request),

@@ -35,14 +35,14 @@ impl windlass_cluster::node::Host for Host {
     }
 
     fn participant(&self, id: ParticipantId) -> Option<RelayedParticipant> {
-        let (ParticipantInfo { name, identity, was }, age_s) = self.signaling.participant(id)?;
-        Some(RelayedParticipant { name, identity, was, age_s })
+        let (ParticipantInfo { name, identity, was }, age) = self.signaling.participant(id)?;
+        Some(RelayedParticipant { name, identity, was, age })
     }
 
     fn remote_joined(&self, id: ParticipantId, room: &str, who: RelayedParticipant) {
-        let RelayedParticipant { name, identity, was, age_s } = who;
+        let RelayedParticipant { name, identity, was, age } = who;
         let info = ParticipantInfo { name, identity, was };
-        self.signaling.remote_joined(id, room, info, age_s);
+        self.signaling.remote_joined(id, room, info, age);
     }
 
     fn remote_left(&self, id: ParticipantId) {

@@ -10,17 +10,17 @@ use windlass_enhancer::EnhancerConfig;
 use windlass_enhancer::tiles::RegionConfig;
 use windlass_sr::EngineChoice;
 use windlass_sr::cuda::devices::DeviceName;
-use windlass_types::AnchorPolicy;
+use windlass_types::{AnchorPolicy, Bitrate};
 
 use super::values::parts;
 use super::{Settings, memory};
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
-/// Most CPU threads of enhancement.
+/// Maximum CPU threads of enhancement.
 pub const MAX_THREADS: usize = 256;
-/// Bit rate in bit/s of the stills that a publisher is asked for: a fraction of the low layer's, so that its uplink is not felt.
-const STILLS_BPS: u32 = 50_000;
+/// Bitrate of the stills that a publisher is asked for: a fraction of the low layer's, so that its uplink is not felt.
+const STILLS: Bitrate = Bitrate::bps(50_000);
 
 /// What runs the networks: `off`, an engine's name, or GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,7 +223,7 @@ pub(super) fn enhancer(said: &Settings, budget: Duration) -> Result<Option<Enhan
     let mib = said.enhancer_memory_mb.unwrap_or_else(|| (memory::allowed_mib() / 2).max(64));
     allow!(mib >= 64, "enhancer-memory-mb", "must be 64 or more, not {mib}");
     let captured = said.captured().0;
-    let stills_bps = if captured.has(Use::Stills) { STILLS_BPS } else { 0 };
+    let stills = if captured.has(Use::Stills) { STILLS } else { Bitrate::ZERO };
     Ok(Some(EnhancerConfig {
         budget,
         delivery_allowance: DELIVERY.min(budget * 3 / 10),
@@ -234,7 +234,7 @@ pub(super) fn enhancer(said: &Settings, budget: Duration) -> Result<Option<Enhan
         compute_cap,
         promise_db,
         anchor_fraction,
-        regions: RegionConfig { bytes_per_s: f64::from(stills_bps) / 8.0, ..default.regions },
+        regions: RegionConfig { bitrate: stills, ..default.regions },
         max_streams: said.max_enhanced(),
         memory: mib << 20,
         learn: captured.has(Use::Learn),

@@ -17,7 +17,7 @@ pub struct Tenth {
     pub kbps: f64,
     pub shown: u64,
     pub anchors: u64,
-    pub anchor_most_ms: Option<f64>,
+    pub anchor_max_ms: Option<f64>,
     pub transit_p95_ms: Option<f64>,
 }
 
@@ -31,7 +31,7 @@ impl Tenth {
             kbps: line["kbps"].as_f64()?,
             shown: line["shown"].as_u64()?,
             anchors: line["anchors"].as_u64()?,
-            anchor_most_ms: line["anchor_most_ms"].as_f64(),
+            anchor_max_ms: line["anchor_max_ms"].as_f64(),
             transit_p95_ms: line["transit_p95_ms"].as_f64(),
         })
     }

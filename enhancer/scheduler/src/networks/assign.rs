@@ -11,17 +11,22 @@
 
 use std::time::Duration;
 
+use windlass_types::Size;
+
 use super::stream::Assigned;
 use crate::cost::CostModel;
 
-/// Up to which streams are given a better network, and may keep it: parts of the deadline that one inference may take, and
-/// shares of the devices' time.
+/// What inference may take at most.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
+    /// Of one picture, as a share of the deadline.
     latency: f64,
+    /// Of all, as a share of the devices' time.
     time: f64,
 }
+/// Bounds up to which streams are given a better network.
 const TO_RISE: Bounds = Bounds { latency: 0.3, time: 0.5 };
+/// Bounds up to which they may keep it.
 const TO_STAY: Bounds = Bounds { latency: 0.4, time: 0.7 };
 
 /// A network that anchors can be made by.
@@ -36,8 +41,8 @@ pub struct NetworkCost {
 /// What a stream asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand {
-    /// Width and height of its pictures.
-    pub size: (u32, u32),
+    /// Size of its pictures.
+    pub size: Size,
     /// Anchors per second.
     pub rate: f64,
     /// The network that it has now.
@@ -60,7 +65,7 @@ impl Demand {
 
     /// Whether its pictures may be of that scale: watched so large, not of too many pixels, and not soon after the last change.
     fn may_have(&self, scale: usize, scales: &[usize], room: &Room) -> bool {
-        let area = u64::from(self.size.0) * u64::from(self.size.1);
+        let area = u64::from(self.size.pixels());
         scale <= self.max_scale
             && area.saturating_mul((scale * scale) as u64) <= room.max_pixels
             && (self.may_grow || self.has_scale(scale, scales))
@@ -86,7 +91,7 @@ pub(crate) struct Assigner {
     /// The network of each, in the order of the demands.
     pub assigned: Vec<Assigned>,
     some: Vec<usize>,
-    refused: Vec<(u32, u32)>,
+    refused: Vec<Size>,
 }
 
 impl Assigner {
@@ -152,10 +157,10 @@ impl Assigner {
             }
         }
         // Only its cost keeps it from being tried, and not what others take. Once for each size, however many streams have it.
-        self.refused.sort_unstable();
+        self.refused.sort_unstable_by_key(|size| (size.width, size.height));
         self.refused.dedup();
-        for &(width, height) in &self.refused {
-            plan.costs[network].doubt(width, height);
+        for &size in &self.refused {
+            plan.costs[network].doubt(size);
         }
     }
 }
@@ -169,7 +174,7 @@ struct Plan<'a> {
 }
 
 fn seconds(costs: &CostModel, demand: &Demand) -> f64 {
-    costs.predict(demand.size.0, demand.size.1).as_secs_f64()
+    costs.predict(demand.size).as_secs_f64()
 }
 
 #[cfg(test)]
@@ -190,8 +195,8 @@ mod tests {
         nanos.iter().map(|&n| CostModel::new(Duration::from_nanos(n))).collect()
     }
 
-    fn demand(width: u32, rate: f64, network: usize) -> Demand {
-        let size = (width, width * 9 / 16);
+    fn demand(width: u16, rate: f64, network: usize) -> Demand {
+        let size = Size::new(width, (u32::from(width) * 9 / 16) as u16);
         Demand {
             size,
             rate,
@@ -303,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_it_keeps_it_in_a_narrower_place() {
+    fn a_stream_keeps_its_network_with_less_room_than_it_takes_to_get_it() {
         let has = [demand(160, 8.0, 2), demand(160, 8.0, 0)];
         let networks = assigned(&has, 0.45);
         assert_eq!(networks[0], 2);
@@ -314,7 +319,7 @@ mod tests {
     fn what_is_too_dear_is_tried_again_some_day() {
         let mut costs = models(&NANOS);
         for _ in 0..60 {
-            costs[1].observe(320, 180, Duration::from_millis(90));
+            costs[1].observe(Size::new(320, 180), Duration::from_millis(90));
         }
         let demands = [demand(320, 1.0, 0)];
         let mut seconds = 0;
@@ -328,7 +333,7 @@ mod tests {
     proptest! {
         #[test]
         fn nobody_is_enlarged_by_more_than_allowed(
-            streams in proptest::collection::vec((1u32..2000, 0.0f64..30.0, 0usize..5, 0usize..6, proptest::bool::ANY), 0..40),
+            streams in proptest::collection::vec((1u16..2000, 0.0f64..30.0, 0usize..5, 0usize..6, proptest::bool::ANY), 0..40),
             capacity in 0.0f64..8.0,
         ) {
             let demands: Vec<Demand> = streams
@@ -338,7 +343,7 @@ mod tests {
             let networks = enlarged(&demands, capacity);
             prop_assert_eq!(networks.len(), demands.len());
             let known = models(&MORE_NANOS);
-            let cost = |d: &Demand, n: usize| d.rate * known[n].predict(d.size.0, d.size.1).as_secs_f64();
+            let cost = |d: &Demand, n: usize| d.rate * known[n].predict(d.size).as_secs_f64();
             for (demand, &network) in demands.iter().zip(&networks) {
                 let scale = BY_TWO_AND_FOUR[network];
                 let before = BY_TWO_AND_FOUR.get(demand.network).copied().unwrap_or(2);
@@ -353,12 +358,12 @@ mod tests {
 
         #[test]
         fn what_is_assigned_exists_and_fits(
-            streams in proptest::collection::vec((1u32..2000, 0.0f64..30.0, 0usize..4), 0..40), capacity in 0.0f64..8.0,
+            streams in proptest::collection::vec((1u16..2000, 0.0f64..30.0, 0usize..4), 0..40), capacity in 0.0f64..8.0,
         ) {
             let demands: Vec<Demand> = streams.iter().map(|&(w, rate, n)| demand(w, rate, n)).collect();
             let (known, networks) = (models(&NANOS), assigned(&demands, capacity));
             prop_assert_eq!(networks.len(), demands.len());
-            let cost = |d: &Demand, n: usize| d.rate * known[n].predict(d.size.0, d.size.1).as_secs_f64();
+            let cost = |d: &Demand, n: usize| d.rate * known[n].predict(d.size).as_secs_f64();
             let min: f64 = demands.iter().map(|d| cost(d, 0)).sum();
             let taken: f64 = demands.iter().zip(&networks).map(|(d, &n)| cost(d, n)).sum();
             prop_assert!(taken <= min.max(capacity * TO_STAY.time) + 1e-9);

@@ -10,6 +10,8 @@ pub use assign::NetworkCost;
 pub(crate) use assign::{Demand, Room};
 pub(crate) use stream::StreamNetwork;
 
+use windlass_types::Size;
+
 use crate::candidate::{Candidate, Captured};
 use crate::cost::CostModel;
 
@@ -64,17 +66,12 @@ impl Networks {
     }
 
     /// Expected cost of an anchor.
-    pub fn predict(
-        &self,
-        network: usize,
-        captured: Captured,
-        (width, height): (u32, u32),
-    ) -> Duration {
+    pub fn predict(&self, network: usize, captured: Captured, size: Size) -> Duration {
         let costs = match captured {
             Captured::Pictures => Some(&self.captured_cost),
             Captured::No | Captured::Stills => self.costs.get(network),
         };
-        costs.map_or(Duration::ZERO, |costs| costs.predict(width, height))
+        costs.map_or(Duration::ZERO, |costs| costs.predict(size))
     }
 
     /// By how much a network enlarges.

@@ -20,6 +20,7 @@ use super::{Client, Setting};
 pub const EVERY: f64 = 0.2;
 /// Seconds before a refused stream is tried again.
 const WAIT: f64 = 2.0;
+/// Maximum doublings of [`WAIT`].
 const MAX_DOUBLINGS: u32 = 5;
 /// Plans in a row that may break a promise before a stream is refused.
 const MAX_BROKEN: u32 = 1;

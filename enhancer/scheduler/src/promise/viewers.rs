@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_lies_moves_it_no_further_than_to_what_others_say() {
+    fn a_false_report_moves_the_decay_no_further_than_to_what_others_report() {
         assert_eq!(said(&[]), None);
         assert_eq!(said(&[0.4]), Some(0.4), "who watches alone is believed");
         assert_eq!(said(&[0.4, 1e9]), Some(USUAL));

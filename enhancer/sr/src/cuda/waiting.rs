@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_given_back() {
+    fn jobs_beyond_the_bound_are_given_back() {
         let mut waiting = Waiting::new(ROOM);
         let all: Vec<usize> = (0..ROOM).collect();
         assert!(waiting.push(&'a', 16, all).is_ok());

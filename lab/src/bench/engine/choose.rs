@@ -82,7 +82,7 @@ pub fn run(args: &EngineArgs) -> Result<()> {
     let scheduler = config.scheduler(networks.iter().map(cost).collect());
     let mut rows = Vec::new();
     for &Size(width, height) in &args.sizes {
-        let size = (u32::try_from(width)?, u32::try_from(height)?);
+        let size = windlass_types::Size::new(u16::try_from(width)?, u16::try_from(height)?);
         for &publishers in choose {
             let found = sustained(&scheduler, publishers.get(), size);
             rows.push(Row::new(publishers.get(), size, found));
@@ -110,9 +110,9 @@ pub fn run(args: &EngineArgs) -> Result<()> {
 }
 
 impl Row {
-    fn new(publishers: u32, (width, height): (u32, u32), found: Sustained) -> Row {
+    fn new(publishers: u32, size: windlass_types::Size, found: Sustained) -> Row {
         let Sustained { streams, anchors_per_s, share } = found;
-        Row { publishers, input: format!("{width}x{height}"), streams, anchors_per_s, share }
+        Row { publishers, input: size.to_string(), streams, anchors_per_s, share }
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
             threads: 1,
             calibration_ms: 12.0,
             networks: vec![network("xs-x2", 2), network("xs-x4", 4)],
-            rows: vec![Row::new(10, (160, 90), found)],
+            rows: vec![Row::new(10, windlass_types::Size::new(160, 90), found)],
         };
         let table = report.table();
         let line = table.lines().find(|line| line.contains("160x90")).unwrap();

@@ -27,7 +27,6 @@ pub struct Row {
     /// A thread's processor time by picture: the median of the passes.
     pub frame_ms: f64,
     /// A thread's processor time by picture in the fastest pass.
-    #[serde(rename = "least_ms")]
     pub min_ms: f64,
     /// By the clock, from one picture of a thread to its next.
     pub wall_ms: f64,

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, ensure};
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder, Join};
-use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::{AnchorHeader, ReassembledAnchor};
+use windlass_types::{AnchorSource, Size};
 use windlass_vp9::{Decoder, FrameBuffer};
 
 use crate::bench::vp9::best::Best;
@@ -198,7 +198,7 @@ fn anchor(
 ) -> Result<ReassembledAnchor> {
     let (high, low) = (&high.planes()[0], &low.planes()[0]);
     let detail = detail_of(high, low, scale.factor()).context("the peer has another size")?;
-    let size = (detail.width() as u16, detail.height() as u16);
+    let size = Size::new(detail.width() as u16, detail.height() as u16);
     let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, timestamp(n), size);
     Ok(ReassembledAnchor { header, payload: Htj2k::encode(&detail, QUALITY)? })
 }

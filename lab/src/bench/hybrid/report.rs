@@ -25,7 +25,6 @@ pub struct Row {
     /// Decoding the low layer alone.
     pub low_ms: Option<f64>,
     /// The longest frame after the first: that in which a late anchor came.
-    #[serde(rename = "most_ms")]
     pub max_ms: Option<f64>,
     /// Mean of libvpx with one thread, of pictures as large as HR, in the same run.
     pub libvpx_ms: Option<f64>,

@@ -21,7 +21,7 @@ use windlass_sfu::{
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::{
-    Anchor, AnchorSource, EnhancerOutput, Layer, Rung, StageTimes, TapFrame, TapInput,
+    Anchor, AnchorSource, Bitrate, EnhancerOutput, Layer, Rung, StageTimes, TapFrame, TapInput,
 };
 
 use super::camera::Camera;
@@ -235,7 +235,7 @@ impl World {
                 if let Some(last) = self.tenths.last_mut() {
                     last.rungs = rungs;
                     last.paused = self.paused.values().filter(|p| **p).count() as u32;
-                    last.estimate_bps = self.core.estimate_bps(VIEWER).unwrap_or(0);
+                    last.estimate_bps = self.core.estimate(VIEWER).map_or(0, Bitrate::as_bps);
                 }
                 self.tenths.push(Tenth::default());
             }

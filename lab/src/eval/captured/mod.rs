@@ -118,7 +118,7 @@ impl Sender {
         payload: &[u8],
         tiled: bool,
     ) -> Result<()> {
-        let size = (self.size.width as u16, self.size.height as u16);
+        let size = self.size.into();
         let header = AnchorHeader {
             tiled,
             beyond_prior: true,

@@ -17,6 +17,7 @@ use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::anchor::{colour, payload as payloads};
 use windlass_sr::energy_by_tile;
+use windlass_types::Bitrate;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};
@@ -50,8 +51,8 @@ pub fn make(
     upscaler: &mut Upscaler,
 ) -> Result<AnchorTrack> {
     let step = ((clip.fps / settings.stills_fps).round() as usize).max(1);
-    let bytes_per_s = f64::from(settings.stills_kbps) * 125.0;
-    let config = RegionConfig { area: settings.area, bytes_per_s, ..RegionConfig::default() };
+    let bitrate = Bitrate::kbps(settings.stills_kbps.into());
+    let config = RegionConfig { area: settings.area, bitrate, ..RegionConfig::default() };
     let between = Duration::from_secs_f64(step as f64 / clip.fps);
     let mut prior = Prior::new(Isa::detect(), scale.factor());
     // A request takes as long as its answer's way back.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use windlass_enhancer::control::{Controller, ControllerConfig, Measurements};
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer};
 
 use super::args::{ClipSpec, EvalArgs};
 use super::cpu_clock::CpuClock;
@@ -127,15 +127,15 @@ fn controlled(call: &Call<'_>, layers: &[Layer]) -> Result<(Run, f64)> {
         ..ControllerConfig::default()
     });
     let mut clock = CpuClock::default();
-    let size = call.scene.frames.size();
-    let size = (size.width as u32, size.height as u32);
+    let size = call.scene.frames.size().into();
     let mut knobs = None;
     let run = play::play(call, |n, uplink, measured| {
+        let uplink = Bitrate::kbps(uplink);
         let Some(measured) = measured else {
             return *knobs.insert(controller.start(uplink, size));
         };
         // The estimate is that of the moment of decision.
-        let measured = Measurements { uplink_kbps: uplink, ..*measured };
+        let measured = Measurements { uplink, ..*measured };
         let now = call.interval * n as u32;
         let answer = clock.measure(|| controller.observe(now, &measured));
         let kept = knobs.unwrap_or_else(|| controller.start(uplink, size));

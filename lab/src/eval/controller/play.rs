@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use windlass_enhancer::control::{Knobs, Measurements};
+use windlass_types::Bitrate;
 use windlass_vp9::Picture;
 
 use super::publisher::Publisher;
@@ -68,8 +69,7 @@ pub fn play(
     let mut vmaf = call.vmaf.map(|ffmpeg| Vmaf::start(ffmpeg, &scene.frames)).transpose()?;
     let frames = (call.interval.as_secs_f64() * scene.fps).round().max(1.0) as usize;
     let span = Duration::from_secs_f64(frames as f64 / scene.fps);
-    let size = scene.frames.size();
-    let size = (size.width as u32, size.height as u32);
+    let size = scene.frames.size().into();
     let (mut intervals, mut psnr): (Vec<Interval>, Vec<f64>) = (Vec::new(), Vec::new());
     let mut measured: Option<Measurements> = None;
     let mut knobs = None;
@@ -104,7 +104,7 @@ pub fn play(
             interval.kbps = bytes as f64 * 0.008 / seconds;
             bytes = 0;
             let uplink = interval.uplink_kbps;
-            measured = Some(viewer.meter.take(span, size, uplink));
+            measured = Some(viewer.meter.take(span, size, Bitrate::kbps(uplink)));
         }
     }
     let scores = vmaf.map(Vmaf::finish).transpose()?;
@@ -121,5 +121,5 @@ pub fn play(
 
 /// `h 30 fps 128 kbit/s`.
 fn name(knobs: &Knobs) -> String {
-    format!("{} {:.0} fps {:.0} kbit/s", knobs.layer.rid(), knobs.fps, knobs.low_kbps)
+    format!("{} {:.0} fps {}", knobs.layer.rid(), knobs.fps, knobs.bitrate)
 }

@@ -6,7 +6,7 @@
 use anyhow::Result;
 use windlass_enhancer::control::{Knobs, divisor};
 use windlass_hybrid::resample::box_down;
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer};
 use windlass_vp9::{Picture, Plane};
 
 use windlass_vpx::{Encoder, EncoderConfig};
@@ -41,7 +41,7 @@ impl Publisher {
             width: small.width(),
             height: small.height(),
             fps,
-            kbps: kbps(knobs.low_kbps),
+            kbps: kbps(knobs.bitrate),
             screen,
             cpu_used: None,
         };
@@ -54,8 +54,9 @@ impl Publisher {
     }
 }
 
-fn kbps(value: f64) -> u32 {
-    value.round().max(1.0) as u32
+/// As libvpx takes it: whole kbit/s.
+fn kbps(bitrate: Bitrate) -> u32 {
+    bitrate.as_kbps().round().max(1.0) as u32
 }
 
 /// The picture of a layer, as Chromium makes it.

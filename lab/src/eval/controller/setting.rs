@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use windlass_enhancer::control::Knobs;
-use windlass_types::Layer;
+use windlass_types::{Bitrate, Layer};
 
 /// One point of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -30,7 +30,7 @@ impl Setting {
         Knobs {
             layer: self.layer,
             fps: camera_fps / f64::from(self.divisor),
-            low_kbps: uplink_kbps,
+            bitrate: Bitrate::kbps(uplink_kbps),
             anchor_fraction: 0.0,
             anchor_bytes: 0,
         }
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(names.len(), grid.len());
         assert!(grid.contains(&PLAIN) && names.contains(&"q/2".to_owned()));
         for setting in grid {
-            assert!((setting.knobs(150.0, 30.0).low_kbps - 150.0).abs() < 1e-9);
+            assert!(setting.knobs(150.0, 30.0).bitrate == Bitrate::kbps(150.0));
         }
     }
 }

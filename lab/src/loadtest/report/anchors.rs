@@ -31,7 +31,6 @@ pub struct AnchorDelivery {
     /// 99th percentile of the delay from a frame to its anchor, ms.
     pub anchor_p99_ms: Option<f64>,
     /// Longest delay from a frame to its anchor, ms.
-    #[serde(rename = "anchor_most_ms")]
     pub anchor_max_ms: Option<f64>,
     /// Median age of an anchor when the server sends it, counted from its frame's arrival at the server, ms.
     pub age_p50_ms: Option<f64>,

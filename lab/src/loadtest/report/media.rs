@@ -52,7 +52,6 @@ pub struct Reception {
     /// Share of the time that subscriptions were frozen, 0 to 1.
     pub frozen: Option<f64>,
     /// Longest interval between two shown frames of a subscription, ms; includes the time before the measurement.
-    #[serde(rename = "gap_most_ms")]
     pub gap_max_ms: f64,
     /// Share of the complete frames by the rung that the server had announced, 0 to 1.
     pub rungs: BTreeMap<Rung, f64>,

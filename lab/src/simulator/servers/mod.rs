@@ -36,7 +36,6 @@ pub struct ClusterScenario {
     /// How long it goes on.
     pub seconds: u64,
     /// Participants of a room on one node before the room spreads to another; 0: no limit.
-    #[serde(rename = "room_most")]
     pub max_per_room: usize,
     /// How long a participant stays, on average.
     pub stay_s: f64,
@@ -95,15 +94,12 @@ pub struct ClusterReport {
     /// Greatest participants of a node over the mean of all live nodes, on average over the seconds after the first minute.
     pub imbalance_mean: f64,
     /// Greatest participants of a node over the mean of all live nodes, in any second after the first minute.
-    #[serde(rename = "imbalance_most")]
     pub max_imbalance: f64,
     /// Seconds at which some room had participants on two nodes against its claim.
     pub split_seconds: u64,
     /// Rooms that were on several nodes as their claims say, at the most.
-    #[serde(rename = "spread_rooms_most")]
     pub max_spread_rooms: usize,
     /// Greatest number of rooms at a time that were on two nodes against their claims.
-    #[serde(rename = "split_rooms_most")]
     pub max_split_rooms: usize,
     /// Rooms whose participants were sent to another node to be with others.
     pub healed: u64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_types::StreamId;
+use windlass_types::{Size, StreamId};
 
 use super::camera::{Camera, Coded};
 use super::events::Random;
@@ -24,7 +24,7 @@ pub(super) struct Source {
     end: Duration,
     /// Coded, and not there yet.
     coming: Option<(Coded, Arrival)>,
-    size: (u32, u32),
+    size: Size,
     max_scale: usize,
 }
 
@@ -74,7 +74,7 @@ fn source(
         uplink: Uplink::new(&group.uplink),
         end: group.leaves_at_s.map_or(Duration::MAX, Duration::from_secs_f64),
         coming: None,
-        size: (group.width, group.height),
+        size: Size::new(group.width, group.height),
         max_scale: group.max_scale,
     }
 }
@@ -101,8 +101,7 @@ impl Source {
             stream: self.id,
             tier: coded.tier,
             bytes: coded.bytes,
-            width: self.size.0,
-            height: self.size.1,
+            size: self.size,
             arrival,
             per_mille: 1000,
             scale: 2,

@@ -121,7 +121,7 @@ mod tests {
     use std::time::Duration;
 
     use windlass_scheduler::{Candidate, NetworkCost, Scheduler, Tier};
-    use windlass_types::StreamId;
+    use windlass_types::{Size, StreamId};
 
     use super::*;
 
@@ -152,8 +152,7 @@ mod tests {
                     stream: StreamId(0),
                     tier: Tier::Normal,
                     bytes: bytes(id),
-                    width: 100,
-                    height: 100,
+                    size: Size::new(100, 100),
                     arrival: interval * n as u32 + Duration::from_millis(id % 2 * 33),
                     per_mille: 1000,
                     scale: 2,

@@ -117,9 +117,9 @@ pub struct Group {
     /// How many.
     pub count: u32,
     /// LR size.
-    pub width: u32,
+    pub width: u16,
     /// LR size.
-    pub height: u32,
+    pub height: u16,
     /// Frames per second.
     #[serde(default = "thirty")]
     pub fps: f64,
@@ -140,7 +140,6 @@ pub struct Group {
     pub leaves_at_s: Option<f64>,
     /// By how much they may be enlarged.
     #[serde(default = "two")]
-    #[serde(rename = "most_scale")]
     pub max_scale: usize,
     /// How their anchors are chosen.
     #[serde(default)]

@@ -153,8 +153,7 @@ impl Site {
                 let chosen = Chosen {
                     id: name,
                     stream: id,
-                    width: frame.width,
-                    height: frame.height,
+                    size: frame.size,
                     network: 0,
                     cost: Duration::ZERO,
                     deadline: Duration::ZERO,
@@ -179,7 +178,7 @@ impl Site {
         self.scheduler.tick(tick, &mut self.chosen);
         for &chosen in &self.chosen {
             let Some(job) = self.candidates.remove(&chosen.id) else { continue };
-            let shape = Shape { network: chosen.network, size: (chosen.width, chosen.height) };
+            let shape = Shape { network: chosen.network, size: chosen.size };
             let job = Job { chosen, ..job };
             if let Some(refused) = self.queue.push(self.waits_since(&job), shape, job, &self.jct) {
                 self.scheduler.finished(&refused.chosen, None);

@@ -7,7 +7,7 @@ use super::*;
 use windlass_scheduler::Tier;
 use windlass_types::AnchorPolicy;
 
-fn group(name: &str, count: u32, width: u32) -> Group {
+fn group(name: &str, count: u32, width: u16) -> Group {
     Group {
         name: name.to_owned(),
         count,

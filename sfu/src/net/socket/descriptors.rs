@@ -22,7 +22,7 @@ pub(in crate::net) fn raise() -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn there_may_be_as_many_as_the_system_lets_one_have() {
+    fn the_limit_of_descriptors_is_raised_to_the_systems_maximum() {
         let first = super::raise().expect("limit");
         assert!(first >= 64);
         assert_eq!(super::raise().expect("limit"), first);

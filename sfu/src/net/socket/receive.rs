@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_come_at_once_in_order_and_one_that_is_too_long_is_empty() {
+    async fn datagrams_of_a_batch_come_in_order_and_one_that_is_too_long_is_empty() {
         let socket = Socket::bind("127.0.0.1:0".parse().expect("address")).expect("bind");
         let to = socket.local_addr();
         let socket = socket.into_async().expect("runtime");

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_one_size_share_a_message_up_to_a_shorter_one() {
+    fn datagrams_of_one_size_share_a_message_up_to_a_shorter_one() {
         let (here, there) =
             ("192.0.2.1:1".parse().expect("address"), "192.0.2.2:1".parse().expect("address"));
         let mut all = datagrams(&[100, 100, 60, 60, 100, 0, 100], here);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_sent_costs_none_of_the_others() {
+    fn a_datagram_that_cannot_be_sent_costs_none_of_the_others() {
         let (from, to, address) = pair();
         let mut outbox = Outbox::new(true, Instant::now());
         // There is no way from the loopback address to there.

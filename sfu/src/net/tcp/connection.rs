@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_read_ends_while_it_is_still_sent_media() {
+    fn a_connection_that_does_not_read_ends_while_it_is_still_sent_media() {
         let (now, counts) = (Instant::now(), TcpCounters::default());
         let connection = Connection::new(now);
         for tenth in 0..105 {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_may_say_so_much_and_clients_all_that_they_want() {
+    fn a_connection_without_a_client_is_limited_and_one_with_a_client_is_not() {
         let connection = Connection::new(Instant::now());
         assert!(connection.may_send(MAX_UNANSWERED) && !connection.may_send(MAX_UNANSWERED + 1));
         connection.send(Instant::now(), b"answer", &TcpCounters::default());

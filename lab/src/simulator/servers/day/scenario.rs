@@ -77,7 +77,6 @@ pub struct WorkerKind {
     /// Accelerators of speed 1 that work side by side.
     pub devices: f64,
     /// Publishers that it takes.
-    #[serde(rename = "most_streams")]
     pub max_streams: usize,
     /// From its order to its first stream.
     pub boot_s: u64,
@@ -109,15 +108,12 @@ pub struct DayReport {
     /// Publishers that came.
     pub streams: u64,
     /// Publishers at a time, at the most.
-    #[serde(rename = "streams_most")]
     pub max_streams: usize,
     /// Hours that workers were paid for, those that they take to start included.
     pub machine_hours: f64,
     /// Workers at a time, at the most.
-    #[serde(rename = "machines_most")]
     pub max_machines: u32,
     /// What the scheduler's rule would have wanted at the most, of all publishers.
-    #[serde(rename = "wanted_most")]
     pub max_wanted: u32,
     /// Machine hours of as many as the rule wanted, had they come and gone at once.
     pub wanted_hours: f64,
@@ -126,7 +122,6 @@ pub struct DayReport {
     /// Share of publishers' time without a worker.
     pub without_share: f64,
     /// The longest that one was without, in seconds.
-    #[serde(rename = "without_most_s")]
     pub max_without_s: u64,
     /// Minutes of the day in which anybody was.
     pub minutes_without: u64,

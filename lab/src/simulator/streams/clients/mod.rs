@@ -455,6 +455,6 @@ mod tests {
         let wrong = ClientsScenario { promises: vec![vec![]], ..scenario() };
         assert!(run(&wrong).is_err_and(|error| error.to_string().contains("promises")));
         let wrong = ClientsScenario { max_batch: 0, ..scenario() };
-        assert!(run(&wrong).is_err_and(|error| error.to_string().contains("most_batch")));
+        assert!(run(&wrong).is_err_and(|error| error.to_string().contains("max_batch")));
     }
 }

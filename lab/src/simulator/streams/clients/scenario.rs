@@ -28,7 +28,6 @@ pub struct ClientsScenario {
     #[serde(default)]
     pub spread: f64,
     /// Greatest number of pictures of a batch.
-    #[serde(rename = "most_batch")]
     pub max_batch: usize,
     /// How much clients may lack beyond an accelerator of their own: each is played by itself. Two values are a range, from which each
     /// client has its own.
@@ -69,7 +68,7 @@ impl ClientsScenario {
         value(self.batch_ms, 0.0, 1_000.0, "batch_ms", "from 0 to 1000")?;
         value(self.picture_ms, 0.1, 1_000.0, "picture_ms", "from 0.1 to 1000")?;
         value(self.spread, 0.0, 1.0, "spread", "from 0 to 1")?;
-        value(self.max_batch as f64, 1.0, 64.0, "most_batch", "from 1 to 64")?;
+        value(self.max_batch as f64, 1.0, 64.0, "max_batch", "from 1 to 64")?;
         value(of.by_second, 0.01, 1_000.0, "clients: by_second", "from 0.01 to 1000")?;
         value(of.stay_s, 0.1, 3_600.0, "clients: stay_s", "from 0.1 to 3600")?;
         value(of.fps, 1.0, 240.0, "clients: fps", "from 1 to 240")?;

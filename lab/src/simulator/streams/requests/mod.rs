@@ -61,7 +61,6 @@ pub struct RequestRow {
     /// 99 % were no longer.
     pub p99_ms: f64,
     /// Longest time from coming to done, in milliseconds.
-    #[serde(rename = "most_ms")]
     pub max_ms: f64,
     /// How often a network was loaded, by request.
     pub loads: f64,

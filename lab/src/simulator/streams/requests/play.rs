@@ -8,6 +8,7 @@ use super::scenario::RequestScenario;
 use windlass_scheduler::NetworkCost;
 use windlass_scheduler::jct::JctModel;
 use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
+use windlass_types::Size;
 
 /// Each network has been run and loaded so often before the first request: PrefillOnly §5.3.3 profiles beforehand.
 const PROFILED: usize = 8;
@@ -54,17 +55,17 @@ impl Round {
             for _ in 0..group.networks {
                 let network = loads.len();
                 loads.push(group.load_ms / 1e3 * random.about_one(group.load_spread));
-                let (least, most) = group.pixels;
+                let (min, max) = group.pixels;
                 let mut left = group.each;
                 while left > 0 {
                     let count = left.min(group.together);
                     left -= count;
+                    // Only the number of pixels counts: they are in one line.
                     let size = |random: &mut Random| {
-                        let more = f64::from(most - least + 1) * random.share();
-                        least + (more as u32).min(most - least)
+                        let more = (f64::from(max - min) + 1.0) * random.share();
+                        Size::new(min + (more as u16).min(max - min), 1)
                     };
-                    let shapes =
-                        (0..count).map(|_| Shape { network, size: (size(&mut random), 1) });
+                    let shapes = (0..count).map(|_| Shape { network, size: size(&mut random) });
                     calls.push((shapes.collect::<Vec<_>>(), group.over_s));
                 }
             }

@@ -69,7 +69,7 @@ pub struct RequestGroup {
     #[serde(default)]
     pub load_spread: f64,
     /// LR pixels of a request, the least and the most.
-    pub pixels: (u32, u32),
+    pub pixels: (u16, u16),
 }
 
 /// Most requests of a scenario, all rounds together.
@@ -113,9 +113,8 @@ impl RequestScenario {
             value(within(group.over_s, 0.0, 86_400.0), "requests: over_s", "from 0 to 86400")?;
             value(within(group.load_ms, 0.0, 60_000.0), "requests: load_ms", "from 0 to 60000")?;
             value(within(group.load_spread, 0.0, 1.0), "requests: load_spread", "from 0 to 1")?;
-            let (least, most) = group.pixels;
-            let ordered = 1 <= least && least <= most && most <= 1 << 26;
-            value(ordered, "requests: pixels", "[least, most], from 1 to 67108864")?;
+            let (min, max) = group.pixels;
+            value(1 <= min && min <= max, "requests: pixels", "[least, most], from 1 to 65535")?;
         }
         let networks: u64 = self.requests.iter().map(|g| u64::from(g.networks)).sum();
         value(networks <= 1000, "requests: networks", "at most 1000 together")?;
