@@ -1,6 +1,5 @@
 //! Publishers who take enhancement away from others: with large pictures for few bits, with much to decode, and by coming first.
 
-use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +7,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use str0m::change::{SdpAnswer, SdpPendingOffer};
-use str0m::media::{Direction, MediaKind, Mid};
-use str0m::net::{Protocol, Receive};
+use str0m::media::Mid;
 use str0m::rtp::RtpWrite;
-use str0m::{Candidate, Event, Input, Output, Rtc};
+use windlass_testkit::Video;
 use windlass_vp9::Picture;
 use windlass_vpx::{Encoder, FrameUse, SequenceConfig};
 
+use crate::connection::{Connection, vp9};
 use crate::honest::{Scene, alone, memory};
 use crate::server::{Client, Server, lab};
 
@@ -55,10 +53,8 @@ fn busy(size: (usize, usize)) -> Vec<Vec<u8>> {
 
 /// Somebody in a room of their own who publishes and watches that.
 struct Publisher {
-    rtc: Rtc,
-    socket: UdpSocket,
+    connection: Connection,
     video: Mid,
-    connected: bool,
     // The participant goes with its socket.
     _signal: Client,
 }
@@ -70,34 +66,26 @@ impl Publisher {
         signal.say(&join).await;
         let welcome = signal.hear(&["welcome", "error"]).await;
         assert_eq!(welcome["type"], "welcome", "{welcome}");
-        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        socket.set_nonblocking(true).expect("a socket that does not block");
-        let mut rtc =
-            Rtc::builder().clear_codecs().enable_vp9(true).set_rtp_mode(true).build(Instant::now());
-        let local: SocketAddr = socket.local_addr().expect("an address");
-        rtc.add_local_candidate(Candidate::host(local, "udp").expect("a candidate"));
-        let mut api = rtc.sdp_api();
-        let video = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, None);
-        api.add_channel("ctl".into());
-        let (offer, pending) = api.apply().expect("an offer");
-        let publish = json!([{"mid": video.to_string(), "kind": "video", "name": "camera"}]);
-        let offer = json!({"type": "offer", "id": 1, "sdp": offer.to_sdp_string(), "publish": publish, "subscribe": []});
-        let answer = agree(&mut signal, &mut rtc, pending, &offer).await;
-        let mut api = rtc.sdp_api();
-        let own = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
-        let (offer, pending) = api.apply().expect("an offer");
-        let subscribe = json!([{"mid": own.to_string(), "track": answer["tracks"][0]["track"]}]);
-        let offer = json!({"type": "offer", "id": 2, "sdp": offer.to_sdp_string(), "publish": publish, "subscribe": subscribe});
-        agree(&mut signal, &mut rtc, pending, &offer).await;
-        Publisher { rtc, socket, video, connected: false, _signal: signal }
+        let mut connection = Connection::new(vp9());
+        let offered = connection.client.offer(&[Video::Send], &["ctl"]);
+        let video = offered.mids[0];
+        let publish = [json!({"mid": video.to_string(), "kind": "video", "name": "camera"})];
+        let answer = connection.negotiate(&mut signal, offered, &publish, &[]).await;
+        assert_eq!(answer["type"], "answer", "{answer}");
+        let offered = connection.client.offer(&[Video::Receive], &[]);
+        let mid = offered.mids[0].to_string();
+        let subscribe = [json!({"mid": mid, "track": answer["tracks"][0]["track"]})];
+        let answer = connection.negotiate(&mut signal, offered, &publish, &subscribe).await;
+        assert_eq!(answer["type"], "answer", "{answer}");
+        Publisher { connection, video, _signal: signal }
     }
 
     /// Sends these frames round and round until told to stop, so many a second.
     fn publish(mut self, frames: &[Vec<u8>], fps: f64, stop: &AtomicBool) {
         let (mut seq, mut sent, mut begun) = (1u64, 0u32, None);
         while !stop.load(Ordering::Relaxed) {
-            self.talk();
-            if self.connected {
+            self.connection.talk();
+            if self.connection.client.connected {
                 let begun = *begun.get_or_insert_with(Instant::now);
                 while begun.elapsed().as_secs_f64() * fps >= f64::from(sent) {
                     self.send(&frames[sent as usize % frames.len()], &mut seq, sent, fps);
@@ -106,12 +94,10 @@ impl Publisher {
             }
             std::thread::sleep(Duration::from_millis(4));
         }
-        assert!(self.connected, "never inside");
+        assert!(self.connection.client.connected, "never inside");
     }
 
     fn send(&mut self, frame: &[u8], seq: &mut u64, number: u32, fps: f64) {
-        let pt = self.rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0));
-        let Some(pt) = pt.map(str0m::format::PayloadParams::pt) else { return };
         let key = windlass_types::key_frame::key_frame_size(frame).is_some();
         let ticks = (f64::from(number) * 90_000.0 / fps) as u32;
         let parts = frame.chunks(PAYLOAD).count();
@@ -121,54 +107,16 @@ impl Publisher {
             let flags = 0x80 | inter | u8::from(first) << 3 | u8::from(last) << 2;
             let mut payload = vec![flags, 0x80 | (number >> 8) as u8, number as u8];
             payload.extend_from_slice(part);
-            let mut api = self.rtc.direct_api();
-            let Some(stream) = api.stream_tx_by_mid(self.video, None) else { return };
-            let write = RtpWrite::new(pt, (*seq).into(), ticks, Instant::now(), payload);
-            stream.write_rtp(write.marker(last));
-            *seq += 1;
-            self.drain();
-        }
-    }
-
-    /// Receives and sends what the connection needs.
-    fn talk(&mut self) {
-        let mut buffer = [0; 2048];
-        let destination = self.socket.local_addr().expect("an address");
-        while let Ok((size, source)) = self.socket.recv_from(&mut buffer) {
-            let Ok(contents) = buffer[..size].try_into() else { continue };
-            let receive = Receive { proto: Protocol::Udp, source, destination, contents };
-            let _ = self.rtc.handle_input(Input::Receive(Instant::now(), receive));
-            self.drain();
-        }
-        let _ = self.rtc.handle_input(Input::Timeout(Instant::now()));
-        self.drain();
-    }
-
-    fn drain(&mut self) {
-        while let Ok(output) = self.rtc.poll_output() {
-            match output {
-                Output::Timeout(_) => return,
-                Output::Transmit(t) => drop(self.socket.send_to(&t.contents, t.destination)),
-                Output::Event(Event::Connected) => self.connected = true,
-                Output::Event(_) => {}
+            let written = self.connection.client.write(self.video, None, |pt| {
+                RtpWrite::new(pt, (*seq).into(), ticks, Instant::now(), payload).marker(last)
+            });
+            if !written {
+                return;
             }
+            *seq += 1;
+            self.connection.flush();
         }
     }
-}
-
-/// Sends an offer and takes its answer.
-async fn agree(
-    signal: &mut Client,
-    rtc: &mut Rtc,
-    pending: SdpPendingOffer,
-    offer: &Value,
-) -> Value {
-    signal.say(offer).await;
-    let answer = signal.hear(&["answer", "error"]).await;
-    let sdp = answer["sdp"].as_str().unwrap_or_else(|| panic!("{answer}"));
-    let sdp = SdpAnswer::from_sdp_string(sdp).expect("an answer");
-    rtc.sdp_api().accept_answer(pending, sdp).expect("an answer that fits");
-    answer
 }
 
 /// Publishers at work, each on a thread of its own.

@@ -215,7 +215,7 @@ async fn channel_after_channel_ends_whoever_opens_them() {
         let all: Vec<_> = (0..400).map(|n| guest.open(stream.map(|first| first + n))).collect();
         guest.linger(SECOND / 4);
         for id in all {
-            if let Some(mut channel) = guest.rtc.channel(id) {
+            if let Some(mut channel) = guest.rtc().channel(id) {
                 let _ = channel.write(true, b"more");
             }
         }
@@ -224,7 +224,7 @@ async fn channel_after_channel_ends_whoever_opens_them() {
         assert_eq!(error["code"], "too_large", "{error}");
     }
     habit.linger(SECOND / 2);
-    assert!(habit.rtc.channel(chat).is_none(), "closed");
+    assert!(habit.rtc().channel(chat).is_none(), "closed");
     server.wait_for_metric("windlass_sfu_peers_channels_total", 2.0);
     assert!(server.metric("windlass_sfu_connected") > 4.5, "the one by habit is there");
     drop(habit);

@@ -6,6 +6,7 @@
 mod closed;
 #[path = "../../windlass/tests/cluster/mod.rs"]
 mod cluster;
+mod connection;
 mod consent;
 mod datagrams;
 mod fair;

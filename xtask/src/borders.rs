@@ -10,7 +10,7 @@ use crate::root;
 use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("types", &[]),
     ("link", &[]),
     ("htj2k", &[]),
@@ -38,11 +38,13 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "sfu",
             "signaling",
             "sr",
+            "testkit",
             "types",
             "vp9",
             "vpx",
         ],
     ),
+    ("testkit", &["link", "sfu", "types"]),
     ("tests", &["vp9", "vpx"]),
     ("xtask", &[]),
 ];

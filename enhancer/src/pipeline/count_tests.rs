@@ -21,13 +21,18 @@ fn the_newest_streams_are_refused_where_the_processor_cannot_decode_all() {
     let slow = decoders(Duration::from_millis(20));
     let enhancer = Enhancer::start_parts(config, &engines(Duration::ZERO, 0), slow).unwrap();
     let (input, mut told) = (enhancer.input(), Vec::new());
-    for n in 0..120 {
+    let enough = |stats: EnhancerStats| stats.refused == 3 && stats.counters.dropped_processor > 50;
+    for n in 0..600 {
+        if enough(enhancer.stats()) {
+            break;
+        }
         for stream in 0..4 {
             input.push(frame(stream, 3000 * n, if n == 0 { KEY } else { DELTA }));
         }
         told.extend(refusals(&enhancer));
         std::thread::sleep(FRAME);
     }
+    told.extend(refusals(&enhancer));
     let stats = enhancer.stats();
     assert_eq!((stats.streams, stats.refused), (1, 3), "{stats:?}");
     assert_eq!(stats.counters.given_up, 3);

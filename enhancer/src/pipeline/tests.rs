@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU32;
 
 use bytes::Bytes;
+use crossbeam_channel::Sender;
 use windlass_hybrid::anchor::codec;
 use windlass_sr::{Architecture, InferError, Input, Model, SwapError};
 use windlass_types::{
@@ -57,6 +58,8 @@ struct TestEngine {
     time: Duration,
     added: f32,
     panics: Arc<AtomicU32>,
+    /// Where there is one, nothing comes out before its other end is gone.
+    held: Option<Receiver<()>>,
 }
 
 impl Engine for TestEngine {
@@ -84,6 +87,9 @@ impl Engine for TestEngine {
                 .panics
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
             assert!(left.is_err(), "an engine that panics, as the test asks");
+            if let Some(held) = &self.held {
+                let _ = held.recv();
+            }
         }
         for (input, out) in inputs.iter().zip(out) {
             out.resize(self.scale * input.low.width(), self.scale * input.low.height());
@@ -97,21 +103,31 @@ impl Engine for TestEngine {
     }
 }
 
+/// One that takes no time and never panics.
+fn quick() -> TestEngine {
+    let panics = Arc::new(AtomicU32::new(0));
+    TestEngine { scale: 2, time: Duration::ZERO, added: ADDED, panics, held: None }
+}
+
+fn network(name: &str, engine: impl Fn() -> TestEngine + Send + Sync + 'static) -> [Network; 1] {
+    let engines: EngineFactory = Arc::new(move || Box::new(engine()));
+    [Network { name: name.into(), engines, model: None }]
+}
+
 fn engines(time: Duration, panics: u32) -> [Network; 1] {
     let panics = Arc::new(AtomicU32::new(panics));
-    let engines: EngineFactory = Arc::new(move || {
-        Box::new(TestEngine { scale: 2, time, added: ADDED, panics: panics.clone() })
-    });
-    [Network { name: "test".into(), engines, model: None }]
+    network("test", move || TestEngine { time, panics: panics.clone(), ..quick() })
 }
 
 /// Engines that have nothing to add.
 fn idle_engines() -> [Network; 1] {
-    let panics = Arc::new(AtomicU32::new(0));
-    let engines: EngineFactory = Arc::new(move || {
-        Box::new(TestEngine { scale: 2, time: Duration::ZERO, added: 0.0, panics: panics.clone() })
-    });
-    [Network { name: "idle".into(), engines, model: None }]
+    network("idle", || TestEngine { added: 0.0, ..quick() })
+}
+
+/// Engines whose workers wait until the other end is dropped.
+fn held_engines() -> (Sender<()>, [Network; 1]) {
+    let (release, held) = bounded(0);
+    (release, network("held", move || TestEngine { held: Some(held.clone()), ..quick() }))
 }
 
 /// Generous in time, so that a busy machine does not make anchors late.
@@ -347,8 +363,9 @@ fn a_full_decode_queue_drops_up_to_the_next_key_frame() {
     }
     let dropped = enhancer.stats().counters.dropped_decode_queue;
     assert!(dropped >= 30, "{dropped}");
-    std::thread::sleep(Duration::from_millis(400));
-    // There is room again; the decoder first learns of the loss.
+    let whole = || enhancer.stats().counters;
+    eventually("room again", || whole().decoded + whole().dropped_decode_queue == 40);
+    // The decoder first learns of the loss.
     input.push(frame(1, 100, DELTA));
     eventually("the frame skipped", || enhancer.stats().counters.dropped_waiting_key == 1);
     input.push(frame(1, 101, KEY));
@@ -440,15 +457,16 @@ fn a_frame_whose_picture_is_here_becomes_a_captured_anchor() {
 
 #[test]
 fn a_picture_that_comes_while_its_frame_waits_for_a_worker_becomes_a_captured_anchor() {
-    // Both are chosen at once, and one worker takes its time for the first.
-    let slow = engines(Duration::from_millis(400), 0);
-    let config = EnhancerConfig { interval: SECOND, ..config() };
-    let enhancer = Enhancer::start_parts(config, &slow, decoders(Duration::ZERO)).unwrap();
+    // The only worker has the first for as long as the test wants.
+    let (release, held) = held_engines();
+    let enhancer = Enhancer::start_parts(config(), &held, decoders(Duration::ZERO)).unwrap();
     let input = enhancer.input();
     input.push(frame(1, 1, KEY));
     input.push(frame(2, 2, KEY));
     eventually("one waits", || enhancer.stats().queues.infer == 1);
     input.push(captured(2, Some(2), HIGH));
+    eventually("the picture is here", || enhancer.stats().counters.captured_decoded == 1);
+    drop(release);
     let mut came = [(); 2].map(|()| anchor(&enhancer).unwrap());
     came.sort_by_key(|anchor| anchor.stream);
     let came = came.map(|anchor| (anchor.stream.0, anchor.source));
@@ -662,11 +680,8 @@ fn a_stream_gets_the_better_network_once_it_is_known_to_fit() {
 /// Networks that enlarge by two and by four.
 fn of_two_scales() -> [Network; 2] {
     [2, 4].map(|scale| {
-        let engines: EngineFactory = Arc::new(move || {
-            let (time, panics) = (Duration::ZERO, Arc::new(AtomicU32::new(0)));
-            Box::new(TestEngine { scale, time, added: ADDED, panics })
-        });
-        Network { name: format!("by {scale}").into(), engines, model: None }
+        let [network] = network(&format!("by {scale}"), move || TestEngine { scale, ..quick() });
+        network
     })
 }
 

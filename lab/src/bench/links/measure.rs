@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
 use windlass_link::{Course, Profile};
 use windlass_sfu::SfuConfig;
 use windlass_types::Rung;
 
-use super::world::{Tenth, World};
+use super::call::{Call, Tenth};
 use super::{LinksArgs, Row};
 use crate::eval::stats;
 use crate::viewer::{self, Following, LONG_WAIT};
@@ -18,15 +17,15 @@ const SETTLING: usize = 100;
 const SPAN: usize = 10;
 
 /// Runs all seeds.
-pub fn measure(link: Profile, args: &LinksArgs) -> Result<Row> {
+pub fn measure(link: Profile, args: &LinksArgs) -> Row {
     let mut rows = Vec::new();
     for &seed in &args.seeds {
-        rows.push(run(link, seed, args)?);
+        rows.push(run(link, seed, args));
     }
     let n = rows.len().max(1) as f64;
     let mean = |of: fn(&Row) -> f64| rows.iter().map(of).sum::<f64>() / n;
     let worst = |of: fn(&Row) -> Option<f64>| rows.iter().filter_map(of).reduce(f64::max);
-    Ok(Row {
+    Row {
         link: link.to_string(),
         capacity_kbps: mean(|r| r.capacity_kbps),
         utilisation: mean(|r| r.utilisation),
@@ -43,25 +42,25 @@ pub fn measure(link: Profile, args: &LinksArgs) -> Result<Row> {
         changes: mean(|r| r.changes),
         asks: mean(|r| r.asks),
         anchor_age_p95_ms: worst(|r| r.anchor_age_p95_ms),
-    })
+    }
 }
 
-fn run(link: Profile, seed: u64, args: &LinksArgs) -> Result<Row> {
+fn run(link: Profile, seed: u64, args: &LinksArgs) -> Row {
     let down = link.down(seed);
     let publishers = args.publishers.get();
-    let mut world =
-        World::new(SfuConfig::default(), publishers as usize, down.clone(), link.up(), seed)?;
+    let mut call =
+        Call::new(SfuConfig::default(), publishers as usize, down.clone(), link.up(), seed);
     let length = Duration::from_secs(args.seconds.get().into());
-    world.core_enhancement(!args.no_anchors);
-    world.run(length)?;
+    call.enhancement(!args.no_anchors);
+    call.run(length);
     if args.trace {
-        trace(&world, &down);
+        trace(&call, &down);
     }
-    Ok(figures(link, &world, &down, length, f64::from(publishers)))
+    figures(link, &call, &down, length, f64::from(publishers))
 }
 
-fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks: f64) -> Row {
-    let tenths = &world.tenths[..(length.as_millis() / 100) as usize];
+fn figures(link: Profile, call: &Call, down: &Course, length: Duration, tracks: f64) -> Row {
+    let tenths = &call.tenths[..(length.as_millis() / 100) as usize];
     let measured = &tenths[SETTLING.min(tenths.len() / 2)..];
     let span = Duration::from_millis(100 * measured.len() as u64);
     let from = length.saturating_sub(span);
@@ -69,7 +68,7 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
     let sum = |of: fn(&Tenth) -> u64| measured.iter().map(of).sum::<u64>() as f64;
     let waits: Vec<f64> = measured.iter().flat_map(|t| t.waits.iter().copied()).collect();
     let minutes = length.as_secs_f64() / 60.0;
-    let (freezes, frozen, frames, asks) = world.watched();
+    let (freezes, frozen, frames, asks) = call.watched();
     let mut following = Following::new(down.clone());
     let long = LONG_WAIT.as_secs_f64() * 1000.0;
     for tenth in tenths {
@@ -88,14 +87,14 @@ fn figures(link: Profile, world: &World, down: &Course, length: Duration, tracks
         converged_s: following.longest_s(),
         wait_p50_ms: percentile(&waits, 50.0),
         wait_p95_ms: percentile(&waits, 95.0),
-        overflow: world.overflow(),
+        overflow: call.overflow(),
         freezes: freezes as f64 / minutes,
         paused: sum(|t| t.paused.into()) / measured.len() as f64 / tracks,
         frozen: frozen.as_secs_f64() / length.as_secs_f64() / tracks,
         fps: frames as f64 / length.as_secs_f64() / tracks,
-        changes: world.rung_changes as f64 / minutes / tracks,
+        changes: call.rung_changes as f64 / minutes / tracks,
         asks: asks as f64 / minutes,
-        anchor_age_p95_ms: stats::percentile(&world.anchor_ages, 95.0),
+        anchor_age_p95_ms: stats::percentile(&call.anchor_ages, 95.0),
     }
 }
 
@@ -104,8 +103,8 @@ fn percentile(values: &[f64], percent: f64) -> f64 {
     stats::percentile(values, percent).unwrap_or(0.0)
 }
 
-fn trace(world: &World, down: &Course) {
-    for (second, tenths) in world.tenths.chunks(SPAN).enumerate() {
+fn trace(call: &Call, down: &Course) {
+    for (second, tenths) in call.tenths.chunks(SPAN).enumerate() {
         let sum = |of: fn(&Tenth) -> u64| tenths.iter().map(of).sum::<u64>() * 8 / 1000;
         let waits: Vec<f64> = tenths.iter().flat_map(|t| t.waits.iter().copied()).collect();
         let rungs = tenths.iter().rev().find(|t| !t.rungs.is_empty());
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     /// One publisher and a viewer on a steady link, for so many seconds.
-    fn call(rate_bps: u64, seconds: u64) -> World {
+    fn call(rate_bps: u64, seconds: u64) -> Call {
         let conditions = Conditions {
             rate_bps,
             queue: Duration::from_millis(400),
@@ -140,11 +139,11 @@ mod tests {
             ..Conditions::default()
         };
         let (down, up) = (Course::steady(conditions), Profile::Dsl.up());
-        let mut world = World::new(SfuConfig::default(), 1, down, up, 3).expect("a call");
+        let mut call = Call::new(SfuConfig::default(), 1, down, up, 3);
         // Larger ones would take longer than their budget on the narrowest link.
-        world.anchor_bytes = 2500;
-        world.run(Duration::from_secs(seconds)).expect("runs");
-        world
+        call.anchor_bytes = 2500;
+        call.run(Duration::from_secs(seconds));
+        call
     }
 
     fn waits(tenths: &[Tenth]) -> Vec<f64> {
@@ -153,17 +152,17 @@ mod tests {
 
     #[test]
     fn five_minutes_of_a_narrow_link_queue_no_anchors_and_delay_no_video() {
-        let world = call(300_000, 300);
-        let (freezes, frozen, frames, _) = world.watched();
+        let call = call(300_000, 300);
+        let (freezes, frozen, frames, _) = call.watched();
         assert!(frames >= 8900, "{frames} frames");
         assert!(frozen <= Duration::from_secs(3), "{freezes} freezes, {frozen:?}");
         // Other SFUs' data tracks were minutes behind by then.
-        let anchors = world.anchor_ages.len();
-        let most = percentile(&world.anchor_ages, 100.0);
+        let anchors = call.anchor_ages.len();
+        let most = percentile(&call.anchor_ages, 100.0);
         eprintln!("{anchors} anchors, {most} ms at most, {freezes} freezes, {frozen:?}");
         assert!(anchors >= 100, "{anchors}");
         assert!(most <= 600.0, "an anchor came {most} ms after its frame");
-        for (minute, tenths) in world.tenths.chunks(600).enumerate().take(5) {
+        for (minute, tenths) in call.tenths.chunks(600).enumerate().take(5) {
             let p95 = percentile(&waits(tenths), 95.0);
             eprintln!("minute {minute}: wait p95 {p95} ms");
             assert!(p95 <= 250.0, "minute {minute}: {p95} ms");
@@ -173,12 +172,10 @@ mod tests {
     #[test]
     fn a_fall_is_followed_and_a_rise_is_used() {
         let down = Profile::StepDown.down(1);
-        let mut world =
-            World::new(SfuConfig::default(), 4, down.clone(), Profile::StepDown.up(), 1)
-                .expect("a call");
+        let mut call = Call::new(SfuConfig::default(), 4, down.clone(), Profile::StepDown.up(), 1);
         let length = Duration::from_secs(60);
-        world.run(length).expect("runs");
-        let row = figures(Profile::StepDown, &world, &down, length, 4.0);
+        call.run(length);
+        let row = figures(Profile::StepDown, &call, &down, length, 4.0);
         // The figures are in lab/notes/links.md; these are what nothing may fall back behind.
         assert!(row.converged_s.is_some_and(|s| s <= 6.0), "{row:?}");
         assert!(row.carried >= 0.75 && row.wait_p95_ms <= 200.0, "{row:?}");

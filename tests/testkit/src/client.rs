@@ -1,0 +1,167 @@
+//! A WebRTC client without I/O: datagrams and time in, datagrams and events out.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use str0m::change::{SdpAnswer, SdpPendingOffer};
+use str0m::channel::ChannelId;
+use str0m::format::PayloadParams;
+use str0m::media::{
+    Direction, KeyframeRequestKind, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer,
+};
+use str0m::net::{Protocol, Receive, Transmit};
+use str0m::rtp::RtpWrite;
+use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig, RtcError};
+use windlass_types::Layer;
+
+/// A client at one address.
+pub struct Client {
+    /// Its connection.
+    pub rtc: Rtc,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// When it wants to be woken.
+    pub due: Instant,
+    /// Whether media can flow.
+    pub connected: bool,
+    /// Data channels that have opened.
+    pub channels: Vec<ChannelId>,
+}
+
+/// A section of video that is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Video {
+    /// Sent in three layers.
+    SendLayers,
+    /// Sent in one encoding, without a name for it.
+    Send,
+    /// Received.
+    Receive,
+}
+
+/// An offer that waits for its answer.
+pub struct Offered {
+    /// What to send.
+    pub sdp: String,
+    /// The new sections, in their order.
+    pub mids: Vec<Mid>,
+    pending: SdpPendingOffer,
+}
+
+/// What comes out of a client.
+pub enum Said {
+    /// A datagram to send.
+    Datagram(Transmit),
+    /// What happened.
+    Event(Box<Event>),
+}
+
+impl Client {
+    /// One that speaks VP9 and Opus.
+    pub fn new(address: SocketAddr, now: Instant) -> Client {
+        let builder = Rtc::builder().clear_codecs().enable_vp9(true).enable_opus(true, false);
+        Client::with(builder, address, now)
+    }
+
+    /// One with settings of its own; it reads and writes RTP in any case.
+    pub fn with(builder: RtcConfig, address: SocketAddr, now: Instant) -> Client {
+        let mut rtc = builder.set_rtp_mode(true).build(now);
+        rtc.add_local_candidate(Candidate::host(address, "udp").expect("a candidate"));
+        Client { rtc, address, due: now, connected: false, channels: Vec::new() }
+    }
+
+    /// Offers what it has, and these sections and data channels beside it.
+    pub fn offer(&mut self, video: &[Video], channels: &[&str]) -> Offered {
+        let mut api = self.rtc.sdp_api();
+        let mids = video.iter().map(|video| {
+            let (direction, simulcast) = match video {
+                Video::SendLayers => (Direction::SendOnly, Some(layers())),
+                Video::Send => (Direction::SendOnly, None),
+                Video::Receive => (Direction::RecvOnly, None),
+            };
+            api.add_media(MediaKind::Video, direction, None, None, simulcast)
+        });
+        let mids = mids.collect();
+        for &label in channels {
+            api.add_channel(label.into());
+        }
+        let (offer, pending) = api.apply().expect("something new to offer");
+        Offered { sdp: offer.to_sdp_string(), mids, pending }
+    }
+
+    /// Takes the answer to an offer.
+    pub fn accept(&mut self, now: Instant, offered: Offered, answer: &str) {
+        let answer = SdpAnswer::from_sdp_string(answer).expect("an answer");
+        let accepted = self.rtc.sdp_api().accept_answer(offered.pending, answer);
+        accepted.expect("an answer that fits");
+        self.due = now;
+    }
+
+    /// Takes a datagram; [`Client::poll`] comes next.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        data: &[u8],
+    ) -> Result<(), RtcError> {
+        let Ok(contents) = data.try_into() else { return Ok(()) };
+        let (proto, destination) = (Protocol::Udp, self.address);
+        self.rtc.handle_input(Input::Receive(now, Receive { proto, source, destination, contents }))
+    }
+
+    /// Lets it know the time; [`Client::poll`] comes next.
+    pub fn wake(&mut self, now: Instant) -> Result<(), RtcError> {
+        self.rtc.handle_input(Input::Timeout(now))
+    }
+
+    /// The next thing that it says; nothing when it has no more to say before [`Client::due`].
+    pub fn poll(&mut self) -> Result<Option<Said>, RtcError> {
+        Ok(Some(match self.rtc.poll_output()? {
+            Output::Timeout(due) => {
+                self.due = due;
+                return Ok(None);
+            }
+            Output::Transmit(transmit) => Said::Datagram(transmit),
+            Output::Event(event) => {
+                match &event {
+                    Event::Connected => self.connected = true,
+                    Event::ChannelOpen(id, _) => self.channels.push(*id),
+                    _ => {}
+                }
+                Said::Event(Box::new(event))
+            }
+        }))
+    }
+
+    /// Writes a packet of VP9, of a layer or of the only encoding; whether the other side takes that. [`Client::wake`] comes next.
+    pub fn write(
+        &mut self,
+        mid: Mid,
+        layer: Option<Layer>,
+        packet: impl FnOnce(Pt) -> RtpWrite,
+    ) -> bool {
+        let codecs = self.rtc.codec_config();
+        let vp9 = codecs.find(|p| p.spec().format.profile_id == Some(0)).map(PayloadParams::pt);
+        let mut api = self.rtc.direct_api();
+        let stream = api.stream_tx_by_mid(mid, layer.map(|layer| Rid::from(layer.rid())));
+        let Some((stream, vp9)) = stream.zip(vp9) else { return false };
+        stream.write_rtp(packet(vp9));
+        true
+    }
+
+    /// Asks for a key frame of what comes in a section; whether anything does.
+    pub fn ask_for_key_frame(&mut self, mid: Mid) -> bool {
+        let mut api = self.rtc.direct_api();
+        let Some(stream) = api.stream_rx_by_mid(mid, None) else { return false };
+        stream.request_keyframe(KeyframeRequestKind::Pli);
+        true
+    }
+}
+
+fn layers() -> Simulcast {
+    let mut simulcast = Simulcast::new();
+    for layer in Layer::ALL {
+        simulcast.add_send_layer(SimulcastLayer::new(layer.rid()));
+    }
+    simulcast
+}

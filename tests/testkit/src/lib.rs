@@ -1,0 +1,30 @@
+//! One world of an SFU, WebRTC clients and the links between them, in virtual time, for tests and measurements.
+//!
+//! A [`World`] has the SFU's own core, a [`Client`] of the WebRTC stack for each participant, an emulated link to and from each of them
+//! (`windlass-link`), and a [`Camera`] for each publisher, whose pictures are VP9 headers with nothing behind them. It has no sockets and
+//! reads no clock but once, for a beginning: a minute of a call takes a second. [`World::step`] tells what happened meanwhile; whoever
+//! needs no links has [`Client`] alone, over sockets of its own.
+//!
+//! ```
+//! use std::time::Duration;
+//! use windlass_link::Profile;
+//! use windlass_sfu::{ParticipantId, SfuConfig};
+//! use windlass_testkit::{Access, Happening, World};
+//!
+//! let mut world = World::new(SfuConfig::default());
+//! let publisher = world.join(ParticipantId(1), Access::wide(1));
+//! let track = world.publish(publisher, 7);
+//! let viewer = world.join(ParticipantId(2), Access::of(Profile::Lte, 3));
+//! world.subscribe(viewer, &[track]);
+//! let happened = world.run(Duration::from_secs(4));
+//! let came = |h: &&Happening| matches!(h, Happening::Arrived { at, .. } if *at == viewer);
+//! assert!(happened.iter().filter(came).count() > 100);
+//! ```
+
+mod camera;
+mod client;
+mod world;
+
+pub use camera::{Camera, CameraPacket};
+pub use client::{Client, Offered, Said, Video};
+pub use world::{Access, Happening, Party, World};

@@ -1,0 +1,321 @@
+//! A call in memory: the SFU's core, clients, emulated links between them, and time that is an argument.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use str0m::Event;
+use str0m::media::Mid;
+use str0m::rtp::RtpWrite;
+use windlass_link::{Conditions, Course, Link, LinkStats, Profile};
+use windlass_sfu::core::{Core, Output};
+use windlass_sfu::{
+    Answer, JoinOptions, Kind, NodeId, Offer, ParticipantId, Publish, Relayed, SfuConfig, SfuEvent,
+    Subscribe, TrackId,
+};
+use windlass_types::{EnhancerOutput, TapInput};
+
+use crate::camera::Camera;
+use crate::client::{Client, Offered, Said, Video};
+
+/// The longest that time jumps.
+const STEP: Duration = Duration::from_millis(5);
+/// The shortest.
+const LEAST: Duration = Duration::from_micros(250);
+/// From a publisher's answer to its camera's first frame.
+const CAMERA: Duration = Duration::from_millis(500);
+/// Cameras are so far out of step.
+const APART: Duration = Duration::from_millis(7);
+
+/// How a participant reaches the SFU.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// From the SFU.
+    pub down: Course,
+    /// To the SFU.
+    pub up: Course,
+    /// What their chance begins with.
+    pub seed: u64,
+}
+
+impl Access {
+    /// Links that nobody notices.
+    pub fn wide(seed: u64) -> Access {
+        let wide = || Course::steady(Conditions::default());
+        Access { down: wide(), up: wide(), seed }
+    }
+
+    /// Links with a name.
+    pub fn of(profile: Profile, seed: u64) -> Access {
+        Access { down: profile.down(seed), up: profile.up(), seed }
+    }
+}
+
+/// A participant.
+pub struct Party {
+    /// Its id.
+    pub id: ParticipantId,
+    /// Its WebRTC client.
+    pub client: Client,
+    down: Link<Vec<u8>>,
+    up: Link<Vec<u8>>,
+    camera: Option<(Mid, Camera)>,
+    /// Layers that the SFU has no use for.
+    paused: [bool; 3],
+}
+
+impl Party {
+    /// What became of the datagrams to it.
+    pub fn down(&self) -> LinkStats {
+        self.down.stats()
+    }
+}
+
+/// What happened in a step of time. Participants are named by their place in [`World::parties`].
+pub enum Happening {
+    /// A datagram came to a participant.
+    Arrived {
+        /// To whom.
+        at: usize,
+        /// Its bytes, without headers.
+        bytes: usize,
+        /// How long it waited before the bottleneck and in it.
+        waited: Duration,
+    },
+    /// A participant's client says so.
+    Client(usize, Box<Event>),
+    /// The SFU told a participant.
+    Told(ParticipantId, SfuEvent),
+    /// The SFU gave this to the enhancer.
+    Tapped(TapInput),
+    /// The SFU told another node.
+    Relayed(NodeId, Arc<str>, Relayed),
+}
+
+/// See the [crate].
+pub struct World {
+    /// The SFU.
+    pub core: Core,
+    /// Where it is.
+    pub sfu: SocketAddr,
+    /// Now.
+    pub now: Instant,
+    /// Who has joined, in the order in which they did.
+    pub parties: Vec<Party>,
+    by_address: HashMap<SocketAddr, usize>,
+    later: VecDeque<(Instant, EnhancerOutput)>,
+    happened: Vec<Happening>,
+}
+
+impl World {
+    /// An SFU, and nobody.
+    pub fn new(config: SfuConfig) -> World {
+        let now = Instant::now();
+        let sfu = SocketAddr::from(([192, 0, 2, 1], 7881));
+        World {
+            core: Core::new(config, sfu, now),
+            sfu,
+            now,
+            parties: Vec::new(),
+            by_address: HashMap::new(),
+            later: VecDeque::new(),
+            happened: Vec::new(),
+        }
+    }
+
+    /// Somebody joins the only room; their place in [`World::parties`].
+    pub fn join(&mut self, id: ParticipantId, access: Access) -> usize {
+        self.core.join(self.now, "room", id, JoinOptions::default()).expect("joined");
+        let address = SocketAddr::from(([10, 0, (id.0 >> 8) as u8, id.0 as u8], 4000));
+        let Access { down, up, seed } = access;
+        self.by_address.insert(address, self.parties.len());
+        self.parties.push(Party {
+            id,
+            client: Client::new(address, self.now),
+            down: Link::new(down, seed, self.now),
+            up: Link::new(up, seed + 1, self.now),
+            camera: None,
+            paused: [false; 3],
+        });
+        self.parties.len() - 1
+    }
+
+    /// Publishes three layers of a camera.
+    pub fn publish(&mut self, at: usize, seed: u64) -> TrackId {
+        let offered = self.parties[at].client.offer(&[Video::SendLayers], &[]);
+        let mid = offered.mids[0];
+        let publish = Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into() };
+        let answer = self.negotiate(at, offered, vec![publish], Vec::new());
+        let begin = self.now + CAMERA + APART * at as u32;
+        self.parties[at].camera = Some((mid, Camera::new(seed, begin)));
+        answer.tracks[0].1
+    }
+
+    /// Subscribes to tracks, with a data channel for their anchors; the section of each track.
+    pub fn subscribe(&mut self, at: usize, tracks: &[TrackId]) -> Vec<Mid> {
+        let video = vec![Video::Receive; tracks.len()];
+        let offered = self.parties[at].client.offer(&video, &["control"]);
+        let mids = offered.mids.clone();
+        let subscribe = mids.iter().zip(tracks);
+        let subscribe = subscribe
+            .map(|(mid, &track)| Subscribe { mid: mid.to_string(), track, max: None })
+            .collect();
+        self.negotiate(at, offered, Vec::new(), subscribe);
+        mids
+    }
+
+    fn negotiate(
+        &mut self,
+        at: usize,
+        offered: Offered,
+        publish: Vec<Publish>,
+        subscribe: Vec<Subscribe>,
+    ) -> Answer {
+        let offer = Offer { sdp: offered.sdp.clone(), publish, subscribe };
+        let party = &mut self.parties[at];
+        let answer = self.core.offer(self.now, party.id, &offer).expect("an answer");
+        party.client.accept(self.now, offered, &answer.sdp);
+        answer
+    }
+
+    /// What the enhancer will say, at its time: later than all that it was to say before.
+    pub fn enhancer_says(&mut self, at: Instant, output: EnhancerOutput) {
+        self.later.push_back((at, output));
+    }
+
+    /// Lets time pass; what happened.
+    pub fn run(&mut self, span: Duration) -> Vec<Happening> {
+        let end = self.now + span;
+        let mut all = Vec::new();
+        while self.now < end {
+            all.extend(self.step(end));
+        }
+        all
+    }
+
+    /// Lets time pass until something is due, and no longer than to `end`; what happened.
+    pub fn step(&mut self, end: Instant) -> Vec<Happening> {
+        self.now = self.next().clamp(self.now + LEAST, self.now + STEP).min(end);
+        self.shoot();
+        while self.later.front().is_some_and(|(at, _)| *at <= self.now) {
+            let Some((_, output)) = self.later.pop_front() else { break };
+            self.core.on_enhancer_output(self.now, output);
+        }
+        for at in 0..self.parties.len() {
+            self.exchange(at);
+        }
+        self.core.advance(self.now);
+        self.send();
+        std::mem::take(&mut self.happened)
+    }
+
+    fn next(&self) -> Instant {
+        let mut due = self.core.timeout();
+        for party in &self.parties {
+            due = due.min(party.client.due);
+            let camera = party.camera.as_ref().map(|(_, camera)| camera.due());
+            for at in [party.down.timeout(), party.up.timeout(), camera].into_iter().flatten() {
+                due = due.min(at);
+            }
+        }
+        due
+    }
+
+    fn shoot(&mut self) {
+        for at in 0..self.parties.len() {
+            let party = &mut self.parties[at];
+            let Some((mid, camera)) = &mut party.camera else { continue };
+            if camera.due() > self.now {
+                continue;
+            }
+            let (mid, packets) = (*mid, camera.shoot(party.paused));
+            if !party.client.rtc.is_connected() {
+                camera.key_wanted();
+                continue;
+            }
+            for packet in packets {
+                let party = &mut self.parties[at];
+                let write = |pt| {
+                    RtpWrite::new(pt, packet.seq.into(), packet.timestamp, self.now, packet.payload)
+                        .marker(packet.marker)
+                        .nackable(true)
+                };
+                if party.client.write(mid, Some(packet.layer), write) {
+                    party.client.wake(self.now).expect("a client");
+                    self.hear(at);
+                }
+            }
+        }
+    }
+
+    /// Both ways between a participant and the SFU.
+    fn exchange(&mut self, at: usize) {
+        while let Some((data, waited)) = self.parties[at].down.poll(self.now) {
+            self.happened.push(Happening::Arrived { at, bytes: data.len(), waited });
+            self.parties[at].client.receive(self.now, self.sfu, &data).expect("a client");
+            self.hear(at);
+        }
+        if self.parties[at].client.due <= self.now {
+            self.parties[at].client.wake(self.now).expect("a client");
+            self.hear(at);
+        }
+        let party = &mut self.parties[at];
+        while let Some((data, _)) = party.up.poll(self.now) {
+            self.core.datagram(self.now, party.client.address, &data);
+        }
+    }
+
+    /// Takes everything out of a client.
+    fn hear(&mut self, at: usize) {
+        let party = &mut self.parties[at];
+        while let Some(said) = party.client.poll().expect("a client") {
+            match said {
+                Said::Datagram(sent) => {
+                    party.up.push(self.now, sent.contents.len(), sent.contents.into());
+                }
+                Said::Event(event) => {
+                    if let (Event::KeyframeRequest(_), Some((_, camera))) =
+                        (&*event, &mut party.camera)
+                    {
+                        camera.key_wanted();
+                    }
+                    self.happened.push(Happening::Client(at, event));
+                }
+            }
+        }
+    }
+
+    /// Takes everything out of the SFU.
+    fn send(&mut self) {
+        while let Some(output) = self.core.poll() {
+            let happening = match output {
+                Output::Transmit { to, data, .. } => {
+                    if let Some(&at) = self.by_address.get(&to.address) {
+                        self.parties[at].down.push(self.now, data.len(), data);
+                    }
+                    continue;
+                }
+                Output::Event(id, event) => {
+                    self.obey(id, &event);
+                    Happening::Told(id, event)
+                }
+                Output::Tap(input) => Happening::Tapped(input),
+                Output::Relay(node, room, message) => Happening::Relayed(node, room, message),
+            };
+            self.happened.push(happening);
+        }
+    }
+
+    /// A publisher sends the layers that it is asked to send, and begins each with a key frame.
+    fn obey(&mut self, id: ParticipantId, event: &SfuEvent) {
+        let SfuEvent::Knobs { layers, .. } = event else { return };
+        let Some(party) = self.parties.iter_mut().find(|p| p.id == id) else { return };
+        for (layer, knobs) in layers {
+            party.paused[*layer as usize] = !knobs.active;
+            if let Some((_, camera)) = party.camera.as_mut().filter(|_| knobs.active) {
+                camera.key_wanted();
+            }
+        }
+    }
+}
