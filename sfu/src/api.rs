@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use windlass_types::{Layer, Refusal, Rung, StreamId, TapInput};
+use windlass_types::{Layer, LayerKnobs, Refusal, Rung, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
-pub use windlass_types::{Kind, LayerKnobs, ParseIdError, ParticipantId, TrackId};
+pub use windlass_types::{Kind, ParseIdError, ParticipantId, TrackId};
 
 /// Options of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::server::{Client, Server};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// See the module.
-pub struct Guest {
+pub(crate) struct Guest {
     pub signal: Client,
     pub rtc: Rtc,
     socket: UdpSocket,
@@ -24,7 +24,7 @@ pub struct Guest {
 
 impl Guest {
     /// Joins, and no more.
-    pub async fn join(server: &Server, room: &str) -> Guest {
+    pub(crate) async fn join(server: &Server, room: &str) -> Guest {
         let (signal, welcome) = Client::join(server, room, "Guest").await;
         assert_eq!(welcome["type"], "welcome", "{welcome}");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -36,7 +36,7 @@ impl Guest {
     }
 
     /// An offer of a data channel alone, as the SDK's first one.
-    pub fn offer(&mut self) -> (String, SdpPendingOffer) {
+    pub(crate) fn offer(&mut self) -> (String, SdpPendingOffer) {
         let mut api = self.rtc.sdp_api();
         api.add_channel("ctl".into());
         let (offer, pending) = api.apply().expect("an offer");
@@ -44,7 +44,7 @@ impl Guest {
     }
 
     /// Offers; the answer, or the error.
-    pub async fn negotiate(&mut self) -> Value {
+    pub(crate) async fn negotiate(&mut self) -> Value {
         let (sdp, pending) = self.offer();
         let offer = json!({"type": "offer", "id": 1, "sdp": sdp, "publish": [], "subscribe": []});
         self.signal.say(&offer).await;
@@ -57,7 +57,7 @@ impl Guest {
     }
 
     /// Talks until the connection is up, or the time is over.
-    pub fn connect(&mut self, most: Duration) -> bool {
+    pub(crate) fn connect(&mut self, most: Duration) -> bool {
         let since = Instant::now();
         while !self.connected && since.elapsed() < most {
             self.talk();
@@ -67,7 +67,7 @@ impl Guest {
     }
 
     /// Talks for so long.
-    pub fn linger(&mut self, time: Duration) {
+    pub(crate) fn linger(&mut self, time: Duration) {
         let since = Instant::now();
         while since.elapsed() < time {
             self.talk();
@@ -76,14 +76,14 @@ impl Guest {
     }
 
     /// Opens a channel, which the server hears of; or, with a stream of one's own choice, not.
-    pub fn open(&mut self, stream: Option<u16>) -> ChannelId {
+    pub(crate) fn open(&mut self, stream: Option<u16>) -> ChannelId {
         let config =
             ChannelConfig { label: "chat".into(), negotiated: stream, ..ChannelConfig::default() };
         self.rtc.direct_api().create_data_channel(config)
     }
 
     /// The error with which the server ends it.
-    pub async fn ended(&mut self) -> Value {
+    pub(crate) async fn ended(&mut self) -> Value {
         tokio::time::timeout(PATIENCE, async {
             loop {
                 let error = self.signal.hear(&["error"]).await;

@@ -24,7 +24,7 @@ use crate::server::{Client, Server};
 const ROUND: Duration = Duration::from_millis(10);
 
 /// Connected, or about to be.
-pub struct Mallory {
+pub(crate) struct Mallory {
     rtc: Rtc,
     socket: UdpSocket,
     server: SocketAddr,
@@ -40,7 +40,7 @@ pub struct Mallory {
 
 /// What was done.
 #[derive(Debug, Default)]
-pub struct Deeds {
+pub(crate) struct Deeds {
     /// Packets of video.
     pub packets: u64,
     /// Messages that a data channel took.
@@ -52,12 +52,12 @@ pub struct Deeds {
 }
 
 /// Where media goes, as the server tells everybody.
-pub async fn media_address(server: &Server) -> SocketAddr {
+pub(crate) async fn media_address(server: &Server) -> SocketAddr {
     join(server, "nobody").await.server
 }
 
 /// Joins a room, watches who is there or else publishes three layers, and opens data channels.
-pub async fn join(server: &Server, room: &str) -> Mallory {
+pub(crate) async fn join(server: &Server, room: &str) -> Mallory {
     let (mut signal, welcome) = Client::join(server, room, "Mallory").await;
     assert_eq!(welcome["type"], "welcome", "{welcome}");
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -118,7 +118,7 @@ pub async fn join(server: &Server, room: &str) -> Mallory {
 
 impl Mallory {
     /// Does harm until told to stop.
-    pub fn attack(mut self, stop: &AtomicBool) -> Deeds {
+    pub(crate) fn attack(mut self, stop: &AtomicBool) -> Deeds {
         let mut dice = StdRng::seed_from_u64(88);
         let (mut deeds, mut seq) = (Deeds::default(), 1u64);
         while !stop.load(Ordering::Relaxed) {

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const NOMINATES: [u8; 4] = [0, 0x25, 0, 0];
 
 /// Watches all video of a room.
-pub struct Viewer {
+pub(crate) struct Viewer {
     rtc: Rtc,
     socket: UdpSocket,
     server: SocketAddr,
@@ -35,7 +35,7 @@ pub struct Viewer {
 }
 
 /// One of the rooms that there are.
-pub fn a_room(server: &Server) -> String {
+pub(crate) fn a_room(server: &Server) -> String {
     let answer = server.get("/admin/rooms");
     let body = answer.split_once("\r\n\r\n").expect("a body").1;
     let rooms: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
@@ -44,7 +44,7 @@ pub fn a_room(server: &Server) -> String {
 
 impl Viewer {
     /// Joins, and waits until it is shown something.
-    pub async fn join(server: &Server, room: &str) -> Viewer {
+    pub(crate) async fn join(server: &Server, room: &str) -> Viewer {
         let (mut signal, welcome) = Client::join(server, room, "Mallory").await;
         assert_eq!(welcome["type"], "welcome", "{welcome}");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -97,7 +97,7 @@ impl Viewer {
     }
 
     /// Takes part for a while.
-    pub fn watch(&mut self, span: Duration) {
+    pub(crate) fn watch(&mut self, span: Duration) {
         let end = Instant::now() + span;
         while Instant::now() < end {
             self.round();
@@ -105,20 +105,20 @@ impl Viewer {
     }
 
     /// Sends RTCP of its own making; whether it could.
-    pub fn say(&mut self, packets: &[u8]) -> bool {
+    pub(crate) fn say(&mut self, packets: &[u8]) -> bool {
         let sealed = self.forger.seal(packets);
         sealed.is_some_and(|datagram| self.socket.send_to(&datagram, self.server).is_ok())
     }
 
     /// The streams that it watches.
-    pub fn streams(&mut self) -> Vec<u32> {
+    pub(crate) fn streams(&mut self) -> Vec<u32> {
         let mut api = self.rtc.direct_api();
         let of = |&mid: &Mid| api.stream_rx_by_mid(mid, None).map(|stream| *stream.ssrc());
         self.watches.iter().filter_map(of).collect()
     }
 
     /// Asks for a key frame of all that it watches.
-    pub fn ask(&mut self) {
+    pub(crate) fn ask(&mut self) {
         for &mid in &self.watches {
             if let Some(stream) = self.rtc.direct_api().stream_rx_by_mid(mid, None) {
                 stream.request_keyframe(KeyframeRequestKind::Pli);
@@ -127,7 +127,7 @@ impl Viewer {
     }
 
     /// Lets the next request that nominates come from another address. What is sent there can be read from the socket.
-    pub fn nominate(&mut self, from: &str) -> UdpSocket {
+    pub(crate) fn nominate(&mut self, from: &str) -> UdpSocket {
         let socket = UdpSocket::bind((from, 0)).expect("another socket");
         socket.set_nonblocking(true).expect("a socket that does not block");
         self.elsewhere = Some(socket.try_clone().expect("the same socket"));

@@ -58,7 +58,7 @@ const DEBT: &str = "not cut yet";
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Fails where files of a crate use each other in a circle that is not allowed.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let mut wrong = Vec::new();
     let mut seen = [false; ALLOWED.len()];
     for folder in crates()? {

@@ -45,7 +45,7 @@ pub(super) struct Captures {
 
 impl Captures {
     /// Keeps a picture; the oldest goes for it.
-    pub fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>, now: Instant) {
+    pub(super) fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>, now: Instant) {
         let max = if self.held.load(Ordering::Relaxed) { KEPT_LONG } else { KEPT };
         let mut pictures = self.pictures.lock();
         while pictures.len() >= max {
@@ -56,13 +56,13 @@ impl Captures {
     }
 
     /// The picture of a low frame, if it is here.
-    pub fn get(&self, low_timestamp: u32) -> Option<Arc<FrameBuffer>> {
+    pub(super) fn get(&self, low_timestamp: u32) -> Option<Arc<FrameBuffer>> {
         let pictures = self.pictures.lock();
         pictures.iter().find(|(at, _)| *at == low_timestamp).map(|(_, picture)| picture.clone())
     }
 
     /// Whether the picture of a low frame may still come: they do so in order.
-    pub fn comes(&self, low_timestamp: u32, now: Instant) -> bool {
+    pub(super) fn comes(&self, low_timestamp: u32, now: Instant) -> bool {
         let pictures = self.pictures.lock();
         let later = |newest: u32| low_timestamp.wrapping_sub(newest).cast_signed() > 0;
         let recent = |last: Instant| now.saturating_duration_since(last) <= RECENT;
@@ -114,7 +114,7 @@ struct State {
 
 impl CaptureDecoder {
     /// Runs until it is stopped.
-    pub fn run(self) {
+    pub(super) fn run(self) {
         let mut state = State {
             decode: (self.factory)(self.limit),
             waiting: true,

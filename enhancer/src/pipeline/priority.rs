@@ -4,7 +4,7 @@
 
 /// Raises the calling thread's nice value; a failure is not worth more than a log line.
 #[cfg(target_os = "linux")]
-pub fn lower(nice: u8) {
+pub(super) fn lower(nice: u8) {
     if nice == 0 {
         return;
     }

@@ -17,7 +17,7 @@ const MAX_BPS: u64 = 120_000;
 
 /// Expected bitrate of a rung's anchors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AnchorCosts {
+pub(super) struct AnchorCosts {
     /// Bitrate of captured anchors, in bit/s.
     pub captured_bps: u64,
     /// How many octaves captured anchors are larger than the layer.
@@ -28,7 +28,7 @@ pub struct AnchorCosts {
 
 impl AnchorCosts {
     /// Sum in bit/s.
-    pub fn bps(self) -> u64 {
+    pub(super) fn bps(self) -> u64 {
         (self.captured_bps + self.enhanced_bps).min(MAX_BPS)
     }
 }
@@ -54,7 +54,7 @@ impl Meter {
 
 /// The meters of one track.
 #[derive(Debug)]
-pub struct AnchorCostMeter {
+pub(super) struct AnchorCostMeter {
     captured: Meter,
     enhanced: Meter,
 }
@@ -70,7 +70,7 @@ impl Default for AnchorCostMeter {
 
 impl AnchorCostMeter {
     /// Counts an anchor.
-    pub fn count(&mut self, source: AnchorSource, bytes: usize) {
+    pub(super) fn count(&mut self, source: AnchorSource, bytes: usize) {
         let meter = match source {
             AnchorSource::Captured => &mut self.captured,
             AnchorSource::Enhanced => &mut self.enhanced,
@@ -79,13 +79,13 @@ impl AnchorCostMeter {
     }
 
     /// Updates the means after `seconds` in which anchors were made (`enhanced`), and the publisher's pixels were there (`captured`).
-    pub fn update(&mut self, seconds: f64, enhanced: bool, captured: bool) {
+    pub(super) fn update(&mut self, seconds: f64, enhanced: bool, captured: bool) {
         self.captured.update(seconds, enhanced && captured);
         self.enhanced.update(seconds, enhanced);
     }
 
     /// Expected bitrates where captured anchors are `captured_octaves` larger than the layer; 0: there are none.
-    pub fn expected(&self, captured_octaves: u8) -> AnchorCosts {
+    pub(super) fn expected(&self, captured_octaves: u8) -> AnchorCosts {
         AnchorCosts {
             captured_bps: if captured_octaves > 0 { self.captured.bps as u64 } else { 0 },
             captured_octaves,

@@ -70,7 +70,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Interval of the stack's statistics, each of which is one feedback. Short, so that a full queue is seen before it is felt.
-pub const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
 /// Window of the minimum round trip. As long as BBR's: a path that became longer counts as congested for this time at most.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 /// Queue delay (RTT − min RTT) above which the queue is full. Below the shortest buffer of the test links (200 ms), above their jitter.
@@ -138,7 +138,7 @@ const CONGESTION_HOLD: Duration = Duration::from_secs(2);
 
 /// What the stack has measured, once each [`FEEDBACK_INTERVAL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Feedback {
+pub(super) struct Feedback {
     /// GoogCC's estimate now, in bit/s. (The stack's own event is a mean of three seconds.)
     pub estimate_bps: Option<u64>,
     /// Round trip of the latest packet that the client reported.
@@ -151,7 +151,7 @@ pub struct Feedback {
 
 /// What the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`), in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BitrateTargets {
+pub(super) struct BitrateTargets {
     /// Rate up to which padding fills what is sent.
     pub minimum_bps: u64,
     /// Rate up to which the stack probes.
@@ -160,7 +160,7 @@ pub struct BitrateTargets {
 
 /// State of the congestion controller; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     /// The estimate holds.
     Normal,
     /// The queue is full: the estimate is capped, and repairs would only fill the queue.
@@ -197,7 +197,7 @@ impl Signals {
 
 /// The congestion controller; see the module.
 #[derive(Debug, Default)]
-pub struct Downlink {
+pub(super) struct Downlink {
     /// GoogCC's estimate, or what it is being reset to.
     estimate_bps: Option<u64>,
     /// Upper bound of the estimate; `None` in [`State::Normal`].
@@ -237,7 +237,7 @@ fn scale(bps: u64, share: f64) -> u64 {
 
 impl Downlink {
     /// Takes the stack's measurements. Returns whether the cap has just fallen, so that rungs must be allocated at once.
-    pub fn on_feedback(&mut self, now: Instant, feedback: Feedback) -> bool {
+    pub(super) fn on_feedback(&mut self, now: Instant, feedback: Feedback) -> bool {
         if let Some(bps) = feedback.estimate_bps {
             if self.estimate_bps.is_some_and(|last| bps as f64 > last as f64 * PROBE_SUCCESS_GROWTH)
             {
@@ -360,7 +360,7 @@ impl Downlink {
     }
 
     /// Takes the rate to which the stack's estimator is to be reset, in bit/s.
-    pub fn take_reset(&mut self) -> Option<u64> {
+    pub(super) fn take_reset(&mut self) -> Option<u64> {
         self.pending_reset_bps.take()
     }
 
@@ -378,7 +378,7 @@ impl Downlink {
     }
 
     /// Rate for video and anchors, in bit/s of payload; `None` before the first estimate.
-    pub fn available_bps(&self) -> Option<u64> {
+    pub(super) fn available_bps(&self) -> Option<u64> {
         let bps = self.capped_estimate_bps()?;
         let over = self.queue_delay.saturating_sub(BACKOFF_QUEUE_DELAY).as_secs_f64()
             / FULL_QUEUE_DELAY.saturating_sub(BACKOFF_QUEUE_DELAY).as_secs_f64();
@@ -398,7 +398,7 @@ impl Downlink {
     }
 
     /// The controller's state.
-    pub fn state(&self) -> State {
+    pub(super) fn state(&self) -> State {
         match self.cap_bps {
             None => State::Normal,
             Some(_) if self.full_feedbacks > 0 => State::Congested,
@@ -408,7 +408,7 @@ impl Downlink {
 
     /// Whether packets may bypass the stack's pacer. Everything wanted fits, and the link has been quiet with the packets as
     /// the publishers' own pacers spread them.
-    pub fn is_unpaced(&self, now: Instant) -> bool {
+    pub(super) fn is_unpaced(&self, now: Instant) -> bool {
         let quiet_for = self.quiet_since.map(|since| now.saturating_duration_since(since));
         quiet_for.is_some_and(|quiet_for| quiet_for >= UNPACED_AFTER)
             && !self.bandwidth_limited
@@ -418,7 +418,7 @@ impl Downlink {
 
     /// Returns new targets for the stack's estimator, if they differ from the last ones. `next_bps` is what the next rung
     /// needs (0: there is none), `best_bps` what the best rungs need.
-    pub fn update_targets(
+    pub(super) fn update_targets(
         &mut self,
         now: Instant,
         next_bps: u64,

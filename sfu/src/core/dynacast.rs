@@ -18,7 +18,7 @@ const MAX_FIRST_BPS: u64 = 300_000;
 
 /// The layer with which newcomers begin: the smallest one sent. If that is starved and unused, a larger layer that is in use and
 /// small enough: on a narrow uplink its bits are better spent.
-pub fn first_layer(needed: [bool; 3], sent: [Option<u64>; 3]) -> Option<Layer> {
+pub(super) fn first_layer(needed: [bool; 3], sent: [Option<u64>; 3]) -> Option<Layer> {
     let mut layers = Layer::ALL.into_iter().filter_map(|l| Some((l, sent[l as usize]?)));
     let (smallest, bps) = layers.next()?;
     let small = |&(layer, bps): &(Layer, u64)| needed[layer as usize] && bps <= MAX_FIRST_BPS;
@@ -37,11 +37,11 @@ struct State {
 
 /// The layers of one track.
 #[derive(Debug, Default)]
-pub struct Dynacast([State; 3]);
+pub(super) struct Dynacast([State; 3]);
 
 impl Dynacast {
     /// Bitrates for the allocator: measured, and the last ones of layers that are paused or being resumed.
-    pub fn rates(&self, now: Instant, measured: [Option<u64>; 3]) -> [Option<u64>; 3] {
+    pub(super) fn rates(&self, now: Instant, measured: [Option<u64>; 3]) -> [Option<u64>; 3] {
         Layer::ALL.map(|layer| {
             let state = &self.0[layer as usize];
             let resuming = state
@@ -53,7 +53,7 @@ impl Dynacast {
     }
 
     /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to resume.
-    pub fn update(
+    pub(super) fn update(
         &mut self,
         now: Instant,
         needed: [bool; 3],

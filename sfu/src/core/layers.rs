@@ -19,11 +19,11 @@ struct Meter {
 
 /// The layers of one track.
 #[derive(Debug, Default)]
-pub struct Layers([Meter; 3]);
+pub(super) struct Layers([Meter; 3]);
 
 impl Layers {
     /// Counts a packet.
-    pub fn count(&mut self, layer: Layer, bytes: usize, now: Instant) {
+    pub(super) fn count(&mut self, layer: Layer, bytes: usize, now: Instant) {
         let meter = &mut self.0[layer as usize];
         if meter.last_packet.is_none_or(|last| now.saturating_duration_since(last) > SILENCE) {
             *meter = Meter::default();
@@ -41,12 +41,12 @@ impl Layers {
     }
 
     /// Moves the measurements of one layer to another: a single encoding has changed its size.
-    pub fn rename(&mut self, from: Layer, to: Layer) {
+    pub(super) fn rename(&mut self, from: Layer, to: Layer) {
         self.0[to as usize] = std::mem::take(&mut self.0[from as usize]);
     }
 
     /// The bitrate of a layer in bit/s; `None` if it is not sent. Before the first measurement, what Chromium gives the layer.
-    pub fn rate(&self, layer: Layer, now: Instant) -> Option<u64> {
+    pub(super) fn rate(&self, layer: Layer, now: Instant) -> Option<u64> {
         let meter = &self.0[layer as usize];
         meter.last_packet.filter(|&last| now.saturating_duration_since(last) <= SILENCE)?;
         let assumed = match layer {

@@ -38,7 +38,7 @@ const ENHANCED_BPS: f64 = 20_000.0;
 const TIE_BREAK: f64 = 0.05;
 
 /// Predicts the quality of a layer with or without anchors. `layer` and `tile` are width and height, the tile's in device pixels.
-pub fn predict(
+pub(super) fn predict(
     layer: (u16, u16),
     video_bps: u64,
     anchors: Option<AnchorCosts>,

@@ -15,7 +15,7 @@ use windlass_types::tiles::TileMap;
 use crate::api::TrackId;
 
 /// Label of the data channel for answers.
-pub const CHANNEL: &str = "windlass-regions";
+pub(super) const CHANNEL: &str = "windlass-regions";
 /// Least time between two requests to one publisher.
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after which a request without an answer ends.
@@ -47,7 +47,7 @@ struct Open {
 
 /// Why a message of the region channel is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub(super) enum Refused {
     /// The message is not an anchor message.
     Malformed,
     /// No open request matches.
@@ -56,7 +56,7 @@ pub enum Refused {
 
 /// The requests to one publisher.
 #[derive(Debug, Default)]
-pub struct Regions {
+pub(super) struct Regions {
     open: VecDeque<Open>,
     next: u16,
     last: Option<Instant>,
@@ -65,7 +65,7 @@ pub struct Regions {
 
 impl Regions {
     /// Makes a request for tiles of a track's low layer (`size`), at `scale` times its size; `None` within [`MIN_INTERVAL`] of the last.
-    pub fn request(
+    pub(super) fn request(
         &mut self,
         now: Instant,
         track: TrackId,
@@ -88,7 +88,7 @@ impl Regions {
     }
 
     /// Takes a message; returns the answer and its track with the answer's last message.
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         now: Instant,
         message: &[u8],
@@ -104,7 +104,7 @@ impl Regions {
 }
 
 /// Multiplies a size by `scale`.
-pub fn scaled((width, height): (u16, u16), scale: u16) -> (u16, u16) {
+pub(super) fn scaled((width, height): (u16, u16), scale: u16) -> (u16, u16) {
     (width.saturating_mul(scale), height.saturating_mul(scale))
 }
 

@@ -15,7 +15,7 @@ const MAX_EARLY: Duration = Duration::from_secs(2);
 
 /// How many anchors of one subscription may still be reported on, and when.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct ReportQuota {
+pub(super) struct ReportQuota {
     /// Anchors that were sent, whole or in part, and not reported on.
     unreported: u64,
     /// When the next report is due.
@@ -24,7 +24,7 @@ pub struct ReportQuota {
 
 impl ReportQuota {
     /// Counts an anchor that was sent.
-    pub fn on_sent(&mut self) {
+    pub(super) fn on_sent(&mut self) {
         self.unreported += 1;
     }
 

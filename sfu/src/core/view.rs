@@ -31,7 +31,7 @@ const MAX_BROWSER_SCALE: f64 = 1.25;
 const DEFAULT_TILE: (u16, u16) = (1280, 720);
 
 /// Size of the tile that shows a track, in device pixels.
-pub fn tile_size(view: Option<View>) -> (u16, u16) {
+pub(super) fn tile_size(view: Option<View>) -> (u16, u16) {
     view.map_or(DEFAULT_TILE, |view| (view.width, view.height))
 }
 
@@ -63,7 +63,7 @@ impl View {
 }
 
 /// Weight of a track in the allocation; `view` is `None` where the client sends none.
-pub fn weight(view: Option<View>, speaks: bool) -> f64 {
+pub(super) fn weight(view: Option<View>, speaks: bool) -> f64 {
     let by_size = view.map_or(1.0, |view| {
         let pixels = f64::from(view.width) * f64::from(view.height);
         (pixels / UNIT_WEIGHT_PIXELS).sqrt().clamp(MIN_SIZE_WEIGHT, MAX_SIZE_WEIGHT)

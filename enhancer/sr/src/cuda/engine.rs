@@ -17,7 +17,7 @@ use crate::engine::check;
 use crate::{Architecture, Engine, InferError, Input, Model, Residual, SwapError};
 
 /// The residual's fixed point: one grey level.
-pub const ONE: f32 = 64.0;
+pub(super) const ONE: f32 = 64.0;
 /// Default timeout of a launch.
 const TIMEOUT: Duration = Duration::from_secs(120);
 

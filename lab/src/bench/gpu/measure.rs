@@ -20,7 +20,7 @@ const IN_A_ROW: usize = 8;
 const MIN_BATCHES: usize = 40;
 
 /// An engine of a variant, or of the one that a server would take; none where the network or the GPU has no such variant.
-pub fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<CudaEngine>> {
+pub(super) fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<CudaEngine>> {
     let made = match variant {
         None => CudaEngine::new(model),
         Some(variant) => CudaEngine::with_variant(model, variant),
@@ -35,7 +35,7 @@ pub fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<Cud
 }
 
 /// Measures a case; also the device's name.
-pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, String)>> {
+pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, String)>> {
     let &Case { network, size, batch, variant } = case;
     let Weights { model, trained } = weights(network)?;
     let Some(mut engine) = engine(&model, variant)? else { return Ok(None) };

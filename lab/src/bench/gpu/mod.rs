@@ -15,7 +15,7 @@ mod processor;
 mod report;
 mod shared;
 
-pub use args::GpuArgs;
+pub(super) use args::GpuArgs;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::EnhancerConfig;
@@ -33,7 +33,7 @@ const ROUNDS: u16 = 20_000;
 const BYTES: usize = 512 << 20;
 
 /// Runs the bench and prints its report.
-pub fn run(args: &GpuArgs) -> Result<()> {
+pub(super) fn run(args: &GpuArgs) -> Result<()> {
     let conforms =
         if args.conformance { conformance::check(&args.variants())? } else { Vec::new() };
     if args.conformance {

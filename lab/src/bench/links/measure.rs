@@ -18,7 +18,7 @@ const SETTLING: usize = 100;
 const SPAN: usize = 10;
 
 /// Runs all seeds.
-pub fn measure(link: Profile, args: &LinksArgs) -> Result<Row> {
+pub(super) fn measure(link: Profile, args: &LinksArgs) -> Result<Row> {
     let mut rows = Vec::new();
     for &seed in &args.seeds {
         rows.push(run(link, seed, args)?);

@@ -52,7 +52,7 @@ struct Client {
 
 /// What came through the viewer's link in a tenth of a second.
 #[derive(Debug, Clone, Default)]
-pub struct Tenth {
+pub(super) struct Tenth {
     /// Bytes of datagrams, headers included.
     pub carried: u64,
     /// Bytes of video and anchors that the viewer had a use for.
@@ -68,7 +68,7 @@ pub struct Tenth {
 }
 
 /// A viewer's call over a link, second by second.
-pub struct World {
+pub(super) struct World {
     core: Core,
     sfu: SocketAddr,
     /// When the viewer came.
@@ -100,7 +100,7 @@ pub struct World {
 
 impl World {
     /// `publishers` with links that nobody notices, and one viewer of all of them behind `down` and `up`.
-    pub fn new(
+    pub(super) fn new(
         config: SfuConfig,
         publishers: usize,
         down: Course,
@@ -213,12 +213,12 @@ impl World {
     }
 
     /// Whether there is an enhancer.
-    pub fn core_enhancement(&mut self, works: bool) {
+    pub(super) fn core_enhancement(&mut self, works: bool) {
         self.core.set_enhancement(self.now, works);
     }
 
     /// Lets time pass.
-    pub fn run(&mut self, span: Duration) -> Result<()> {
+    pub(super) fn run(&mut self, span: Duration) -> Result<()> {
         let end = self.now + span;
         while self.now < end {
             self.now = self.next().clamp(self.now + LEAST, self.now + STEP).min(end);
@@ -244,7 +244,7 @@ impl World {
     }
 
     /// Freezes, time frozen, frames shown and key frames asked for by the viewer.
-    pub fn watched(&self) -> (u64, Duration, u64, u64) {
+    pub(super) fn watched(&self) -> (u64, Duration, u64, u64) {
         let all = self.watchers.values();
         all.fold((0, Duration::ZERO, 0, 0), |(freezes, frozen, frames, asks), w| {
             (freezes + w.freezes, frozen + w.frozen, frames + w.frames, asks + w.asks)
@@ -252,7 +252,7 @@ impl World {
     }
 
     /// Share of the viewer's datagrams that found its link's queue full.
-    pub fn overflow(&self) -> f64 {
+    pub(super) fn overflow(&self) -> f64 {
         let stats = self.clients.last().map(|c| c.down.stats()).unwrap_or_default();
         stats.overflowed as f64 / stats.sent.max(1) as f64
     }
