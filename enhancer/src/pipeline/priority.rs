@@ -18,4 +18,4 @@ pub(super) fn lower(nice: u8) {
 
 /// Other systems keep one priority for the whole process.
 #[cfg(not(target_os = "linux"))]
-pub fn lower(_nice: u8) {}
+pub(super) fn lower(_nice: u8) {}

@@ -60,7 +60,7 @@ pub(super) fn bind_to(cpus: &[usize]) {
 
 /// Other systems have no binding.
 #[cfg(not(target_os = "linux"))]
-pub fn bind_to(_cpus: &[usize]) {}
+pub(super) fn bind_to(_cpus: &[usize]) {}
 
 #[cfg(test)]
 mod tests {

@@ -137,7 +137,7 @@ pub(super) fn end_with(parent: i32) -> Result<()> {
 
 /// Other systems do not tell.
 #[cfg(not(target_os = "linux"))]
-pub fn end_with(_parent: i32) -> Result<()> {
+pub(super) fn end_with(_parent: i32) -> Result<()> {
     Ok(())
 }
 
