@@ -151,6 +151,10 @@ impl HybridDecoder {
     ///
     /// Gaps are the caller's to detect: after one it must [`reset`](Self::reset) and wait for a
     /// key frame. After an error the decoder waits for one by itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the VP9 decoder refuses the frame ([`Decoder::decode`]).
     pub fn push_frame(
         &mut self,
         rtp_timestamp: u32,

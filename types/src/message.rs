@@ -150,6 +150,10 @@ pub enum AnchorMessageError {
 
 impl AnchorHeader {
     /// Splits a message into its header and its chunk of the payload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the message is shorter than its header, has no payload or too long a one, or has a header field that this version does not allow.
     pub fn parse(message: &[u8]) -> Result<(Self, &[u8]), AnchorMessageError> {
         let (head, payload) =
             message.split_first_chunk::<HEADER_BYTES>().ok_or(AnchorMessageError::Short)?;
@@ -234,6 +238,10 @@ impl AnchorHeader {
 ///
 /// `max_chunk` is clamped to what the format allows, so that the count stays within
 /// [`MAX_CHUNKS`]. An empty payload, or one beyond [`MAX_ANCHOR`], is refused.
+///
+/// # Errors
+///
+/// Fails if the payload is empty or longer than [`MAX_ANCHOR`].
 pub fn encode_chunks(
     header: &AnchorHeader,
     payload: &[u8],
@@ -316,6 +324,10 @@ impl Reassembler {
     }
 
     /// Takes one message; the anchor when this was its last one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the message is malformed, as [`AnchorHeader::parse`] says; such a message is counted and changes nothing else.
     pub fn push(
         &mut self,
         message: &[u8],

@@ -88,6 +88,10 @@ impl Architecture {
     }
 
     /// Refuses what no backend runs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the scale, the number of channels or the number of convolutions is one that the engines do not run.
     pub fn check(&self) -> Result<(), ArchitectureError> {
         if !(2..=4).contains(&self.scale) {
             return Err(ArchitectureError::Scale(self.scale));

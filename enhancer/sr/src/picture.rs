@@ -55,6 +55,10 @@ pub struct Luma<'a> {
 
 impl<'a> Luma<'a> {
     /// A plane whose rows begin `stride` samples apart.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a side is 0 or too large, the stride is less than the width, or `data` has too few samples.
     pub fn new(
         data: &'a [u8],
         width: usize,
@@ -73,6 +77,10 @@ impl<'a> Luma<'a> {
     }
 
     /// A plane without gaps between its rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a side is 0 or too large, or `data` has too few samples.
     pub fn packed(data: &'a [u8], width: usize, height: usize) -> Result<Self, InferError> {
         Luma::new(data, width, height, width)
     }

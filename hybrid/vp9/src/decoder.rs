@@ -136,11 +136,20 @@ impl Decoder {
     /// handed out are dropped in time.
     ///
     /// After an error the decoder has forgotten its references and waits for a key frame.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the chunk is malformed or truncated, has a profile other than 0 or a picture beyond the size limit, or needs
+    /// a frame that the decoder does not have.
     pub fn decode(&mut self, chunk: &[u8]) -> Result<&[DecodedFrame], DecodeError> {
         self.decode_with(chunk, None, &mut ())
     }
 
     /// Decodes one chunk as [`Decoder::decode`] does, with its temporal layer (for [`FrameInfo`]) and a visitor.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`Decoder::decode`] does.
     pub fn decode_with<V: Visitor>(
         &mut self,
         chunk: &[u8],

@@ -57,6 +57,10 @@ impl ReportQuota {
 impl Core {
     /// Takes a subscriber's report on a track's anchors. `decay` is the loss of quality with the frames since an anchor, as in
     /// [`Core::decay`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant does not subscribe to the track, or has sent a report on it less than a second ago.
     pub fn report(
         &mut self,
         now: Instant,

@@ -87,6 +87,10 @@ pub(super) struct Description {
 }
 
 /// The m-lines of an offer, in order.
+///
+/// # Errors
+///
+/// Fails if the description is malformed, or the SFU could not answer it.
 pub fn media_lines(sdp: &str) -> Result<Vec<MediaLine>, OfferError> {
     Ok(Description::read(sdp)?.sections.into_iter().map(|section| section.line).collect())
 }

@@ -104,6 +104,10 @@ impl From<AccessError> for ProtocolError {
 
 impl Access {
     /// Rooms that need a token signed by one of `keys`; without any, open ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are more than 16 keys, two have one id, or a key is a private one or no Ed25519 key.
     pub fn new(keys: Vec<TokenKey>) -> Result<Access, BadKey> {
         let keys = if keys.is_empty() { None } else { Some(TokenKeys::new(keys)?) };
         Ok(Access { keys: Arc::new(RwLock::new(keys)) })
@@ -121,6 +125,11 @@ impl Access {
     }
 
     /// What the bearer of a token may do in `room` at `now` (seconds since 1970).
+    ///
+    /// # Errors
+    ///
+    /// Fails if rooms need a token and there is none, it is not signed by one of the keys, it is not valid yet or has expired, or
+    /// it is for another room.
     pub fn admit(
         &self,
         now: u64,
@@ -140,6 +149,10 @@ impl Access {
     }
 
     /// Checks that the bearer may administer `room`, or the server (`None`).
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`Access::admit`] does, or if the token does not grant [`Grant::Admin`].
     pub fn admin(
         &self,
         now: u64,
