@@ -102,6 +102,14 @@ impl Layer {
 }
 
 /// What a subscriber can be given: a layer, or a layer plus anchors. Ordered by quality.
+///
+/// ```
+/// use windlass_types::{Layer, Rung};
+///
+/// assert!(Rung::H < Rung::HPlus && Rung::HPlus < Rung::F);
+/// assert_eq!((Rung::HPlus.layer(), Rung::HPlus.enhanced()), (Layer::H, true));
+/// assert_eq!(Rung::plus(Layer::F), None);
+/// ```
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rung {

@@ -291,6 +291,23 @@ pub struct ReassemblyStats {
 ///
 /// Holds at most [`MAX_IN_FLIGHT`] anchors and [`MAX_BYTES_IN_FLIGHT`] bytes; beyond that the
 /// oldest is dropped. Repeats of an anchor completed a short while ago are ignored.
+///
+/// ```
+/// use windlass_types::AnchorSource;
+/// use windlass_types::message::{AnchorHeader, HTJ2K, Reassembler, encode_chunks};
+///
+/// let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 90_000, (640, 360));
+/// let messages = encode_chunks(&header, &[7; 2500], 1000)?;
+/// assert_eq!(messages.len(), 3);
+///
+/// // The data channel is unordered: the last chunk comes first.
+/// let mut reassembler = Reassembler::new();
+/// assert_eq!(reassembler.push(&messages[2])?, None);
+/// assert_eq!(reassembler.push(&messages[0])?, None);
+/// let anchor = reassembler.push(&messages[1])?.expect("no chunk is missing");
+/// assert_eq!((anchor.header.rtp_timestamp, anchor.payload), (90_000, vec![7; 2500]));
+/// # Ok::<(), windlass_types::message::AnchorMessageError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Reassembler {
     in_flight: VecDeque<Partial>,

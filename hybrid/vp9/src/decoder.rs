@@ -49,6 +49,29 @@ struct Stream {
 }
 
 /// A VP9 decoder of profile 0 for one stream.
+///
+/// ```
+/// use windlass_vp9::{DecodeError, Decoder};
+///
+/// // An IVF file: a header of 32 bytes, then each chunk behind 12 bytes that begin with its size.
+/// let mut rest = &include_bytes!("../tests/fixtures/realtime.ivf")[32..];
+/// let mut decoder = Decoder::new();
+/// let mut pictures = 0;
+/// while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+///     let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+///     let (chunk, next) = tail.split_at(size);
+///     for frame in decoder.decode(chunk)?.iter().filter(|frame| frame.info.shown) {
+///         assert_eq!((frame.picture.width(), frame.picture.height()), (161, 91));
+///         pictures += 1;
+///     }
+///     rest = next;
+/// }
+/// assert!(pictures > 1 && !decoder.needs_key_frame());
+///
+/// // What is no VP9 is refused, and a key frame must come next.
+/// assert!(decoder.decode(&[0; 16]).is_err() && decoder.needs_key_frame());
+/// # Ok::<(), DecodeError>(())
+/// ```
 pub struct Decoder {
     isa: Isa,
     limit: SizeLimit,

@@ -21,6 +21,31 @@ const MAX_EXPIRES: f64 = 253_402_300_799.0;
 pub const ALL_ROOMS: &str = "*";
 
 /// The keys of access tokens. Clones share one state.
+///
+/// ```
+/// use windlass_protocol::Grant;
+/// use windlass_signaling::access::{Access, AccessError, Claims, Grants, TokenKey};
+///
+/// let key: TokenKey = "app=a secret that has 32 bytes at the least".parse()?;
+/// let access = Access::new(vec![key.clone()])?;
+/// let token = key.sign(&Claims {
+///     room: "tea".into(),
+///     sub: "ana@example.org".into(),
+///     name: None,
+///     grants: Grants::participant(),
+///     exp: 2000.0,
+///     jti: None,
+///     nbf: None,
+/// })?;
+///
+/// // Until second 2000 after 1970, Ana may enter this room and no other.
+/// let ana = access.admit(1000, "tea", Some(&token)).expect("a valid token");
+/// assert_eq!(ana.identity.as_deref(), Some("ana@example.org"));
+/// assert!(!ana.grants.has(Grant::Admin));
+/// assert_eq!(access.admit(1000, "work", Some(&token)), Err(AccessError::OtherRoom));
+/// assert_eq!(access.admit(3000, "tea", Some(&token)), Err(AccessError::Expired));
+/// # Ok::<(), windlass_signaling::access::BadKey>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     keys: Arc<RwLock<Option<TokenKeys>>>,
