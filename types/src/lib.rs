@@ -40,7 +40,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Of a stream of which nothing is known but its number: alone in its room.
+    /// The owner of a stream of which nothing is known but its number: alone in its room.
     pub fn alone(StreamId(stream): StreamId) -> Owner {
         let number = u64::MAX - u64::from(stream);
         Owner { room: number, publisher: number }
@@ -77,7 +77,7 @@ impl Layer {
         }
     }
 
-    /// By how much its pictures may be enlarged before they are larger than the camera's.
+    /// The largest scale at which the layer's pictures are not larger than the camera's.
     pub fn most_scale(self) -> u16 {
         match self {
             Layer::Q => 4,
@@ -420,7 +420,7 @@ pub enum EnhancerOutput {
         /// Most bytes of the answer.
         bytes: usize,
     },
-    /// The same of its pictures at HR size.
+    /// The stream's pictures at HR size cannot be decoded before their next key frame; ask for one (throttled by the SFU).
     NeedCapturedKeyFrame {
         /// The stream that waits.
         stream: StreamId,

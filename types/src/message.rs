@@ -87,7 +87,7 @@ impl AnchorHeader {
         SCALES.into_iter().find(|scale| (scale * width, scale * height) == size)
     }
 
-    /// That of a whole anchor in one piece; what is not named here is 0 or not so.
+    /// The header of a whole anchor in one chunk; fields that are not named here are 0 or false.
     pub fn new(
         codec: u8,
         source: AnchorSource,
@@ -324,7 +324,7 @@ struct Partial {
 }
 
 impl Reassembler {
-    /// An empty one.
+    /// A reassembler that holds nothing.
     pub fn new() -> Self {
         Self::default()
     }

@@ -81,7 +81,7 @@ impl Architecture {
         Architecture { kind: Kind::Blocks, inputs: Inputs::Luma, scale, channels, convs }
     }
 
-    /// The same with a twin's picture as input.
+    /// This architecture with the twin's picture as a second input.
     #[must_use]
     pub fn with_twin(self) -> Self {
         Architecture { inputs: Inputs::LumaAndTwin, ..self }

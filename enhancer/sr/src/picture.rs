@@ -128,7 +128,7 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// Makes it of that size; samples that it keeps have no meaning.
+    /// Changes the size of the residual, in HR samples; the samples that stay have no meaning.
     pub fn resize(&mut self, width: usize, height: usize) {
         (self.width, self.height) = (width, height);
         self.data.resize(width * height, 0.0);

@@ -38,7 +38,7 @@ impl EnhancerConfig {
         }
     }
 
-    /// The same with another tuning.
+    /// This configuration with another tuning.
     #[must_use]
     pub fn tuned(self, t: Tuning) -> EnhancerConfig {
         EnhancerConfig {

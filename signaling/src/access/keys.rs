@@ -151,7 +151,7 @@ impl fmt::Debug for TokenKeys {
 }
 
 impl TokenKeys {
-    /// These keys, each with an id of its own.
+    /// The set of these keys, each with an id of its own.
     ///
     /// # Errors
     ///

@@ -128,7 +128,7 @@ impl Devices {
         self.all.iter().filter(|device| device.kind != Kind::Cut).cloned().collect()
     }
 
-    /// Those that are meant, in that order, each once.
+    /// The devices that the names mean, in the order of the names, each once.
     ///
     /// # Errors
     ///

@@ -76,7 +76,7 @@ impl CudaEngine {
         CudaEngine::with(model, None)
     }
 
-    /// The same with a variant of the kernels.
+    /// Brings the network to the GPU as [`new`](Self::new) does, with a given variant of the kernels.
     ///
     /// # Errors
     ///

@@ -184,7 +184,7 @@ impl CudaCoder {
         self.transform_at(at, pictures.len(), format, levels)
     }
 
-    /// The same of pictures that are on the GPU.
+    /// Transforms pictures that are on the GPU already, as [`transform`](Self::transform) does.
     ///
     /// # Errors
     ///

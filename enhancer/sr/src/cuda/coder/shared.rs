@@ -145,8 +145,8 @@ impl SharedCoder {
         coded.map(|(coded, _)| coded)
     }
 
-    /// The same of what some tiles of a picture add that stays on its GPU, less what subscribers expect themselves; with
-    /// the image that was encoded, where it is wanted.
+    /// The HTJ2K payload of what some tiles of a picture on a GPU add, less what subscribers expect themselves; with the
+    /// image that was encoded, where it is wanted. Waits for it.
     ///
     /// # Errors
     ///
