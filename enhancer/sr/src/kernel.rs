@@ -23,16 +23,8 @@ use narrow::{Avx512Brain, Avx512Half};
 use vector::{Avx2, Avx512};
 use vector::{Cell, Form, Lanes, Plain, Taps, Values};
 
-use crate::number::{F32, Number};
+use crate::number::{F32, LANES, Number, Pixel};
 use crate::packed::Layer;
-
-/// Channels of a pixel.
-pub(super) const LANES: usize = 16;
-
-/// One pixel's channels in single precision.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Pixel(pub [f32; LANES]);
 
 /// The maximum block size below.
 const MAX_BLOCK: usize = 20;

@@ -3,9 +3,16 @@
 //! Kernels multiply *words*, of one channel in single precision and of two in the narrower types, and add them up in 16
 //! lanes, one for each output channel.
 
-use crate::kernel::{LANES, Pixel};
 use crate::model::{Model, Packs};
 use crate::packed::Packed;
+
+/// Channels of a pixel.
+pub(super) const LANES: usize = 16;
+
+/// One pixel's channels in single precision.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Pixel(pub [f32; LANES]);
 
 /// Maximum finite number in half precision.
 const LARGEST_HALF: f32 = 65_504.0;

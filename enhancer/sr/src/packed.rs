@@ -5,9 +5,8 @@
 //! columns of taps; a vector of outputs each.
 
 use crate::architecture::Architecture;
-use crate::kernel::LANES;
 use crate::model::Conv;
-use crate::number::{F32, Number};
+use crate::number::{F32, LANES, Number};
 
 /// Maximum outputs whose three columns of taps fit into one vector.
 const PACKED_OUTPUTS: usize = 5;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use windlass_types::{CAPTURED_WITHIN, StreamId};
 
-use super::select::Job;
+use super::job::Job;
 
 /// Maximum jobs that wait for their picture; others go without it.
 const MAX_WAITING: usize = 256;

@@ -24,7 +24,7 @@ use windlass_vp9::{
 use super::Timing;
 use super::adapt::{Adaptation, Operator};
 use super::anchors::{Anchors, arrived};
-use super::capture::Captures;
+use super::captures::Captures;
 use super::slots::{Slot, Slots, Stage};
 use super::work::Work;
 use crate::learn::Progress;

@@ -17,7 +17,8 @@ use windlass_types::{
 };
 
 use super::adapt::Operator;
-use super::capture::{CaptureDecoder, CapturePacket, Captures};
+use super::capture::{CaptureDecoder, CapturePacket};
+use super::captures::Captures;
 use super::decode::{Decoded, DecoderFactory, Packet, Sizes, StreamDecoder};
 use super::slots::{Slots, Stage};
 use super::tuning::Live;

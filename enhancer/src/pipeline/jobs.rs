@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::select::Job;
+use super::job::Job;
 use windlass_scheduler::NetworkCost;
 use windlass_scheduler::jct::JctModel;
 use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};

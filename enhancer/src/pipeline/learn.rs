@@ -18,9 +18,9 @@ use windlass_sr::{Engine, InferError, Input, Luma, Model};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
+use super::MAX_SCALE;
 use super::Network;
-use super::select::Job;
-use super::worker::MAX_SCALE;
+use super::job::Job;
 use crate::learn::{Of, Progress, Report, TimeBudget, Trainer, Waiting, truth_of};
 use crate::stats::{Stats, count};
 

@@ -20,11 +20,13 @@
 mod adapt;
 mod anchors;
 mod capture;
+mod captures;
 mod coming;
 mod decode;
 mod enhance;
 mod gpu_picture;
 mod input;
+mod job;
 mod jobs;
 mod learn;
 mod priority;
@@ -86,6 +88,8 @@ pub struct Network {
     pub model: Option<Arc<Model>>,
 }
 
+/// Maximum scale of all networks.
+const MAX_SCALE: usize = *windlass_types::SCALES.end();
 /// Maximum decoded frames that wait for the scheduler's thread.
 const SCHEDULE_QUEUE: usize = 256;
 /// Assumed cost per LR pixel of a network that cannot be measured.

@@ -15,18 +15,15 @@ use windlass_sr::{Engine, Residual};
 use windlass_types::EnhancerOutput;
 use windlass_vp9::simd::Isa;
 
-use super::Network;
 use super::enhance::{Run, Tools};
 use super::gpu_picture::Stay;
+use super::job::{Finished, Job};
 use super::jobs::Jobs;
 use super::learn::SampleQueue;
-use super::select::{Finished, Job};
 use super::slots::Slots;
 use super::tuning::Live;
+use super::{MAX_SCALE, Network};
 use crate::stats::{Stats, count};
-
-/// Maximum scale of all networks.
-pub(super) const MAX_SCALE: usize = *windlass_types::SCALES.end();
 
 /// One worker and its queues.
 pub(super) struct Worker {

@@ -1,22 +1,14 @@
 //! Any picture comes back, and damaged streams are refused or decoded, never worse.
 
 mod common;
+mod formats;
 
 use common::picture;
+use formats::formats;
 use proptest::prelude::*;
 use windlass_htj2k::{Encoder, Error, Format, Limits, decode, encode_lossless};
 
 const LIMITS: Limits = Limits { max_side: 4096, max_area: 1 << 20 };
-
-fn formats() -> impl Strategy<Value = Format> {
-    let bits = prop_oneof![(1u8..=16, Just(true)), (1u8..=15, Just(false))];
-    (1u32..200, 1u32..150, bits).prop_map(|(width, height, (bits, signed))| Format {
-        width,
-        height,
-        bits,
-        signed,
-    })
-}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]

@@ -7,7 +7,7 @@
 
 use super::codec::{AnchorCodecError, Htj2k};
 use crate::detail::{Detail, ONE};
-use crate::reconstruct::carry::plan::SIDE;
+use crate::reconstruct::carry::cells::SIDE;
 use crate::resample::{Scratch, bicubic};
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::{TILE, TileMap};

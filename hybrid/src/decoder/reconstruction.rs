@@ -10,7 +10,7 @@ use super::contents::AnchorContents;
 use crate::cells::Cells;
 use crate::decay::DecayMeter;
 use crate::reconstruct::Rebuilder;
-use crate::reconstruct::carry::plan::CarriedPicture;
+use crate::reconstruct::carry::picture::CarriedPicture;
 use crate::reconstruct::carry::reference::{AnchorPicture, Reference};
 use crate::reconstruct::carry::searches::Searches;
 use crate::reconstruct::learned;

@@ -10,14 +10,12 @@ use super::CudaError;
 use super::gpu::{Done, Gpu, Job, STREAMS};
 use super::loaded::{Loaded, Weights};
 use super::resident::{ResidentMemory, ResidentPicture};
-use super::stream::{MAX_PICTURES, Shape, Staging};
+use super::stream::{MAX_PICTURES, ONE, Shape, Staging};
 use super::strips::Strips;
 use super::variant::Variant;
 use crate::engine::check;
 use crate::{Architecture, Engine, InferError, Input, Model, Residual, SwapError};
 
-/// The residual's fixed point: one grey level.
-pub(super) const ONE: f32 = 64.0;
 /// Default timeout of a launch.
 const TIMEOUT: Duration = Duration::from_secs(120);
 

@@ -14,6 +14,8 @@ use super::plan::GroupPlan;
 use super::resident::ResidentMemory;
 use crate::{Input, Kind, Luma};
 
+/// The residual's fixed point: one grey level.
+pub(super) const ONE: f32 = 64.0;
 /// Maximum pictures of a launch.
 pub(super) const MAX_PICTURES: usize = 16;
 /// Maximum low samples of a launch of several pictures.

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::CudaError;
-use super::engine::ONE;
 use super::loaded::Loaded;
+use super::stream::ONE;
 use super::stream::{GpuStream, Picture, Shape, Staging};
 use super::strips::COLUMNS;
 use crate::conformance::{Pictures, reference};

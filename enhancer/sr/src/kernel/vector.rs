@@ -10,8 +10,7 @@ use std::arch::x86_64::{
     _mm512_max_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
 };
 
-use super::{LANES, Pixel};
-use crate::number::{F32, Number};
+use crate::number::{F32, LANES, Number, Pixel};
 
 /// One pixel's channels in registers, between the sums and the rings.
 pub(super) trait Values<C>: Copy {

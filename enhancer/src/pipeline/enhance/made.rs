@@ -9,8 +9,8 @@ use windlass_types::tiles::TileMap;
 use windlass_vp9::Samples;
 
 use super::super::gpu_picture::GpuPicture;
+use super::super::job::Job;
 use super::super::learn::of;
-use super::super::select::Job;
 use super::Run;
 
 /// The HR picture of a frame.

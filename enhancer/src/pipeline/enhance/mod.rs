@@ -22,7 +22,7 @@ use windlass_types::tiles::TileMap;
 use windlass_vp9::Samples;
 
 use super::anchors::EncodeError;
-use super::select::{Job, within};
+use super::job::{Job, within};
 use super::slots::Slot;
 use super::worker::Worker;
 use crate::stats::{Counters, count};

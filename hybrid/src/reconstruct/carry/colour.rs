@@ -2,7 +2,7 @@
 
 use windlass_vp9::Plane;
 
-use super::plan::{SIDE, area};
+use super::cells::{SIDE, area};
 use crate::anchor::colour::Decoded;
 use crate::resample;
 

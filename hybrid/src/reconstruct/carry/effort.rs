@@ -1,6 +1,6 @@
 //! How much time is spent on what pictures take from references.
 
-use super::plan::LAYERS;
+use super::cells::LAYERS;
 use crate::flow::FlowSettings;
 
 /// How thoroughly the way to references is searched for. Measured by `carry_gain` (`docs/reconstruction.md`).

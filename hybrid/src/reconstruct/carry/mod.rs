@@ -5,8 +5,10 @@
 //! measured in the low pictures ([`plan`]), and so much of it is blended over what the filters make of the low
 //! picture of now ([`warp`]).
 
+pub(crate) mod cells;
 pub(crate) mod colour;
 pub(crate) mod effort;
+pub(crate) mod picture;
 pub(crate) mod plan;
 pub(crate) mod reference;
 pub(crate) mod searches;

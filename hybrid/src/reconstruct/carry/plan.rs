@@ -5,7 +5,7 @@
 //! the low picture of now: both ends have both, bit for bit. Either is smoothed over the cells around. What is taken from a second reference is blended over
 //! that of the first by what that leaves of the noise, as if the two were independent measurements.
 
-use super::colour::Colour;
+use super::cells::{LAYERS, SIDE, area};
 use super::reference::{Reference, References};
 use super::searches::Searches;
 use super::warp::{self, Area, Quarters, Shares, Step, WHOLE, misfit};
@@ -14,13 +14,8 @@ use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
-/// Side of a cell, in low samples: each cell has one share.
-pub(crate) const SIDE: usize = 4;
 /// Side of a cell's quarters, in low samples: each quarter has a vector.
 const QUARTER: usize = SIDE / 2;
-/// Largest number of references that a picture is made from: the last ones before it.
-pub(crate) const LAYERS: usize = 2;
-
 /// Side of the area around a cell whose variance says whether it has texture, in low samples.
 const WINDOW: usize = 8;
 /// Noise of a reference that fits perfectly, in 1/256 square grey level: two such references are averaged.
@@ -96,15 +91,6 @@ impl Layer {
             (column, around[1][column], shares)
         })
     }
-}
-
-/// The picture of a frame that the references before it make.
-pub(crate) struct CarriedPicture {
-    pub luma: Plane,
-    /// The chroma, where a reference has any.
-    pub colour: Option<Colour>,
-    /// By cell of [`SIDE`]: whether it shows captured pixels that fit.
-    pub captured: Vec<bool>,
 }
 
 /// By cell of a picture: the references that it is made from, the places in them and the shares.
@@ -370,12 +356,6 @@ fn variance(samples: Samples<'_>, Area { x, y, width, height }: Area) -> u32 {
     let count = (width * height).max(1) as u32;
     let (sum, squares) = (u64::from(sum), u64::from(squares));
     ((squares * u64::from(count) - sum * sum) * 256 / u64::from(count).pow(2)) as u32
-}
-
-/// The area of a cell in low samples.
-pub(crate) fn area((column, row): (usize, usize), (width, height): (usize, usize)) -> Area {
-    let (x, y) = (column * SIDE, row * SIDE);
-    Area { x, y, width: SIDE.min(width - x), height: SIDE.min(height - y) }
 }
 
 /// The area around a cell whose variance counts.

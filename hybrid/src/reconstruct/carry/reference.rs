@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::cells::SIDE;
 use super::colour::Colour;
-use super::plan::{CarriedPicture, SIDE};
+use super::picture::CarriedPicture;
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::{FrameBuffer, Plane};
 

@@ -3,8 +3,8 @@
 use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;
 
+use super::cells::LAYERS;
 use super::effort::Effort;
-use super::plan::LAYERS;
 use super::reference::Reference;
 use crate::flow::{Flow, FlowSearch};
 

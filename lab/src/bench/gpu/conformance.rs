@@ -7,7 +7,7 @@ use serde::Serialize;
 use windlass_sr::conformance::{self, Case};
 use windlass_sr::cuda::Variant;
 
-use super::measure::engine;
+use super::variant::engine;
 
 /// Half precision, 2⁻¹¹ relative to the residual in each of some layers, and steps of 1/64 grey level.
 const TOLERANCE: f64 = 6e-3;

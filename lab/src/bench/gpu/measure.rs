@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use windlass_sr::cuda::Variant;
 use windlass_sr::cuda::peaks::Peaks;
-use windlass_sr::{CpuEngine, CudaEngine, CudaError, Engine, Input, Model, Residual, Simd};
+use windlass_sr::{CpuEngine, CudaEngine, Engine, Input, Model, Residual, Simd};
 
 use super::args::{Case, GpuArgs};
 use super::report::{Refits, Row};
+use super::variant::engine;
 use crate::bench::networks::{Size, Weights, weights};
 use crate::bench::pictures::Pictures;
 
@@ -18,21 +18,6 @@ use crate::bench::pictures::Pictures;
 const IN_A_ROW: usize = 8;
 /// Least batches of which latencies are taken.
 const MIN_BATCHES: usize = 40;
-
-/// An engine of a variant, or of the one that a server would take; none where the network or the GPU has no such variant.
-pub(super) fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<CudaEngine>> {
-    let made = match variant {
-        None => CudaEngine::new(model),
-        Some(variant) => CudaEngine::with_variant(model, variant),
-    };
-    match made {
-        Err(CudaError::NoPlan | CudaError::OldDevice(_)) if variant.is_some() => {
-            eprintln!("left out: the network, or the GPU, has no such variant");
-            Ok(None)
-        }
-        made => Ok(Some(made?)),
-    }
-}
 
 /// Measures a case; also the device's name.
 pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, String)>> {

@@ -14,6 +14,7 @@ mod measure;
 mod processor;
 mod report;
 mod shared;
+mod variant;
 
 pub(super) use args::GpuArgs;
 

@@ -7,38 +7,15 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::camera::Coded;
 use super::events::Random;
-use super::scenario::{ScenarioError, value, within};
+use super::scenario::Link;
 use windlass_scheduler::Tier;
 
 /// Bytes of a packet of video.
 const PACKET: u32 = 1_200;
 
-/// A way, as a scenario says it.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Link {
-    /// One way.
-    #[serde(default)]
-    pub delay_ms: f64,
-    /// More, at random up to this.
-    #[serde(default)]
-    pub jitter_ms: f64,
-    /// Share that is lost for good: of packets from publishers, of anchors to viewers.
-    #[serde(default)]
-    pub loss: f64,
-}
-
 impl Link {
-    pub(super) fn check(&self) -> Result<(), ScenarioError> {
-        let times = within(self.delay_ms, 0.0, 10_000.0) && within(self.jitter_ms, 0.0, 10_000.0);
-        value(times, "streams: delay_ms, jitter_ms", "from 0 to 10000")?;
-        value(within(self.loss, 0.0, 1.0), "streams: loss", "from 0 to 1")
-    }
-
     fn delay(&self, random: &mut Random) -> Duration {
         let jitter = if self.jitter_ms > 0.0 { self.jitter_ms * random.share() } else { 0.0 };
         Duration::from_secs_f64((self.delay_ms + jitter) / 1e3)

@@ -6,7 +6,6 @@ use super::policy::PlayedPolicy;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::network::Link;
 use windlass_scheduler::queue::{LAMBDA, Order};
 use windlass_scheduler::{NetworkCost, SchedulerConfig};
 
@@ -164,6 +163,29 @@ pub(crate) struct Group {
     /// From the server to those who watch.
     #[serde(default)]
     pub downlink: Link,
+}
+
+/// A way, as a scenario says it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Link {
+    /// One way.
+    #[serde(default)]
+    pub delay_ms: f64,
+    /// More, at random up to this.
+    #[serde(default)]
+    pub jitter_ms: f64,
+    /// Share that is lost for good: of packets from publishers, of anchors to viewers.
+    #[serde(default)]
+    pub loss: f64,
+}
+
+impl Link {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let times = within(self.delay_ms, 0.0, 10_000.0) && within(self.jitter_ms, 0.0, 10_000.0);
+        value(times, "streams: delay_ms, jitter_ms", "from 0 to 10000")?;
+        value(within(self.loss, 0.0, 1.0), "streams: loss", "from 0 to 1")
+    }
 }
 
 /// Why a scenario cannot be played.

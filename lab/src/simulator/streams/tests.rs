@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::network::Link;
+use super::scenario::Link;
 use super::scenario::OrderName;
 use super::scenario::{Accelerator, Group, NetworkSpec};
 use super::*;

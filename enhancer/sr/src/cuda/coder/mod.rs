@@ -10,6 +10,7 @@
 //! the codestreams themselves. [`shared`] is what workers use: one coder for all of them, after its [`trial`].
 
 mod detail;
+mod error;
 mod kernels;
 mod memory;
 mod shared;
@@ -30,9 +31,10 @@ use kernels::{
 use memory::{Twofold, fill, grow};
 
 pub use detail::TileDetail;
+pub use error::AnchorError;
 #[doc(hidden)]
 pub use kernels::compile_coder_for;
-pub use shared::{AnchorError, SharedCoder};
+pub use shared::SharedCoder;
 pub use work::{Coded, Encoding};
 
 /// Maximum codestreams per batch.

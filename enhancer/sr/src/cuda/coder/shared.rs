@@ -11,15 +11,14 @@ use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use parking_lot::{Condvar, Mutex};
-use thiserror::Error;
 use windlass_hybrid::Detail;
-use windlass_hybrid::anchor::codec::AnchorCodecError;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Plane;
 
+use super::error::AnchorError;
 use super::trial::trial;
 use super::work::{Code, Coded, Encoding, Image, Job, Kind, run};
-use super::{CoderError, CudaCoder, TileDetail};
+use super::{CudaCoder, TileDetail};
 use crate::cuda::CudaError;
 use crate::cuda::gpu::Gpu;
 use crate::cuda::resident::ResidentPicture;
@@ -35,26 +34,6 @@ const MAX_TOGETHER: usize = 16;
 const MAX_SAMPLES: usize = 1 << 24;
 /// Time without an answer after which a GPU counts as hung.
 const TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Why a detail was not encoded.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum AnchorError {
-    /// It cannot be, on the CPU neither.
-    #[error(transparent)]
-    Codec(#[from] AnchorCodecError),
-    /// The GPU failed, or had no time or room for it.
-    #[error(transparent)]
-    Device(#[from] CudaError),
-}
-
-impl From<CoderError> for AnchorError {
-    fn from(error: CoderError) -> Self {
-        match error {
-            CoderError::Pictures => AnchorError::Codec(AnchorCodecError::Encode),
-            CoderError::Device(why) => AnchorError::Device(why),
-        }
-    }
-}
 
 struct Line {
     waiting: Waiting<Kind, Job>,

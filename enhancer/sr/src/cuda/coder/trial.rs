@@ -9,7 +9,7 @@ use windlass_types::tiles::TileMap;
 use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
 
-use super::shared::AnchorError;
+use super::error::AnchorError;
 use super::{CudaCoder, TileDetail};
 use crate::cuda::CudaError;
 use crate::energy_by_tile;

@@ -8,7 +8,7 @@ use windlass_hybrid::anchor::codec::{AnchorCodecError, Htj2k, Strength};
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Plane;
 
-use super::shared::AnchorError;
+use super::error::AnchorError;
 use super::{CudaCoder, TileDetail};
 use crate::cuda::resident::ResidentPicture;
 

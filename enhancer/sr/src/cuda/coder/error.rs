@@ -1,0 +1,27 @@
+//! Why a detail was not encoded on a GPU.
+
+use thiserror::Error;
+use windlass_hybrid::anchor::codec::AnchorCodecError;
+
+use super::CoderError;
+use crate::cuda::CudaError;
+
+/// Why a detail was not encoded.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AnchorError {
+    /// It cannot be, on the CPU neither.
+    #[error(transparent)]
+    Codec(#[from] AnchorCodecError),
+    /// The GPU failed, or had no time or room for it.
+    #[error(transparent)]
+    Device(#[from] CudaError),
+}
+
+impl From<CoderError> for AnchorError {
+    fn from(error: CoderError) -> Self {
+        match error {
+            CoderError::Pictures => AnchorError::Codec(AnchorCodecError::Encode),
+            CoderError::Device(why) => AnchorError::Device(why),
+        }
+    }
+}
