@@ -3,6 +3,14 @@
 //! Plain data only: no I/O, no clocks (an [`Instant`] is always an argument), no codecs.
 //! The SFU fills [`TapInput`]s from RTP; the enhancer answers with [`Anchor`]s. Both queues are
 //! bounded by their owners, with a drop rule and a counter.
+//!
+//! ```
+//! use windlass_types::{Layer, Rung};
+//!
+//! assert!(Rung::H < Rung::HPlus && Rung::HPlus < Rung::F);
+//! assert_eq!((Rung::HPlus.layer(), Rung::HPlus.enhanced()), (Layer::H, true));
+//! assert_eq!(Rung::plus(Layer::F), None);
+//! ```
 
 mod ids;
 pub mod key_frame;
@@ -102,14 +110,6 @@ impl Layer {
 }
 
 /// What a subscriber can be given: a layer, or a layer plus anchors. Ordered by quality.
-///
-/// ```
-/// use windlass_types::{Layer, Rung};
-///
-/// assert!(Rung::H < Rung::HPlus && Rung::HPlus < Rung::F);
-/// assert_eq!((Rung::HPlus.layer(), Rung::HPlus.enhanced()), (Layer::H, true));
-/// assert_eq!(Rung::plus(Layer::F), None);
-/// ```
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rung {
