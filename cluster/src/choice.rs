@@ -95,6 +95,19 @@ pub struct WorkerState {
 }
 
 /// All workers that an SFU knows.
+///
+/// ```
+/// use std::time::Instant;
+/// use windlass_cluster::choice::Workers;
+///
+/// let now = Instant::now();
+/// let mut workers = Workers::named(["http://a:7900", "http://b:7900"].into_iter());
+/// let (first, _) = workers.assign(now).expect("two workers are free");
+/// // It reports how much it has to do, so that the next stream goes to the other worker.
+/// workers.on_answer(&first, 0.5, false);
+/// let (second, _) = workers.assign(now).expect("one worker is free");
+/// assert_ne!(first, second);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Workers {
     known: BTreeMap<Name, Known>,

@@ -10,7 +10,7 @@ const REPEAT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Whether a stream waits for a key frame, before which none of its frames can be decoded.
 #[derive(Debug, Default)]
-pub struct KeyFrameRequest {
+pub(crate) struct KeyFrameRequest {
     is_pending: bool,
     /// Time of the last request for this key frame.
     requested: Option<Instant>,
@@ -18,12 +18,12 @@ pub struct KeyFrameRequest {
 
 impl KeyFrameRequest {
     /// Of a new stream. Its first key frame is under way, so the first request is due after [`REPEAT_INTERVAL`].
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         KeyFrameRequest { is_pending: true, requested: Some(now) }
     }
 
     /// The stream needs a key frame. Returns whether a request is due now.
-    pub fn need(&mut self, now: Instant) -> bool {
+    pub(crate) fn need(&mut self, now: Instant) -> bool {
         if !std::mem::replace(&mut self.is_pending, true) {
             self.requested = None;
         }
@@ -36,7 +36,7 @@ impl KeyFrameRequest {
     }
 
     /// A frame arrived. Returns whether it can be decoded.
-    pub fn on_frame(&mut self, key: bool) -> bool {
+    pub(crate) fn on_frame(&mut self, key: bool) -> bool {
         self.is_pending &= !key;
         !self.is_pending
     }

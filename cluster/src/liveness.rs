@@ -27,7 +27,7 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// Of a stream that begins now.
+    /// The pings of a stream that begins at `now`.
     pub fn new(now: Instant) -> Self {
         Liveness { number: 0, open: Vec::new(), answered: now, round_trip: RoundTrip::default() }
     }

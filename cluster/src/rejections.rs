@@ -12,7 +12,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Rejected entries by bucket and reason.
 #[derive(Debug, Default)]
-pub struct Rejections(BTreeMap<(&'static str, &'static str), Rejected>);
+pub(crate) struct Rejections(BTreeMap<(&'static str, &'static str), Rejected>);
 
 #[derive(Debug, Default)]
 struct Rejected {
@@ -23,14 +23,19 @@ struct Rejected {
 
 impl Rejections {
     /// A bucket is read from now on: its counts appear in [`Rejections::counts`], even at 0.
-    pub fn watch(&mut self, bucket: &'static str) {
+    pub(crate) fn watch(&mut self, bucket: &'static str) {
         for why in SealError::ALL {
             self.0.entry((bucket, why.name())).or_default();
         }
     }
 
     /// An entry was rejected. Returns the number since the last log line, if a log line is due.
-    pub fn rejected(&mut self, bucket: &'static str, why: SealError, now: Instant) -> Option<u64> {
+    pub(crate) fn rejected(
+        &mut self,
+        bucket: &'static str,
+        why: SealError,
+        now: Instant,
+    ) -> Option<u64> {
         let rejected = self.0.entry((bucket, why.name())).or_default();
         rejected.count += 1;
         let before = match rejected.logged {
@@ -42,7 +47,7 @@ impl Rejections {
     }
 
     /// Rejected entries by bucket and reason.
-    pub fn counts(&self) -> Vec<(&'static str, &'static str, u64)> {
+    pub(crate) fn counts(&self) -> Vec<(&'static str, &'static str, u64)> {
         self.0.iter().map(|((bucket, why), rejected)| (*bucket, *why, rejected.count)).collect()
     }
 }

@@ -211,7 +211,7 @@ impl Remote {
         self.shared.close_unused();
     }
 
-    /// Its counters.
+    /// Counters of the streams to workers.
     pub fn stats(&self) -> RemoteStats {
         let Shared { workers, counters, .. } = &*self.shared;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -196,7 +196,7 @@ pub struct Seals {
 }
 
 impl Seals {
-    /// Of a bucket of which nothing has been read.
+    /// The seals of a bucket of which nothing has been read.
     pub fn new(key: SealKey, bucket: &'static str) -> Seals {
         Seals { key, bucket, newest: Mutex::default() }
     }

@@ -101,7 +101,7 @@ impl Worker {
         }
     }
 
-    /// Its counters.
+    /// The worker's counters.
     pub fn stats(&self) -> WorkerStats {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         WorkerStats {

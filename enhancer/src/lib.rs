@@ -5,7 +5,7 @@
 //! [`EnhancerOutput`](windlass_types::EnhancerOutput), on threads that [`pipeline::Enhancer`] runs.
 //! [`offline`] makes the same choices without threads and clocks.
 //!
-//! ```no_run
+//! ```
 //! use windlass_enhancer::{Enhancer, EnhancerConfig};
 //!
 //! let enhancer = Enhancer::start(EnhancerConfig::default())?;

@@ -21,6 +21,34 @@ pub struct PlannedAnchor {
 }
 
 /// Runs selection over a recorded stream, or several.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_enhancer::offline::AnchorPlanner;
+/// use windlass_scheduler::{Candidate, SchedulerConfig, Tier};
+/// use windlass_types::StreamId;
+///
+/// // Ten seconds of a stream with 30 frames a second, its first one a key frame.
+/// let frames: Vec<_> = (0..300)
+///     .map(|n| Candidate {
+///         id: n,
+///         stream: StreamId(1),
+///         tier: if n == 0 { Tier::Key } else { Tier::Normal },
+///         bytes: 900,
+///         width: 320,
+///         height: 180,
+///         arrival: Duration::from_millis(33 * n),
+///         per_mille: 1000,
+///         scale: 2,
+///         max_scale: 2,
+///     })
+///     .collect();
+/// let planner = AnchorPlanner::new(SchedulerConfig { anchor_fraction: 0.1, ..Default::default() });
+/// let (anchors, _) = planner.plan(&frames, |_| Duration::from_millis(12));
+/// assert_eq!(anchors[0].index, 0);
+/// assert!(anchors.len() <= 30);
+/// assert!(anchors.iter().all(|anchor| anchor.ready_at >= anchor.chosen_at + Duration::from_millis(12)));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct AnchorPlanner {
     config: SchedulerConfig,

@@ -301,7 +301,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    pub fn record(&self, latency: Duration) {
+    pub(crate) fn record(&self, latency: Duration) {
         let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         let bucket = bucket_of(micros).min(BUCKETS - 1);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
@@ -309,7 +309,7 @@ impl Histogram {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    pub fn summary(&self) -> LatencySummary {
+    pub(crate) fn summary(&self) -> LatencySummary {
         let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).collect();
         let count: u64 = counts.iter().sum();
         let percentile = |percent: u64| {
@@ -383,7 +383,7 @@ pub(crate) struct Stats {
 
 impl Stats {
     /// A snapshot of counters and latencies; the pipeline fills in the rest.
-    pub fn snapshot(&self) -> EnhancerStats {
+    pub(crate) fn snapshot(&self) -> EnhancerStats {
         EnhancerStats {
             counters: self.counters.snapshot(),
             scheduler: *self.scheduler.lock(),

@@ -240,7 +240,7 @@ impl Twin {
         }
     }
 
-    /// The same where the mean square difference of each of the `tiles` is known, in grey levels.
+    /// [`worthwhile`](Self::worthwhile) where the mean square difference of each of the `tiles` is known, in square grey levels.
     pub fn worthwhile_by(&self, differences: &[((usize, usize), f64)], tiles: &TileMap) -> TileMap {
         let error = self.loss.lock().error;
         let mut vain = tiles.without(tiles);

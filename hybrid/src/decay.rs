@@ -30,18 +30,18 @@ pub(crate) struct DecayMeter {
 
 impl DecayMeter {
     /// Forgets which anchor was the last.
-    pub fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         self.last = None;
     }
 
     /// The sum of the mean square differences of luma so far, in square grey levels, and the frames over which it came about.
-    pub fn total(&self) -> (f64, u64) {
+    pub(crate) fn total(&self) -> (f64, u64) {
         (self.lost, self.frames)
     }
 
     /// Notes an enhanced anchor of the frame `id`. Returns the frames since the last anchor, where this one is to be
     /// [compared](Self::compare) with the picture before it.
-    pub fn interval(&mut self, id: u64) -> Option<u64> {
+    pub(crate) fn interval(&mut self, id: u64) -> Option<u64> {
         let last = self.last.replace(id)?;
         // A late anchor is older than the one before: the interval is 0, and nothing is measured.
         let interval = id.saturating_sub(last);
@@ -53,7 +53,7 @@ impl DecayMeter {
     }
 
     /// Compares the frame's picture before the anchor with the anchor's detail, in the anchor's tiles.
-    pub fn compare(
+    pub(crate) fn compare(
         &mut self,
         interval: u64,
         before: &Plane,

@@ -70,6 +70,33 @@ impl Default for HybridConfig {
 }
 
 /// Decodes one track: frames of the low layer and anchors in, HR pictures out.
+///
+/// ```
+/// use windlass_hybrid::anchor::{codec::Htj2k, payload};
+/// use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
+/// use windlass_types::AnchorSource;
+/// use windlass_types::message::{AnchorHeader, HTJ2K, ReassembledAnchor};
+/// use windlass_types::tiles::TileMap;
+///
+/// // The first frame of an IVF file: a low picture of 161 × 91 samples.
+/// let ivf = include_bytes!("../vp9/tests/fixtures/realtime.ivf");
+/// let size = u32::from_le_bytes(ivf[32..36].try_into()?) as usize;
+/// let mut decoder = HybridDecoder::new(HybridConfig { scale: 2, ..HybridConfig::default() });
+/// let outcome = decoder.push_frame(3000, &ivf[44..44 + size])?;
+/// assert!(outcome.key && !outcome.enhanced);
+/// let filtered = decoder.hr().ok_or("no picture")?.clone();
+/// assert_eq!((filtered.width(), filtered.height()), (322, 182));
+///
+/// // An anchor of this frame: all tiles of it are two grey levels lighter (detail is in sixteenths).
+/// let detail = Detail::from_samples(322, 182, vec![32; 322 * 182]).ok_or("another number")?;
+/// let (payload, tiled) = payload::pack(&TileMap::full(161, 91), Htj2k::encode(&detail, 90)?);
+/// let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 3000, (322, 182));
+/// let anchor = ReassembledAnchor { header: AnchorHeader { tiled, ..header }, payload };
+/// assert!(matches!(decoder.push_anchor(&anchor), AnchorOutcome::Applied { .. }));
+/// assert!(decoder.refresh());
+/// assert_ne!(decoder.hr(), Some(&filtered));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct HybridDecoder {
     config: HybridConfig,
     /// The caller's limit of low pictures.
@@ -151,6 +178,10 @@ impl HybridDecoder {
     ///
     /// Gaps are the caller's to detect: after one it must [`reset`](Self::reset) and wait for a
     /// key frame. After an error the decoder waits for one by itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the VP9 decoder refuses the frame ([`Decoder::decode`]).
     pub fn push_frame(
         &mut self,
         rtp_timestamp: u32,

@@ -40,31 +40,31 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self { max, entries: VecDeque::with_capacity(max + 1), last_id: 0, current: 0 }
     }
 
     /// Forgets all frames.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.current = 0;
     }
 
     /// Forgets which tiles anchors have given; the frames stay.
-    pub fn forget_anchors(&mut self) {
+    pub(crate) fn forget_anchors(&mut self) {
         for entry in &mut self.entries {
             entry.anchored = None;
         }
     }
 
     /// Forgets the frames of other sizes than that of the picture on display.
-    pub fn forget_other_sizes(&mut self) {
+    pub(crate) fn forget_other_sizes(&mut self) {
         let Some(size) = self.current().map(Entry::size) else { return };
         self.entries.retain(|entry| entry.size() == size);
     }
 
     /// Takes a decoded frame. One that is not shown has no place here until it is.
-    pub fn push(&mut self, timestamp: u32, frame: &DecodedFrame) {
+    pub(crate) fn push(&mut self, timestamp: u32, frame: &DecodedFrame) {
         if !frame.info.shown {
             return;
         }
@@ -90,12 +90,12 @@ impl History {
     }
 
     /// The frame on display, while it is remembered.
-    pub fn current(&self) -> Option<&Entry> {
+    pub(crate) fn current(&self) -> Option<&Entry> {
         self.entries.iter().rfind(|e| e.id == self.current)
     }
 
     /// Whether the frame on display is new and of another scene than the one before it.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         let mut latest = self.entries.iter().rev();
         let (Some(last), Some(before)) = (latest.next(), latest.next()) else { return false };
         last.id == self.current
@@ -104,39 +104,39 @@ impl History {
     }
 
     /// The place of a timestamp's frame.
-    pub fn find(&self, timestamp: u32) -> Option<usize> {
+    pub(crate) fn find(&self, timestamp: u32) -> Option<usize> {
         self.entries.iter().rposition(|e| e.shown_at.contains(&Some(timestamp)))
     }
 
     /// The frame at a place that [`find`](Self::find) gave.
-    pub fn entry(&self, at: usize) -> Option<&Entry> {
+    pub(crate) fn entry(&self, at: usize) -> Option<&Entry> {
         self.entries.get(at)
     }
 
     /// The frame at a place that [`find`](Self::find) gave, to be changed.
-    pub fn entry_mut(&mut self, at: usize) -> Option<&mut Entry> {
+    pub(crate) fn entry_mut(&mut self, at: usize) -> Option<&mut Entry> {
         self.entries.get_mut(at)
     }
 
     /// Frames after a place.
-    pub fn shown_after(&self, at: usize) -> u32 {
+    pub(crate) fn shown_after(&self, at: usize) -> u32 {
         self.entries.len().saturating_sub(at + 1) as u32
     }
 }
 
 impl Entry {
     /// Width and height of the frame's low picture.
-    pub fn size(&self) -> (usize, usize) {
+    pub(crate) fn size(&self) -> (usize, usize) {
         (self.low.width(), self.low.height())
     }
 
     /// Counts frames in the order in which they were first shown.
-    pub fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
     /// The tiles of an anchor that add something to this frame. Captured tiles replace enhanced ones.
-    pub fn new_tiles(&self, tiles: &TileMap, source: AnchorSource) -> TileMap {
+    pub(crate) fn new_tiles(&self, tiles: &TileMap, source: AnchorSource) -> TileMap {
         match (&self.anchored, source) {
             (Some(anchored), AnchorSource::Captured) => tiles.without(&anchored.captured),
             (Some(anchored), AnchorSource::Enhanced) => tiles.without(&anchored.all),
@@ -145,7 +145,7 @@ impl Entry {
     }
 
     /// Notes the tiles that an anchor has given.
-    pub fn add_tiles(&mut self, tiles: &TileMap, source: AnchorSource) {
+    pub(crate) fn add_tiles(&mut self, tiles: &TileMap, source: AnchorSource) {
         let none = || TileMap::empty(self.low.width(), self.low.height());
         let anchored =
             self.anchored.get_or_insert_with(|| AnchoredTiles { all: none(), captured: none() });

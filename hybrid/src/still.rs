@@ -84,6 +84,10 @@ impl StillMaker {
     }
 
     /// Takes the next frame of the low layer. After an error it waits for a key frame.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the VP9 decoder refuses the frame ([`Decoder::decode`]).
     pub fn follow(&mut self, rtp_timestamp: u32, frame: &[u8]) -> Result<(), DecodeError> {
         let frames = self.decoder.decode(frame)?;
         if let Some(shown) = frames.iter().rev().find(|frame| frame.info.shown) {
@@ -107,6 +111,11 @@ impl StillMaker {
     }
 
     /// Makes the still of a frame from the camera's luma and chroma. Chroma is half as wide and high, rounded up.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the frame's low picture is not known any more, the tile map is not one of that picture, the camera's picture is
+    /// too small for the scale, or the still does not fit the bytes.
     ///
     /// # Panics
     ///

@@ -9,7 +9,7 @@ pub trait Join: Send + Sync {
 
 /// Runs one piece after the other, on the caller's thread.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OneThread;
+pub(crate) struct OneThread;
 
 impl Join for OneThread {
     fn join(&self, first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {

@@ -7,7 +7,7 @@ use crate::{bench, emulate, eval, loadtest, report, simulate};
 /// Measures Windlass: its pictures against the original, its parts against their peers, its server under load.
 #[derive(Debug, Parser)]
 #[command(name = "windlass-lab", version, arg_required_else_help = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -15,7 +15,7 @@ pub struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Measure the enhancement offline: the same pipeline on clips, against the original.
     Eval(Box<eval::EvalArgs>),
     /// Measure how fast the parts are, against their peers.

@@ -17,7 +17,7 @@ const COLOURS: [&str; 7] =
 
 /// A curve of points (x, y).
 #[derive(Debug, Clone)]
-pub struct Curve {
+pub(crate) struct Curve {
     /// Name of the curve in the legend.
     pub name: String,
     /// The line.
@@ -38,7 +38,7 @@ impl Curve {
 
 /// One plot.
 #[derive(Debug, Clone)]
-pub struct Plot {
+pub(crate) struct Plot {
     /// Title of the plot.
     pub title: String,
     /// Title of the horizontal axis, with its unit.
@@ -108,7 +108,7 @@ impl Frame {
 // Writing to a String cannot fail.
 impl Plot {
     /// The plot as an SVG document.
-    pub fn svg(&self) -> String {
+    pub(crate) fn svg(&self) -> String {
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
              viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -207,7 +207,7 @@ fn linear_ticks((low, high): (f64, f64), step: f64) -> Vec<f64> {
 }
 
 /// Text that cannot become markup between tags.
-pub fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use windlass_types::{Bitrate, Layer, Refusal, Rung, Size, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
-pub use windlass_types::{Kind, LayerKnobs, ParseIdError, ParticipantId, TrackId};
+pub use windlass_types::{Kind, ParseIdError, ParticipantId, TrackId};
 
 /// Options of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ const BINS: usize = (BINS_PER_DOUBLE * DOUBLINGS) as usize;
 
 /// Two histograms with logarithmic bins.
 #[derive(Debug, Clone)]
-pub struct Latencies {
+pub(crate) struct Latencies {
     now: [u32; BINS],
     before: [u32; BINS],
     turns: Instant,
@@ -34,12 +34,12 @@ pub struct Percentiles {
 
 impl Latencies {
     /// Empty histograms.
-    pub fn new(now: Instant) -> Latencies {
+    pub(crate) fn new(now: Instant) -> Latencies {
         Latencies { now: [0; BINS], before: [0; BINS], turns: now + SPAN }
     }
 
     /// Adds a duration.
-    pub fn record(&mut self, now: Instant, took: Duration) {
+    pub(crate) fn record(&mut self, now: Instant, took: Duration) {
         if now >= self.turns {
             self.before = std::mem::replace(&mut self.now, [0; BINS]);
             if now >= self.turns + SPAN {
@@ -52,19 +52,19 @@ impl Latencies {
     }
 
     /// Adds the durations of `other`.
-    pub fn add(&mut self, other: &Latencies) {
+    pub(crate) fn add(&mut self, other: &Latencies) {
         for (to, from) in [(&mut self.now, &other.now), (&mut self.before, &other.before)] {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = to.saturating_add(*from));
         }
     }
 
     /// Number of durations.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.now.iter().chain(&self.before).map(|&n| u64::from(n)).sum()
     }
 
     /// Percentiles of the durations.
-    pub fn percentiles(&self) -> Percentiles {
+    pub(crate) fn percentiles(&self) -> Percentiles {
         let count = self.count();
         let at = |percent: u64| {
             let rank = (count * percent).div_ceil(100);

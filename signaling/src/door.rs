@@ -176,13 +176,13 @@ pub(crate) struct Slot {
 pub(crate) struct Permit(Slot);
 
 impl Door {
-    pub fn new(limits: DoorLimits) -> Arc<Door> {
+    pub(crate) fn new(limits: DoorLimits) -> Arc<Door> {
         let state = State { limits, all: Usage::default(), clients: HashMap::new() };
         Arc::new(Door { state: Mutex::new(state) })
     }
 
     /// Changes the bounds. Slots in use stay.
-    pub fn set_limits(&self, limits: DoorLimits) {
+    pub(crate) fn set_limits(&self, limits: DoorLimits) {
         let mut state = self.state.lock();
         state.limits = limits;
         // The buckets have the former rate.
@@ -192,17 +192,17 @@ impl Door {
     }
 
     /// Number of open sockets and sessions.
-    pub fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         *self.state.lock().all.of(Resource::Socket)
     }
 
     /// Number of clients that are tracked.
-    pub fn addresses(&self) -> usize {
+    pub(crate) fn addresses(&self) -> usize {
         self.state.lock().clients.len()
     }
 
     /// Takes a slot for an address; `None`: counted to no address.
-    pub fn acquire(
+    pub(crate) fn acquire(
         self: &Arc<Self>,
         resource: Resource,
         client: Option<IpAddr>,
@@ -213,7 +213,11 @@ impl Door {
     }
 
     /// Takes a slot for a socket or session of an address.
-    pub fn socket(self: &Arc<Self>, client: IpAddr, now: Instant) -> Result<Permit, Refused> {
+    pub(crate) fn socket(
+        self: &Arc<Self>,
+        client: IpAddr,
+        now: Instant,
+    ) -> Result<Permit, Refused> {
         self.acquire(Resource::Socket, Some(client), now).map(Permit)
     }
 
@@ -249,7 +253,7 @@ impl Door {
 impl Permit {
     /// An opaque number of the client that owns a participant: of its identity, or of its address if it has none; 0: unknown, since the address
     /// serves many clients.
-    pub fn owner(&self, identity: Option<&str>) -> u64 {
+    pub(crate) fn owner(&self, identity: Option<&str>) -> u64 {
         let mut hasher = DefaultHasher::new();
         match (identity, self.0.of.first()) {
             (Some(identity), _) => identity.hash(&mut hasher),
@@ -260,7 +264,7 @@ impl Permit {
     }
 
     /// Counts a join for the address of the permit.
-    pub fn join(&self, now: Instant) -> Result<(), Refused> {
+    pub(crate) fn join(&self, now: Instant) -> Result<(), Refused> {
         let Some(address) = self.0.of.first() else { return Ok(()) };
         let mut state = self.0.door.state.lock();
         let max = state.limits.joins_per_address;
@@ -276,7 +280,7 @@ impl Permit {
     }
 
     /// Takes a slot for a participant or room of this socket or session, counted to its address and identity.
-    pub fn slot(
+    pub(crate) fn slot(
         &self,
         resource: Resource,
         identity: Option<&str>,

@@ -55,6 +55,18 @@ enum Phase {
 }
 
 /// One client's socket.
+///
+/// ```
+/// use std::time::Instant;
+/// use windlass_signaling::session::{Action, Session, SessionConfig};
+///
+/// let now = Instant::now();
+/// let mut session = Session::new(SessionConfig::default(), now);
+/// session.text(now, r#"{"type":"join","version":1,"room":"tea","name":"Ana"}"#);
+/// // The shell enters the room, and answers with `Session::joined`.
+/// assert!(matches!(session.poll(), Some(Action::Join { room, name, .. }) if room == "tea" && name == "Ana"));
+/// assert_eq!(session.poll(), None);
+/// ```
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,

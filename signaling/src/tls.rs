@@ -69,6 +69,10 @@ impl fmt::Debug for Tls {
 
 impl Tls {
     /// Uses a certificate with its chain, and its private key, both PEM.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a text is not PEM of its kind, or the key is not the certificate's.
     pub fn new(certificate: &[u8], key: &[u8]) -> Result<Tls, TlsError> {
         let (config, not_after) = read(certificate, key)?;
         let zero = AtomicU64::default;
@@ -85,6 +89,10 @@ impl Tls {
     }
 
     /// Replaces the certificate for new connections; one that cannot be used changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`Tls::new`] does.
     pub fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), TlsError> {
         let (config, not_after) = read(certificate, key)?;
         *self.shared.config.write() = Arc::new(config);

@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 const SENDERS: u8 = 64;
 
 /// Sends `count` datagrams, at most so many a second; those that were sent.
-pub fn flood(to: SocketAddr, count: u64, per_second: u64) -> u64 {
+pub(crate) fn flood(to: SocketAddr, count: u64, per_second: u64) -> u64 {
     let mut dice = StdRng::seed_from_u64(8);
     let senders: Vec<UdpSocket> = (0..SENDERS)
         .map(|n| UdpSocket::bind((Ipv4Addr::new(127, 0, 8, n + 1), 0)).expect("a socket"))
@@ -31,7 +31,7 @@ pub fn flood(to: SocketAddr, count: u64, per_second: u64) -> u64 {
 }
 
 /// One of any kind.
-pub fn malformed(dice: &mut StdRng) -> Vec<u8> {
+pub(crate) fn malformed(dice: &mut StdRng) -> Vec<u8> {
     let mut datagram = match dice.random_range(0..6) {
         0 => noise(dice, 1500),
         1 => stun(dice),

@@ -25,7 +25,7 @@ type Shared = Arc<Mutex<Keys>>;
 
 /// Remembers the keys of the one connection that it encrypts for.
 #[derive(Clone)]
-pub struct Forger(&'static Spy);
+pub(crate) struct Forger(&'static Spy);
 
 /// The stack's cryptography, which lets what it makes be used by others too.
 #[derive(Default)]
@@ -43,19 +43,19 @@ impl fmt::Debug for Spy {
 
 impl Forger {
     /// For one connection.
-    pub fn new() -> Forger {
+    pub(crate) fn new() -> Forger {
         let spy: &'static Spy = Box::leak(Box::default());
         let _ = spy.itself.set(spy);
         Forger(spy)
     }
 
     /// What the connection is to encrypt with.
-    pub fn provider(&self) -> Arc<CryptoProvider> {
+    pub(crate) fn provider(&self) -> Arc<CryptoProvider> {
         Arc::new(CryptoProvider { srtp_provider: self.0, ..from_feature_flags() })
     }
 
     /// A datagram of these packets; `None` before the client has sent RTCP of its own.
-    pub fn seal(&self, packets: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn seal(&self, packets: &[u8]) -> Option<Vec<u8>> {
         let made = self.0.made.lock().expect("no test has failed");
         made.iter().find_map(|keys| keys.lock().expect("no test has failed").seal(packets))
     }

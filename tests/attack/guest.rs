@@ -13,14 +13,14 @@ use crate::server::{Client, Server};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// See the module.
-pub struct Guest {
+pub(crate) struct Guest {
     pub signal: Client,
     connection: Connection,
 }
 
 impl Guest {
     /// Joins, and no more.
-    pub async fn join(server: &Server, room: &str) -> Guest {
+    pub(crate) async fn join(server: &Server, room: &str) -> Guest {
         let (signal, welcome) = Client::join(server, room, "Guest").await;
         assert_eq!(welcome["type"], "welcome", "{welcome}");
         Guest { signal, connection: Connection::new(Rtc::builder()) }
@@ -38,7 +38,7 @@ impl Guest {
     }
 
     /// Talks until the connection is up, or the time is over.
-    pub fn connect(&mut self, most: Duration) -> bool {
+    pub(crate) fn connect(&mut self, most: Duration) -> bool {
         let since = Instant::now();
         while !self.connection.client.connected && since.elapsed() < most {
             self.connection.talk();
@@ -48,7 +48,7 @@ impl Guest {
     }
 
     /// Talks for so long.
-    pub fn linger(&mut self, time: Duration) {
+    pub(crate) fn linger(&mut self, time: Duration) {
         let since = Instant::now();
         while since.elapsed() < time {
             self.connection.talk();
@@ -57,14 +57,14 @@ impl Guest {
     }
 
     /// Opens a channel, which the server hears of; or, with a stream of one's own choice, not.
-    pub fn open(&mut self, stream: Option<u16>) -> ChannelId {
+    pub(crate) fn open(&mut self, stream: Option<u16>) -> ChannelId {
         let config =
             ChannelConfig { label: "chat".into(), negotiated: stream, ..ChannelConfig::default() };
         self.rtc().direct_api().create_data_channel(config)
     }
 
     /// The error with which the server ends it.
-    pub async fn ended(&mut self) -> Value {
+    pub(crate) async fn ended(&mut self) -> Value {
         tokio::time::timeout(PATIENCE, async {
             loop {
                 let error = self.signal.hear(&["error"]).await;

@@ -29,13 +29,13 @@ const SETTLED: f64 = 1_048_576.0;
 /// The longest that any scene takes.
 const SECONDS: &str = "60";
 /// The allocator keeps what is free for ten seconds, in case it is wanted again; a test need not wait for that.
-pub const ALLOCATOR: (&str, &str) = ("MALLOC_CONF", "dirty_decay_ms:200,muzzy_decay_ms:0");
+pub(crate) const ALLOCATOR: (&str, &str) = ("MALLOC_CONF", "dirty_decay_ms:200,muzzy_decay_ms:0");
 
 /// What the call needs to be let in where the server wants tokens.
-pub const TOKEN_KEY: &str = "attack=0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN_KEY: &str = "attack=0123456789abcdef0123456789abcdef";
 
 /// A real server with two media threads, and an honest call on each of them.
-pub struct Scene {
+pub(crate) struct Scene {
     pub server: Server,
     call: Call,
     /// Resident memory before the attack, in bytes.
@@ -46,17 +46,17 @@ pub struct Scene {
 
 impl Scene {
     /// With these options of `windlass serve`, without an enhancer; `--token-key` [`TOKEN_KEY`] closes its rooms.
-    pub fn open(args: &[&str]) -> Scene {
+    pub(crate) fn open(args: &[&str]) -> Scene {
         Scene::with(&[args, &["--device=off"]].concat(), &["--no-anchors"], &[])
     }
 
     /// The same with an enhancer, and anchors in the honest calls.
-    pub fn open_enhanced(args: &[&str]) -> Scene {
+    pub(crate) fn open_enhanced(args: &[&str]) -> Scene {
         Scene::with(&[args, &["--network", "xs"]].concat(), &[], &[])
     }
 
     /// With more options of `windlass-lab loadtest`, and variables for the server's environment.
-    pub fn with(args: &[&str], call: &[&str], env: &[(&str, &str)]) -> Scene {
+    pub(crate) fn with(args: &[&str], call: &[&str], env: &[(&str, &str)]) -> Scene {
         let alone = alone();
         let args = [args, &["--forwarding-threads", "2"]].concat();
         let env = [env, &[ALLOCATOR]].concat();
@@ -90,7 +90,7 @@ impl Scene {
 
     /// The attack is over: the server tells the truth of itself, its memory has come back, and nobody else has noticed. What the
     /// call says in its report.
-    pub fn close(mut self) -> Value {
+    pub(crate) fn close(mut self) -> Value {
         assert!(self.server.is_running(), "the server has ended: {}", self.server.log());
         assert_eq!(self.server.status("/healthz"), 200, "it serves, and says so");
         assert_eq!(self.server.status("/readyz"), 200, "{}", self.server.get("/readyz"));
@@ -116,7 +116,7 @@ impl Scene {
     }
 
     /// For attacks that end the server: the call alone, which is not asked what became of it.
-    pub fn into_server(self) -> Server {
+    pub(crate) fn into_server(self) -> Server {
         self.server
     }
 }
@@ -163,7 +163,7 @@ fn unhurt(row: &Value) {
 }
 
 /// Resident bytes.
-pub fn memory(server: &Server) -> f64 {
+pub(crate) fn memory(server: &Server) -> f64 {
     server.metric("process_resident_memory_bytes")
 }
 
@@ -194,7 +194,7 @@ fn settled_memory(server: &Server) -> f64 {
 }
 
 /// One scene at a time.
-pub fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

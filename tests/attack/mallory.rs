@@ -34,7 +34,7 @@ pub struct Mallory {
 
 /// What was done.
 #[derive(Debug, Default)]
-pub struct Deeds {
+pub(crate) struct Deeds {
     /// Packets of video.
     pub packets: u64,
     /// Messages that a data channel took.
@@ -46,12 +46,12 @@ pub struct Deeds {
 }
 
 /// Where media goes, as the server tells everybody.
-pub async fn media_address(server: &Server) -> SocketAddr {
+pub(crate) async fn media_address(server: &Server) -> SocketAddr {
     join(server, "nobody").await.server
 }
 
 /// Joins a room, watches who is there or else publishes three layers, and opens data channels.
-pub async fn join(server: &Server, room: &str) -> Mallory {
+pub(crate) async fn join(server: &Server, room: &str) -> Mallory {
     let (mut signal, welcome) = Client::join(server, room, "Mallory").await;
     assert_eq!(welcome["type"], "welcome", "{welcome}");
     let mut connection = Connection::new(vp9());
@@ -79,7 +79,7 @@ pub async fn join(server: &Server, room: &str) -> Mallory {
 
 impl Mallory {
     /// Does harm until told to stop.
-    pub fn attack(mut self, stop: &AtomicBool) -> Deeds {
+    pub(crate) fn attack(mut self, stop: &AtomicBool) -> Deeds {
         let mut dice = StdRng::seed_from_u64(88);
         let (mut deeds, mut seq) = (Deeds::default(), 1u64);
         while !stop.load(Ordering::Relaxed) {

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What was done.
 #[derive(Debug, Default)]
-pub struct Floods {
+pub(crate) struct Floods {
     /// Joins.
     pub joins: u64,
     /// Requests for files outside of the page's folder.
@@ -29,7 +29,7 @@ pub struct Floods {
 }
 
 /// Goes on until told to stop.
-pub async fn flood(to: SocketAddr, stop: Arc<AtomicBool>) -> Floods {
+pub(crate) async fn flood(to: SocketAddr, stop: Arc<AtomicBool>) -> Floods {
     let mut held = Vec::new();
     for _ in 0..HELD {
         // Nothing is ever said, or not enough of it.

@@ -34,7 +34,7 @@ pub struct Viewer {
 }
 
 /// One of the rooms that there are.
-pub fn a_room(server: &Server) -> String {
+pub(crate) fn a_room(server: &Server) -> String {
     let answer = server.get("/admin/rooms");
     let body = answer.split_once("\r\n\r\n").expect("a body").1;
     let rooms: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"));
@@ -43,7 +43,7 @@ pub fn a_room(server: &Server) -> String {
 
 impl Viewer {
     /// Joins, and waits until it is shown something.
-    pub async fn join(server: &Server, room: &str) -> Viewer {
+    pub(crate) async fn join(server: &Server, room: &str) -> Viewer {
         let (mut signal, welcome) = Client::join(server, room, "Mallory").await;
         assert_eq!(welcome["type"], "welcome", "{welcome}");
         let forger = Forger::new();
@@ -71,7 +71,7 @@ impl Viewer {
     }
 
     /// Takes part for a while.
-    pub fn watch(&mut self, span: Duration) {
+    pub(crate) fn watch(&mut self, span: Duration) {
         let end = Instant::now() + span;
         while Instant::now() < end {
             self.round();
@@ -79,7 +79,7 @@ impl Viewer {
     }
 
     /// Sends RTCP of its own making; whether it could.
-    pub fn say(&mut self, packets: &[u8]) -> bool {
+    pub(crate) fn say(&mut self, packets: &[u8]) -> bool {
         let sealed = self.forger.seal(packets);
         sealed
             .is_some_and(|datagram| self.connection.socket.send_to(&datagram, self.server).is_ok())
@@ -93,7 +93,7 @@ impl Viewer {
     }
 
     /// Asks for a key frame of all that it watches.
-    pub fn ask(&mut self) {
+    pub(crate) fn ask(&mut self) {
         for &mid in &self.watches {
             self.connection.client.ask_for_key_frame(mid);
         }

@@ -3,6 +3,14 @@
 //! Plain data only: no I/O, no clocks (an [`Instant`] is always an argument), no codecs.
 //! The SFU fills [`TapInput`]s from RTP; the enhancer answers with [`Anchor`]s. Both queues are
 //! bounded by their owners, with a drop rule and a counter.
+//!
+//! ```
+//! use windlass_types::{Layer, Rung};
+//!
+//! assert!(Rung::H < Rung::HPlus && Rung::HPlus < Rung::F);
+//! assert_eq!((Rung::HPlus.layer(), Rung::HPlus.enhanced()), (Layer::H, true));
+//! assert_eq!(Rung::plus(Layer::F), None);
+//! ```
 
 mod ids;
 pub mod key_frame;
@@ -42,7 +50,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Of a stream of which nothing is known but its number: alone in its room.
+    /// The owner of a stream of which nothing is known but its number: alone in its room.
     pub fn alone(StreamId(stream): StreamId) -> Owner {
         let number = u64::MAX - u64::from(stream);
         Owner { room: number, publisher: number }
@@ -416,7 +424,7 @@ pub enum EnhancerOutput {
         /// Maximum bytes of the answer.
         bytes: usize,
     },
-    /// The same of its pictures at HR size.
+    /// The stream's pictures at HR size cannot be decoded before their next key frame; ask for one (throttled by the SFU).
     NeedCapturedKeyFrame {
         /// The stream that waits.
         stream: StreamId,

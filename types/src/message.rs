@@ -150,6 +150,10 @@ pub enum AnchorMessageError {
 
 impl AnchorHeader {
     /// Splits a message into its header and its chunk of the payload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the message is shorter than its header, has no payload or too long a one, or has a header field that this version does not allow.
     pub fn parse(message: &[u8]) -> Result<(Self, &[u8]), AnchorMessageError> {
         let (head, payload) =
             message.split_first_chunk::<HEADER_BYTES>().ok_or(AnchorMessageError::Short)?;
@@ -234,6 +238,10 @@ impl AnchorHeader {
 ///
 /// `max_chunk` is clamped to what the format allows, so that the count stays within
 /// [`MAX_CHUNKS`]. An empty payload, or one beyond [`MAX_ANCHOR`], is refused.
+///
+/// # Errors
+///
+/// Fails if the payload is empty or longer than [`MAX_ANCHOR`].
 pub fn encode_chunks(
     header: &AnchorHeader,
     payload: &[u8],
@@ -283,6 +291,23 @@ pub struct ReassemblyStats {
 ///
 /// Holds at most [`MAX_IN_FLIGHT`] anchors and [`MAX_BYTES_IN_FLIGHT`] bytes; beyond that the
 /// oldest is dropped. Repeats of an anchor completed a short while ago are ignored.
+///
+/// ```
+/// use windlass_types::AnchorSource;
+/// use windlass_types::message::{AnchorHeader, HTJ2K, Reassembler, encode_chunks};
+///
+/// let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 90_000, (640, 360));
+/// let messages = encode_chunks(&header, &[7; 2500], 1000)?;
+/// assert_eq!(messages.len(), 3);
+///
+/// // The data channel is unordered: the last chunk comes first.
+/// let mut reassembler = Reassembler::new();
+/// assert_eq!(reassembler.push(&messages[2])?, None);
+/// assert_eq!(reassembler.push(&messages[0])?, None);
+/// let anchor = reassembler.push(&messages[1])?.expect("no chunk is missing");
+/// assert_eq!((anchor.header.rtp_timestamp, anchor.payload), (90_000, vec![7; 2500]));
+/// # Ok::<(), windlass_types::message::AnchorMessageError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Reassembler {
     in_flight: VecDeque<Partial>,
@@ -299,7 +324,7 @@ struct Partial {
 }
 
 impl Reassembler {
-    /// An empty one.
+    /// A reassembler that holds nothing.
     pub fn new() -> Self {
         Self::default()
     }
@@ -316,6 +341,10 @@ impl Reassembler {
     }
 
     /// Takes one message; the anchor when this was its last one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the message is malformed, as [`AnchorHeader::parse`] says; such a message is counted and changes nothing else.
     pub fn push(
         &mut self,
         message: &[u8],

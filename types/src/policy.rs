@@ -55,7 +55,7 @@ impl Refusal {
         Refusal::Slow,
     ];
 
-    /// As messages have it.
+    /// The reason's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Refusal::Promise => "promise",

@@ -12,6 +12,17 @@
 pub const TILE: usize = 64;
 
 /// Which tiles of a picture an anchor gives.
+///
+/// ```
+/// use windlass_types::tiles::TileMap;
+///
+/// // A low picture of 320 × 180 samples has 5 × 3 tiles.
+/// let mut tiles = TileMap::empty(320, 180);
+/// tiles.set(4, 2);
+/// assert_eq!((tiles.columns(), tiles.rows(), tiles.count()), (5, 3, 1));
+/// assert_eq!(tiles.to_bytes(), [0, 0b0100_0000]);
+/// assert_eq!(TileMap::parse(320, 180, &tiles.to_bytes()), Some(tiles));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TileMap {
     columns: usize,

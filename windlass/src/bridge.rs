@@ -17,23 +17,27 @@ const FRAMES: usize = 4096;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The queue into a bridge that is not built yet: the SFU needs it before there is a handle to it.
-pub struct Intake(Receiver<TapInput>);
+pub(crate) struct Intake(Receiver<TapInput>);
 
 /// The sink for [`windlass_sfu::Sfu::start`], and the queue behind it.
-pub fn tap() -> (TapSink, Intake) {
+pub(crate) fn tap() -> (TapSink, Intake) {
     let (sender, queue) = bounded(FRAMES);
     (Arc::new(move |input| sender.try_send(input).is_ok()), Intake(queue))
 }
 
 /// Carries frames to the enhancer and its anchors to the SFU until it is dropped.
-pub struct Bridge {
+pub(crate) struct Bridge {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Bridge {
     /// Starts both threads.
-    pub fn start(intake: Intake, enhancer: &Enhancer, sfu: SfuHandle) -> std::io::Result<Bridge> {
+    pub(crate) fn start(
+        intake: Intake,
+        enhancer: &Enhancer,
+        sfu: SfuHandle,
+    ) -> std::io::Result<Bridge> {
         let mut bridge = Bridge { stop: Arc::default(), threads: Vec::new() };
         let input = enhancer.input();
         bridge.carry("tap-bridge", intake.0, move |frame| input.push(frame))?;

@@ -12,7 +12,7 @@ use crate::{devices, health, key, token};
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, arg_required_else_help = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -20,7 +20,7 @@ pub struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run the server with its demo page.
     ///
     /// Without options it serves this machine only, on http://localhost:7880. To serve others:
@@ -52,7 +52,7 @@ pub enum Command {
 
 /// Arguments of `windlass serve`.
 #[derive(Debug, Clone, Args)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Read settings from this YAML file; its keys are the names of the options below without
     /// their dashes in front (`budget-ms: 150`). Options of the command line win. No file is read unless it is named
     /// here; `windlass config --annotated` prints one
@@ -65,12 +65,12 @@ pub struct ServeArgs {
 
 impl ServeArgs {
     /// The file that is read, if one is.
-    pub fn file(&self) -> Option<&Path> {
+    pub(crate) fn file(&self) -> Option<&Path> {
         self.config.as_deref()
     }
 
     /// What is said: command line over file.
-    pub fn settings(&self) -> Result<Settings> {
+    pub(crate) fn settings(&self) -> Result<Settings> {
         let file = match &self.config {
             Some(path) => read(path)?.settings,
             None => Settings::default(),
@@ -79,7 +79,7 @@ impl ServeArgs {
     }
 
     /// The configuration: what is said over defaults.
-    pub fn load(&self) -> Result<Config> {
+    pub(crate) fn load(&self) -> Result<Config> {
         Config::resolve(self.settings()?)
     }
 }
@@ -87,7 +87,7 @@ impl ServeArgs {
 /// Arguments of `windlass config`.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct ConfigArgs {
+pub(crate) struct ConfigArgs {
     /// Print a configuration file with every option, its help, unit and default
     #[arg(long)]
     annotated: bool,
@@ -99,7 +99,7 @@ pub struct ConfigArgs {
 
 impl ConfigArgs {
     /// Does what is asked for.
-    pub fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self) -> Result<()> {
         match &self.check {
             Some(path) => {
                 read(path)?;

@@ -17,11 +17,11 @@ use windlass_sr::cuda::devices::{self, Device, DeviceName, Devices, Kind};
 use crate::config::Config;
 
 /// What CUDA reads when it is first used.
-pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+pub(crate) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Arguments of `windlass devices`.
 #[derive(Debug, Args)]
-pub struct DevicesArgs {
+pub(crate) struct DevicesArgs {
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
@@ -75,7 +75,7 @@ impl Row {
 }
 
 /// Says what there is; an error where there is nothing, so that scripts can ask by the status alone.
-pub fn run(args: &DevicesArgs) -> Result<()> {
+pub(crate) fn run(args: &DevicesArgs) -> Result<()> {
     let found = Devices::here();
     let visible = std::env::var_os(VISIBLE).map(|said| said.to_string_lossy().into_owned());
     if args.json {
@@ -130,7 +130,7 @@ fn table(found: &Devices, visible: Option<&str>) -> String {
 }
 
 /// Those of the machine that are named; all that can be used, where none are. Without names, what the environment leaves.
-pub fn chosen(names: &[DeviceName]) -> Result<Vec<Device>> {
+pub(crate) fn chosen(names: &[DeviceName]) -> Result<Vec<Device>> {
     let found = Devices::here()?;
     if !names.is_empty() {
         return found.choose(names).map_err(wrong);
@@ -157,7 +157,7 @@ fn wrong(why: devices::ChoiceError) -> Error {
 ///
 /// Where nothing is known of the machine's devices, CUDA may still know those that are named by their UUIDs; what it does not
 /// know, it leaves out, and the processor does the work.
-pub fn enter(config: &Config) -> Result<()> {
+pub(crate) fn enter(config: &Config) -> Result<()> {
     if config.devices.is_empty() || config.enhancer.is_none() {
         return Ok(());
     }

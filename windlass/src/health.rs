@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 4096;
 
 /// Arguments of `windlass health`.
 #[derive(Debug, Args)]
-pub struct HealthArgs {
+pub(crate) struct HealthArgs {
     /// The server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7880")]
     server: String,
@@ -22,7 +22,7 @@ pub struct HealthArgs {
 
 /// Ends without an error if the server lives. One that speaks HTTPS is not asked in it: it answers plain HTTP with
 /// what it speaks, and so lives.
-pub fn run(args: &HealthArgs) -> Result<()> {
+pub(crate) fn run(args: &HealthArgs) -> Result<()> {
     let url = &args.server;
     let answer = ask(url).with_context(|| format!("no answer from {url}"))?;
     if answer.contains(" 200 ") || answer.contains(" 400 ") {

@@ -13,14 +13,14 @@ use windlass_signaling::access::TokenKey;
 
 /// Arguments of `windlass key`.
 #[derive(Debug, Args)]
-pub struct KeyArgs {
+pub(crate) struct KeyArgs {
     /// Where the key is kept; one that is there stays as it is
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
 /// Sees to it that there is a key in the file, and says how it is used.
-pub fn run(args: &KeyArgs) -> Result<()> {
+pub(crate) fn run(args: &KeyArgs) -> Result<()> {
     let file = &args.file;
     let made = make(file).with_context(|| format!("cannot make a key in {}", file.display()))?;
     let key = format!("k1=@{}", file.display());

@@ -27,7 +27,7 @@ static WORDS: OnceLock<Lines> = OnceLock::new();
 
 /// What to log: a level or a list such as `info,windlass_sfu=debug`. A level alone is that of Windlass's own parts:
 /// libraries stay at `info` at most, because they log what identifies people (addresses, session descriptions).
-pub fn filter(text: &str) -> Result<EnvFilter> {
+pub(crate) fn filter(text: &str) -> Result<EnvFilter> {
     let level = text.trim().parse::<LevelFilter>();
     let filter = match level {
         Ok(level) if level > LevelFilter::INFO => {
@@ -47,17 +47,17 @@ fn quiet(text: &str) -> Result<EnvFilter> {
 
 /// The log that was started.
 #[derive(Debug, Clone)]
-pub struct Log(reload::Handle<EnvFilter, Registry>);
+pub(crate) struct Log(reload::Handle<EnvFilter, Registry>);
 
 impl Log {
     /// Logs by another filter from now on.
-    pub fn set_filter(&self, text: &str) -> Result<()> {
+    pub(crate) fn set_filter(&self, text: &str) -> Result<()> {
         Ok(self.0.reload(quiet(text)?)?)
     }
 }
 
 /// Starts logging.
-pub fn init(text: &str, json: bool) -> Result<Log> {
+pub(crate) fn init(text: &str, json: bool) -> Result<Log> {
     let (filter, handle) = reload::Layer::new(quiet(text)?);
     let told =
         |lost| tracing::warn!(lost, "lines of the log were lost: standard error was not read");
@@ -75,7 +75,7 @@ pub fn init(text: &str, json: bool) -> Result<Log> {
 }
 
 /// Says a line on standard error.
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     match ERRORS.get() {
         Some(errors) => errors.push(format!("{line}\n").as_bytes()),
         None => eprintln!("{line}"),
@@ -83,7 +83,7 @@ pub fn say(line: &str) {
 }
 
 /// Says a line on standard output. Whoever started the program may have closed the pipe, or never read it: that is no reason to end.
-pub fn announce(line: &str) -> Result<()> {
+pub(crate) fn announce(line: &str) -> Result<()> {
     if WORDS.get().is_none() {
         let words = Lines::start("words", stdout(), |_| ());
         let _ = WORDS.set(words.context("cannot start standard output's thread")?);
@@ -95,13 +95,13 @@ pub fn announce(line: &str) -> Result<()> {
 }
 
 /// Lines of the log that nobody took.
-pub fn lost() -> u64 {
+pub(crate) fn lost() -> u64 {
     ERRORS.get().map_or(0, Lines::lost)
 }
 
 /// Waits for what is not written yet, when it is dropped: at the end.
 #[derive(Debug)]
-pub struct LastWords;
+pub(crate) struct LastWords;
 
 impl Drop for LastWords {
     fn drop(&mut self) {

@@ -102,13 +102,13 @@ fn helped(metric: Metric) -> Metric {
 }
 
 /// Notes when the server starts, and gives that.
-pub fn start() -> f64 {
+pub(crate) fn start() -> f64 {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
     *STARTED.get_or_init(now)
 }
 
 /// The program and its process, by the names that Prometheus's own libraries use.
-pub fn of_process() -> Vec<Metric> {
+pub(crate) fn of_process() -> Vec<Metric> {
     let started = start();
     let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
     let mut metrics = vec![
@@ -147,7 +147,7 @@ fn cpu_time() -> Duration {
 }
 
 /// What the enhancer counts.
-pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
+pub(crate) fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     let stats = enhancer.stats();
     let mut metrics = vec![
         Metric::gauge("enhancer_enabled", f64::from(u8::from(stats.enabled))),
@@ -286,7 +286,7 @@ fn card_metrics(cards: &[GpuStats]) -> Vec<Metric> {
 }
 
 /// What others say, without the characters that a label's value cannot have as they are.
-pub fn label_value(said: &str) -> String {
+pub(crate) fn label_value(said: &str) -> String {
     said.replace(['"', '\\', '\n'], " ")
 }
 

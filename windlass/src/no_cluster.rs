@@ -19,7 +19,7 @@ use windlass_signaling::{Metric, Signaling};
 
 use crate::config::Config;
 
-pub mod enhance {
+pub(crate) mod enhance {
     //! `windlass enhance`, which this build refuses.
 
     use std::ffi::OsString;
@@ -31,12 +31,12 @@ pub mod enhance {
 
     /// Arguments of `windlass enhance`, which are not read.
     #[derive(Debug, Clone, Args)]
-    pub struct EnhanceArgs {
+    pub(crate) struct EnhanceArgs {
         #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
         ignored: Vec<OsString>,
     }
 
-    pub fn run(_: &EnhanceArgs) -> Result<()> {
+    pub(crate) fn run(_: &EnhanceArgs) -> Result<()> {
         bail!("{NO_CLUSTER}")
     }
 }
@@ -44,7 +44,7 @@ pub mod enhance {
 /// A cluster's token, whose text is not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
-pub struct ClusterToken;
+pub(crate) struct ClusterToken;
 
 impl FromStr for ClusterToken {
     type Err = Infallible;
@@ -62,7 +62,7 @@ impl From<String> for ClusterToken {
 
 /// Files of authority, certificate and key (PEM).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
+pub(crate) struct Files {
     pub ca: PathBuf,
     pub certificate: PathBuf,
     pub key: PathBuf,
@@ -70,60 +70,60 @@ pub struct Files {
 
 /// NATS servers and credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NatsConfig {
+pub(crate) struct NatsConfig {
     pub servers: Vec<String>,
     pub credentials: Option<PathBuf>,
     pub ca: Option<PathBuf>,
 }
 
-pub fn has_workers(_: &Config) -> bool {
+pub(crate) fn has_workers(_: &Config) -> bool {
     false
 }
 
 /// No connections: each method does what `cluster::Connections` does for a server that is alone.
 #[derive(Clone)]
-pub struct Connections;
+pub(crate) struct Connections;
 
 impl Connections {
-    pub async fn open(_: &Config) -> Result<Connections> {
+    pub(crate) async fn open(_: &Config) -> Result<Connections> {
         Ok(Connections)
     }
 
-    pub fn relay(&self) -> Option<RelaySink> {
+    pub(crate) fn relay(&self) -> Option<RelaySink> {
         None
     }
 
-    pub fn tap(&self) -> TapSink {
+    pub(crate) fn tap(&self) -> TapSink {
         Arc::new(|_| true)
     }
 
-    pub fn seats(&self) -> Option<SeatKey> {
+    pub(crate) fn seats(&self) -> Option<SeatKey> {
         None
     }
 
-    pub fn start_workers(&self, _: &Config, _: SfuHandle) -> Result<()> {
+    pub(crate) fn start_workers(&self, _: &Config, _: SfuHandle) -> Result<()> {
         Ok(())
     }
 
-    pub fn has_workers(&self) -> bool {
+    pub(crate) fn has_workers(&self) -> bool {
         false
     }
 
-    pub fn placement(&self) -> Option<Arc<dyn Cluster>> {
+    pub(crate) fn placement(&self) -> Option<Arc<dyn Cluster>> {
         None
     }
 
-    pub fn join(&self, _: Signaling, _: SfuHandle) {}
+    pub(crate) fn join(&self, _: Signaling, _: SfuHandle) {}
 
-    pub async fn drain(&self) {}
+    pub(crate) async fn drain(&self) {}
 
-    pub fn stop(&self) {}
+    pub(crate) fn stop(&self) {}
 
-    pub fn leave(&self) -> Option<Ready<()>> {
+    pub(crate) fn leave(&self) -> Option<Ready<()>> {
         None
     }
 
-    pub fn metrics(&self) -> Vec<Metric> {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }
 }

@@ -26,7 +26,7 @@ const NOT_BUILT: &str = "The server runs, but its page was not built. \
     Stop it and run `cargo xtask run`, which builds the page first.\n";
 
 /// Answers every path with a file of the page.
-pub fn router() -> Router {
+pub(crate) fn router() -> Router {
     Router::new().fallback(file)
 }
 

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What has been reloaded, for `/metrics`.
 #[derive(Debug, Default)]
-pub struct Reloads {
+pub(crate) struct Reloads {
     done: AtomicU64,
     failed: AtomicU64,
     /// Options whose change waits for a restart.
@@ -35,14 +35,14 @@ pub struct Reloads {
 
 impl Reloads {
     /// Nothing so far, but the start.
-    pub fn new() -> Reloads {
+    pub(crate) fn new() -> Reloads {
         let reloads = Reloads::default();
         reloads.read_at.store(unix_seconds(), Ordering::Relaxed);
         reloads
     }
 
     /// The figures.
-    pub fn metrics(&self) -> Vec<Metric> {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
         let of = |value: &AtomicU64| value.load(Ordering::Relaxed);
         vec![
             Metric::counter("config_reloads", of(&self.done))
@@ -62,7 +62,7 @@ fn unix_seconds() -> u64 {
 }
 
 /// The parts that can be told.
-pub struct Parts {
+pub(crate) struct Parts {
     /// The SFU.
     pub sfu: SfuHandle,
     /// Signalling.
@@ -76,7 +76,7 @@ pub struct Parts {
 }
 
 /// Reads the configuration again while the server runs.
-pub struct Reloader {
+pub(crate) struct Reloader {
     args: ServeArgs,
     /// What was said when what cannot change was set, and what was said last of the rest.
     said: Settings,
@@ -90,7 +90,7 @@ pub struct Reloader {
 
 impl Reloader {
     /// Begins to listen; `config` is in use.
-    pub fn new(
+    pub(crate) fn new(
         args: &ServeArgs,
         config: &Config,
         parts: Parts,
@@ -109,7 +109,7 @@ impl Reloader {
     }
 
     /// Runs for as long as the server does.
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let mut looks = tokio::time::interval(LOOK);
         loop {
             let asked = tokio::select! {
@@ -201,7 +201,7 @@ impl Reloader {
 
 /// Sees that a file has changed, once nobody has written to it between two looks.
 #[derive(Debug)]
-pub struct Watch {
+pub(crate) struct Watch {
     path: std::path::PathBuf,
     known: Option<State>,
     seen: Option<State>,
@@ -212,14 +212,14 @@ type State = (SystemTime, u64, u64);
 
 impl Watch {
     /// Takes the file as it is now for known.
-    pub fn new(path: &Path) -> Watch {
+    pub(crate) fn new(path: &Path) -> Watch {
         let known = state(path);
         Watch { path: path.to_owned(), known, seen: known }
     }
 
     /// Whether the file is another one than when this was true last, and the same as at the last look. A file that is
     /// not there is being replaced.
-    pub fn settled(&mut self) -> bool {
+    pub(crate) fn settled(&mut self) -> bool {
         let now = state(&self.path);
         let quiet = now == std::mem::replace(&mut self.seen, now);
         if now.is_none() || now == self.known || !quiet {

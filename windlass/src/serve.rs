@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const USUAL_FILE: &str = "windlass.yaml";
 
 /// Serves until SIGINT or SIGTERM.
-pub fn run(args: &ServeArgs) -> Result<()> {
+pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = &args.load()?;
     config.closed()?;
     if !has_workers(config) {

@@ -14,7 +14,7 @@ use crate::logging;
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The signals that end the server, heard from now on.
-pub struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     /// A second SIGTERM is not heeded.
@@ -23,7 +23,7 @@ pub struct Signals {
 
 impl Signals {
     /// Begins to listen.
-    pub fn listen() -> Result<Signals> {
+    pub(crate) fn listen() -> Result<Signals> {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -33,7 +33,7 @@ impl Signals {
 
     /// Waits until the server is to stop. SIGTERM lets rooms end first, for `drain` at most; any signal after that
     /// does not.
-    pub async fn rooms_ended(
+    pub(crate) async fn rooms_ended(
         self,
         signaling: Signaling,
         sfu: SfuHandle,
@@ -51,7 +51,7 @@ impl Signals {
 
     /// Waits until a worker is to stop. SIGTERM lets its streams go to others first. Of one that another process of ours started,
     /// only SIGINT ends that sooner: whoever stops all processes of a service says SIGTERM to both, and that one passes it on.
-    pub async fn streams_left(
+    pub(crate) async fn streams_left(
         mut self,
         streams: impl Fn() -> usize,
         give_away: impl FnOnce(),
@@ -99,7 +99,7 @@ impl Signals {
     }
 
     /// The next one.
-    pub async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.interrupt.recv() => Asked::End,
             _ = self.terminate.recv() => Asked::Drain,
@@ -109,7 +109,7 @@ impl Signals {
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub(crate) enum Asked {
     /// To end at once.
     End,
     /// To end when others have taken over.

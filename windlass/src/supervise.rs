@@ -21,7 +21,7 @@ const LEAVING: Duration = Duration::from_millis(500);
 const ENDING: Duration = Duration::from_millis(800);
 
 /// Watches the SFU's threads from now on, by a thread of its own: nothing else of the process must be well for that.
-pub fn start(sfu: SfuHandle, cluster: Connections) -> Result<()> {
+pub(crate) fn start(sfu: SfuHandle, cluster: Connections) -> Result<()> {
     let runtime = Handle::current();
     let watch = move || {
         let on_hang = |fault: ThreadFault| {

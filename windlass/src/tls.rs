@@ -20,7 +20,7 @@ const FRESH: Duration = DAY.saturating_mul(180);
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// PEM files: the certificate with its chain, and its key.
     Files(PathBuf, PathBuf),
     /// Made here, for the machine's own names and these addresses.
@@ -29,19 +29,19 @@ pub enum Source {
 
 impl Source {
     /// Reads the certificate, or makes it.
-    pub fn load(&self) -> Result<Tls> {
+    pub(crate) fn load(&self) -> Result<Tls> {
         let (certificate, key) = self.read()?;
         Tls::new(&certificate, &key).with_context(|| self.name())
     }
 
     /// Gives new connections what the files say now.
-    pub fn reload(&self, tls: &Tls) -> Result<()> {
+    pub(crate) fn reload(&self, tls: &Tls) -> Result<()> {
         let (certificate, key) = self.read()?;
         tls.replace(&certificate, &key).with_context(|| self.name())
     }
 
     /// What to look at for changes.
-    pub fn watches(&self) -> Vec<Watch> {
+    pub(crate) fn watches(&self) -> Vec<Watch> {
         match self {
             Source::Files(certificate, key) => vec![Watch::new(certificate), Watch::new(key)],
             Source::SelfSigned(_) => Vec::new(),

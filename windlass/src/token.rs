@@ -9,7 +9,7 @@ use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
 
 /// Arguments of `windlass token`.
 #[derive(Debug, Args)]
-pub struct TokenArgs {
+pub(crate) struct TokenArgs {
     /// The room that it lets in; `*` for all rooms, and for what concerns the whole server
     #[arg(long, value_name = "ROOM")]
     room: String,
@@ -56,7 +56,7 @@ pub struct TokenArgs {
 }
 
 /// Prints a token, or a link with it.
-pub fn run(args: &TokenArgs) -> Result<()> {
+pub(crate) fn run(args: &TokenArgs) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
     println!("{}", said(args, &make(args, now)?));
     Ok(())

@@ -17,7 +17,7 @@ use crate::process::{Cmd, step};
 use crate::{root, target_dir};
 
 /// Where crates of ours are locked, the workspaces of their own included.
-pub const WORKSPACES: [&str; 6] =
+pub(crate) const WORKSPACES: [&str; 6] =
     [".", "sfu/fuzz", "signaling/fuzz", "hybrid/fuzz", "hybrid/vp9/fuzz", "lab/engines"];
 const PACKAGES: [&str; 3] = ["client-web", "tests/e2e", "tests/chart"];
 const DATABASE: &str = "https://github.com/rustsec/advisory-db";
@@ -26,7 +26,7 @@ const NOTES: &str = "xtask/advisories.toml";
 const DAYS: i64 = 60;
 
 /// Asks what can be asked, and goes by the notes for the rest. `database` is a folder with RustSec's.
-pub fn run(database: Option<PathBuf>) -> Result<()> {
+pub(crate) fn run(database: Option<PathBuf>) -> Result<()> {
     step("Asking what is known against the dependencies");
     match database.or_else(fetched) {
         Some(folder) => crates(&folder)?,

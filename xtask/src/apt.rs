@@ -5,11 +5,11 @@ use anyhow::{Result, bail};
 use crate::process::{Cmd, step, which};
 
 /// What building the server needs: a C compiler, for cryptography and the allocator.
-pub const BUILD: &[&str] = &["build-essential"];
+pub(crate) const BUILD: &[&str] = &["build-essential"];
 /// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, and what clusters learn of each other by.
-pub const TEST: &[&str] = &["pkg-config", "libvpx-dev", "chromium", "ffmpeg", "nats-server"];
+pub(crate) const TEST: &[&str] = &["pkg-config", "libvpx-dev", "chromium", "ffmpeg", "nats-server"];
 /// What the long tests need besides: a TURN server, shaped links, another browser, an encoder that is none, and certificates.
-pub const SOAK: &[&str] = &[
+pub(crate) const SOAK: &[&str] = &[
     "coturn",
     "iproute2",
     "firefox-esr",
@@ -22,12 +22,12 @@ pub const SOAK: &[&str] = &[
     "openssl",
 ];
 /// A Rust whose standard library can be built for WebAssembly where rustup has no target to give.
-pub const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];
+pub(crate) const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];
 /// Building and running programs for aarch64 on other machines.
-pub const NEON: &[&str] = &["qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
+pub(crate) const NEON: &[&str] = &["qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
 
 /// Installs those of `packages` that are missing.
-pub fn install(packages: &[&str]) -> Result<()> {
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     if which("dpkg-query").is_none() {
         eprintln!(
             "This is no Debian-like system: make sure that you have the equivalents of {}.",

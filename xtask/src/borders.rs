@@ -77,7 +77,7 @@ const IMPURE: [&str; 9] = [
 ];
 
 /// Holds the map against the code.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     step("Holding the crates against docs/design.md");
     let metadata =
         Cmd::cargo(["metadata", "--no-deps", "--format-version", "1", "--offline"]).output();

@@ -55,7 +55,7 @@ const ARGS: &str = "a command's arguments name those of its parts, which take th
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Fails where files of a crate use each other in a circle that is not allowed.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let mut wrong = Vec::new();
     let mut seen = [false; ALLOWED.len()];
     for folder in crates()? {

@@ -36,7 +36,7 @@ const SUITES: [Suite; 4] = [
 ];
 
 /// Runs every target for `seconds`; [`Missing`] where the tools cannot be had.
-pub fn run(seconds: u32) -> Result<()> {
+pub(crate) fn run(seconds: u32) -> Result<()> {
     if which("rustup").is_none() || !nightly(".", ["--version"]).succeeds() {
         bail!(Missing("Rust's nightly tool chain (`rustup toolchain install nightly`)".into()));
     }

@@ -13,7 +13,7 @@ const NVRTC: [&str; 3] =
     ["nvidia-cuda-nvrtc-cu12==12.9.86", "libnvrtc.so.12", "nvidia/cuda_nvrtc/lib"];
 
 /// Runs the tests; [`Missing`] where the library cannot be had.
-pub fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let nvrtc = library(NVRTC)?;
     step("Compiling the kernels of all networks by NVRTC");
     let test = ["test", "--quiet", "--package", "windlass-sr"];

@@ -7,7 +7,7 @@ use crate::process::{Cmd, Missing, step, which};
 use crate::target_dir;
 
 /// Runs both; [`Missing`] where the tools cannot be had.
-pub fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     if which("rustup").is_none() || !nightly(["rustc", "--version"]).succeeds() {
         bail!(Missing("Rust's nightly tool chain (`rustup toolchain install nightly`)".into()));
     }

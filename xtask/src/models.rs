@@ -17,7 +17,7 @@ const LIBRARIES: &str = "lab/engines/Cargo.toml";
 
 /// What is measured.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Clips by their names in models/data.toml [default: those that training never sees].
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     clips: Vec<String>,
@@ -59,7 +59,7 @@ struct Size {
 }
 
 /// Builds, measures, prints.
-pub fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     let list = root().join("models/data.toml");
     let text =
         std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;

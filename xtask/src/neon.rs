@@ -12,7 +12,7 @@ const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64";
 
 /// Runs the tests; [`Missing`] where the tools cannot be had.
-pub fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let mut missing = Vec::new();
     if !has_target() && which("rustup").is_some() {
         step("Adding the aarch64 target to Rust");

@@ -10,7 +10,7 @@ use crate::process::{Cmd, step};
 use crate::{root, wasm};
 
 /// Builds the WebAssembly module and the page into `client-web/dist`.
-pub fn build() -> Result<()> {
+pub(crate) fn build() -> Result<()> {
     wasm::build()?;
     npm_ci("client-web")?;
     step("Building the demo page");
@@ -18,7 +18,7 @@ pub fn build() -> Result<()> {
 }
 
 /// Installs a folder's npm packages, once for each state of its lock file.
-pub fn npm_ci(dir: &str) -> Result<()> {
+pub(crate) fn npm_ci(dir: &str) -> Result<()> {
     let folder = root().join(dir);
     let lock = std::fs::read(folder.join("package-lock.json")).with_context(|| {
         format!("{dir}/package-lock.json is missing; restore it from version control")

@@ -9,61 +9,61 @@ use anyhow::{Context, Result, bail};
 use crate::root;
 
 /// Says what happens next, on standard error, so that output can be piped.
-pub fn step(sentence: &str) {
+pub(crate) fn step(sentence: &str) {
     eprintln!("\n==> {sentence}.");
 }
 
 /// One program with its arguments, run in the project's root unless told otherwise.
-pub struct Cmd {
+pub(crate) struct Cmd {
     program: OsString,
     command: Command,
 }
 
 impl Cmd {
     /// A program by name or path.
-    pub fn new(program: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program.as_ref());
         command.current_dir(root()).stdin(Stdio::null());
         Cmd { program: program.as_ref().to_owned(), command }
     }
 
     /// The cargo that runs this program.
-    pub fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Self {
         Cmd::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).args(args)
     }
 
     /// Adds an argument.
-    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.command.arg(arg);
         self
     }
 
     /// Adds arguments.
-    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.command.args(args);
         self
     }
 
     /// Sets an environment variable.
-    pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(key, value);
         self
     }
 
     /// Runs in a folder below the root.
-    pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
+    pub(crate) fn dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.command.current_dir(root().join(dir));
         self
     }
 
     /// Removes an environment variable.
-    pub fn env_remove(mut self, key: &str) -> Self {
+    pub(crate) fn env_remove(mut self, key: &str) -> Self {
         self.command.env_remove(key);
         self
     }
 
     /// Runs it; anything but success is an error.
-    pub fn run(mut self) -> Result<()> {
+    pub(crate) fn run(mut self) -> Result<()> {
         let name = Path::new(&self.program).display().to_string();
         let status = self.command.status().with_context(|| {
             format!("`{name}` could not be started; is it installed and on PATH?")
@@ -75,18 +75,18 @@ impl Cmd {
     }
 
     /// Runs it and tells whether it succeeded; its output is thrown away.
-    pub fn succeeds(mut self) -> bool {
+    pub(crate) fn succeeds(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
     }
 
     /// Runs it and returns its standard output, or `None` where it failed.
-    pub fn output(mut self) -> Option<String> {
+    pub(crate) fn output(mut self) -> Option<String> {
         let out = self.command.stderr(Stdio::null()).output().ok()?;
         out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
     }
 
     /// Becomes the program (so that it gets this terminal and its signals); returns only on failure.
-    pub fn exec(mut self) -> Result<()> {
+    pub(crate) fn exec(mut self) -> Result<()> {
         use std::os::unix::process::CommandExt;
         self.command.stdin(Stdio::inherit());
         let error = self.command.exec();
@@ -97,7 +97,7 @@ impl Cmd {
 
 /// What a check needs and this machine does not have, and how to get it.
 #[derive(Debug)]
-pub struct Missing(pub String);
+pub(crate) struct Missing(pub String);
 
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -108,6 +108,6 @@ impl std::fmt::Display for Missing {
 impl std::error::Error for Missing {}
 
 /// A program on PATH.
-pub fn which(name: &str) -> Option<PathBuf> {
+pub(crate) fn which(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|d| d.join(name)).find(|p| p.is_file())
 }

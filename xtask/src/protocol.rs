@@ -6,7 +6,7 @@ use crate::process::{Cmd, step};
 use crate::root;
 
 /// Writes `client-web/src/sdk/protocol.gen.ts`.
-pub fn write() -> Result<()> {
+pub(crate) fn write() -> Result<()> {
     step("Writing the client's message types");
     let made = Cmd::cargo(["run", "--quiet", "--package", "windlass-protocol", "--features", "typescript", "--example", "typescript"])
         .output()

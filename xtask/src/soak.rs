@@ -16,7 +16,7 @@ const SUITES: [&str; 3] = ["ci/call.test.mjs", "ci/impaired.test.mjs", "soak"];
 type Part = (&'static str, Box<dyn Fn() -> Result<()>>);
 
 /// Runs every part, whatever becomes of those before it; what can last longer lasts `times` as long.
-pub fn run(times: u32) -> Result<()> {
+pub(crate) fn run(times: u32) -> Result<()> {
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
     apt::install(apt::SOAK)?;

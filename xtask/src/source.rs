@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// Rust files below a folder, but those of tests.
-pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
@@ -23,7 +23,7 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// A file's code without its tests, which come last, and without lines of comments.
-pub fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let opens =
         |&(_, rest): &(&str, &str)| rest.lines().next().is_some_and(|l| l.ends_with("mod tests {"));
     let tests =

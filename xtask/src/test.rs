@@ -10,7 +10,7 @@ use crate::{advisories, apt, borders, circles, page, root, target_dir};
 
 /// A part of the tests.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Part {
+pub(crate) enum Part {
     /// Formatting and lints of Rust and TypeScript.
     Lint,
     /// Unit, property and integration tests in Rust.
@@ -26,7 +26,7 @@ pub enum Part {
 }
 
 /// Runs `parts`, or all of them where none is named.
-pub fn run(parts: &[Part]) -> Result<()> {
+pub(crate) fn run(parts: &[Part]) -> Result<()> {
     let wants = |part: Part| parts.is_empty() || parts.contains(&part);
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
@@ -96,7 +96,7 @@ pub fn run(parts: &[Part]) -> Result<()> {
 }
 
 /// Licences and sources of all workspaces' crates.
-pub fn deny() -> Result<()> {
+pub(crate) fn deny() -> Result<()> {
     if which("cargo-deny").is_none() {
         step("Installing cargo-deny");
         Cmd::cargo(["install", "--quiet", "--locked", "cargo-deny"]).run()?;
@@ -148,7 +148,7 @@ fn npm(script: &str) -> Result<()> {
 }
 
 /// Runs test files of `tests/e2e` against the real server: those named, and all of the folders named.
-pub fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
+pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
     let mut files = Vec::new();
     for test in tests {
@@ -183,16 +183,16 @@ pub fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
 
 /// Builds the server, and the laboratory's program, by which tests make calls, links and figures: together, as what they share would
 /// be built once for each.
-pub fn build_programs() -> Result<()> {
+pub(crate) fn build_programs() -> Result<()> {
     Cmd::cargo(["build", "--quiet", "--package", "windlass", "--package", "windlass-lab"]).run()
 }
 
 /// Tells tests where the clips are.
-pub fn with_clips(cmd: Cmd) -> Cmd {
+pub(crate) fn with_clips(cmd: Cmd) -> Cmd {
     cmd.env("WINDLASS_CLIPS", clips_folder())
 }
 
 /// Where the clips are: `WINDLASS_CLIPS`, by default beside the checkout.
-pub fn clips_folder() -> PathBuf {
+pub(crate) fn clips_folder() -> PathBuf {
     std::env::var_os("WINDLASS_CLIPS").map_or_else(|| root().join("../shared/clips"), Into::into)
 }

@@ -11,7 +11,7 @@ use crate::{apt, root, target_dir};
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// A tool chain that can build for WebAssembly.
-pub enum Toolchain {
+pub(crate) enum Toolchain {
     /// The cargo in use has the target.
     Rustup,
     /// Debian's `cargo-web` builds the standard library itself; the folder holds `rust-lld`.
@@ -22,7 +22,7 @@ pub enum Toolchain {
 }
 
 /// Finds a tool chain, installing one where there is none.
-pub fn toolchain() -> Result<Toolchain> {
+pub(crate) fn toolchain() -> Result<Toolchain> {
     if has_target() {
         return Ok(Toolchain::Rustup);
     }
@@ -78,7 +78,7 @@ fn debian() -> Option<PathBuf> {
 }
 
 /// Builds `client-web/dist/windlass.wasm`.
-pub fn build() -> Result<()> {
+pub(crate) fn build() -> Result<()> {
     apt::install(apt::BUILD)?;
     let toolchain = toolchain()?;
     step("Building the WebAssembly module");

@@ -298,7 +298,7 @@ impl<H: Host> Node<H> {
         let _ = has_left.wait_for(|left| *left).await;
     }
 
-    /// Its figures.
+    /// The node's counts and counters.
     pub fn stats(&self) -> NodeStats {
         let state = self.state.lock();
         let (nodes, claims) = state.rooms.counts(Instant::now());

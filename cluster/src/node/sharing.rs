@@ -74,7 +74,7 @@ struct Pending {
 
 impl Sharing {
     /// Opens the listener; accepts nothing yet.
-    pub async fn new(me: NodeId, config: SharingConfig) -> Result<Sharing, NodeError> {
+    pub(super) async fn new(me: NodeId, config: SharingConfig) -> Result<Sharing, NodeError> {
         let SharingConfig { listen, address, token, tls } = config;
         let failed = |source| NodeError::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
@@ -93,7 +93,7 @@ impl Sharing {
     }
 
     /// Accepts links from now on. Returns the events of all links; `None`: it was started before.
-    pub fn start(&self) -> Option<Receiver<LinkEvent>> {
+    pub(super) fn start(&self) -> Option<Receiver<LinkEvent>> {
         let Pending { events, listener, token, tls } = self.pending.lock().take()?;
         let links = self.links.clone();
         tokio::spawn(async move {
@@ -105,7 +105,7 @@ impl Sharing {
     }
 
     /// Number of participants of a room on each other server, by the server's name.
-    pub fn remote_load(&self, room: &str) -> HashMap<Arc<str>, usize> {
+    pub(super) fn remote_load(&self, room: &str) -> HashMap<Arc<str>, usize> {
         let mut load: HashMap<Arc<str>, usize> = HashMap::new();
         for node in self.remote.lock().get(room).into_iter().flat_map(HashMap::values) {
             *load.entry(node.to_string().into()).or_default() += 1;
@@ -114,7 +114,13 @@ impl Sharing {
     }
 
     /// Sends a message of this server's SFU. Never blocks.
-    pub fn send(&self, host: Option<&impl Host>, to: NodeId, room: &Arc<str>, relayed: &Relayed) {
+    pub(super) fn send(
+        &self,
+        host: Option<&impl Host>,
+        to: NodeId,
+        room: &Arc<str>,
+        relayed: &Relayed,
+    ) {
         let who = match relayed {
             Relayed::Joined { participant } => host.and_then(|host| host.participant(*participant)),
             // What the other server has said of the room before no longer holds.
@@ -129,7 +135,7 @@ impl Sharing {
     }
 
     /// Handles a message of another server. `shares`: whether this server shares a room with that one.
-    pub async fn on_message(
+    pub(super) async fn on_message(
         &self,
         host: &impl Host,
         node: NodeId,
@@ -171,7 +177,7 @@ impl Sharing {
     }
 
     /// Forgets the participants of a server to which the link is lost.
-    pub fn forget_node(&self, host: &impl Host, node: NodeId) {
+    pub(super) fn forget_node(&self, host: &impl Host, node: NodeId) {
         self.forget(Some(host), |_, _, at| at == node);
     }
 
@@ -194,7 +200,7 @@ impl Sharing {
     }
 
     /// Its counters.
-    pub fn stats(&self) -> SharingStats {
+    pub(super) fn stats(&self) -> SharingStats {
         let malformed = self.malformed.load(Ordering::Relaxed);
         SharingStats { links: self.links.stats(), malformed }
     }

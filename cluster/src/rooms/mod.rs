@@ -145,6 +145,26 @@ impl KnownClaim {
 }
 
 /// Leases, claims and links, as one server knows them. See the module.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use std::time::Instant;
+/// use windlass_cluster::rooms::{Load, Placement, Rooms, room_key};
+///
+/// // What the server `b` knows: two leases, and the claim of `a` to one room.
+/// let (now, tea) = (Instant::now(), room_key("tea"));
+/// let mut rooms = Rooms::new("b");
+/// for (name, url) in [("a", "wss://a.example/ws"), ("b", "wss://b.example/ws")] {
+///     let lease = format!(r#"{{"url":"{url}","participants":0,"draining":false}}"#);
+///     rooms.on_lease(name, lease.as_bytes(), now)?;
+/// }
+/// rooms.on_claim(&tea, br#"{"node":"a"}"#, 1, now)?;
+/// rooms.mark_readable(now);
+///
+/// let load = Load { local: 0, max: 100, remote: &HashMap::new() };
+/// assert_eq!(rooms.place(&tea, &load, now), Placement::Redirect("wss://a.example/ws".into()));
+/// # Ok::<(), windlass_cluster::rooms::RecordError>(())
+/// ```
 #[derive(Debug)]
 pub struct Rooms {
     me: Arc<str>,

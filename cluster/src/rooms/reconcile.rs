@@ -174,7 +174,7 @@ impl Rooms {
         local.iter().filter_map(handoff).collect()
     }
 
-    /// Of these rooms, those that no other server has claimed.
+    /// The rooms of `local` that no other server has claimed.
     pub fn not_claimed_by_others(&self, local: &HashSet<String>) -> HashSet<String> {
         let is_ours = |room: &&String| self.claims.get(*room).is_none_or(|c| c.owner == self.me);
         local.iter().filter(is_ours).cloned().collect()

@@ -15,7 +15,7 @@ const MAX: usize = 4;
 type Cell = (usize, MotionVector);
 
 /// The cells of a stream's last frame and of its references.
-pub struct Flow {
+pub(crate) struct Flow {
     decoder: Decoder,
     size: (usize, usize),
     slots: [Vec<Cell>; 8],
@@ -27,14 +27,14 @@ pub struct Flow {
 
 impl Flow {
     /// Of a stream with pictures of this size.
-    pub fn new(width: usize, height: usize) -> Self {
+    pub(crate) fn new(width: usize, height: usize) -> Self {
         let cells = vec![Cell::default(); width.div_ceil(CELL) * height.div_ceil(CELL)];
         let slots = std::array::from_fn(|_| cells.clone());
         Self { decoder: Decoder::new(), size: (width, height), slots, cells, held: 0, written: 0 }
     }
 
     /// Takes the next frame.
-    pub fn push(&mut self, data: &[u8]) -> std::result::Result<(), DecodeError> {
+    pub(crate) fn push(&mut self, data: &[u8]) -> std::result::Result<(), DecodeError> {
         let frames = self.decoder.decode(data)?;
         let infos: Vec<_> = frames.iter().map(|frame| frame.info.clone()).collect();
         for info in infos.iter().filter(|info| !info.blocks.is_empty()) {
@@ -47,7 +47,7 @@ impl Flow {
 
     /// Writes the last frame's cells, row by row: how many written frames ago (0: there is none), then the vector; three
     /// little-endian words. From then on the frame is one to come from.
-    pub fn write(&mut self, to: &mut impl Write) -> Result<()> {
+    pub(crate) fn write(&mut self, to: &mut impl Write) -> Result<()> {
         self.written += 1;
         for &(source, vector) in &self.cells {
             let ago = self.written - source;

@@ -19,24 +19,24 @@ impl Default for Cadence {
 
 impl Cadence {
     /// The next tick begins.
-    pub fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         *self = Cadence { tick: self.tick.wrapping_add(1), ..Cadence::default() };
     }
 
     /// Whether a stream that decides every `every` ticks is decided at this one. Streams of neighbouring numbers are decided at different
     /// ones.
-    pub fn is_due(&mut self, StreamId(stream): StreamId, every: u64) -> bool {
+    pub(crate) fn is_due(&mut self, StreamId(stream): StreamId, every: u64) -> bool {
         (self.shortest, self.longest) = (self.shortest.min(every), self.longest.max(every));
         self.tick.wrapping_add(u64::from(stream)).is_multiple_of(every)
     }
 
     /// Ticks between two decisions of the most frequent stream.
-    pub fn shortest(&self) -> u32 {
+    pub(crate) fn shortest(&self) -> u32 {
         u32::try_from(self.shortest.min(self.longest).max(1)).unwrap_or(u32::MAX)
     }
 
     /// Whether streams of different intervals share the compute.
-    pub fn is_mixed(&self) -> bool {
+    pub(crate) fn is_mixed(&self) -> bool {
         self.shortest < self.longest
     }
 }

@@ -21,14 +21,14 @@ pub(crate) struct Compute {
 
 impl Compute {
     /// Time since the last tick; none before the first.
-    pub fn since_last_tick(&self, now: Duration) -> Duration {
+    pub(crate) fn since_last_tick(&self, now: Duration) -> Duration {
         now.saturating_sub(self.last_tick.unwrap_or(now))
     }
 
     /// Adds the compute of the time since the last tick. What is saved up is bounded by `intervals` intervals (the shortest of any
     /// stream's policy) and the costliest candidate. So a picture that needs more than one interval is served in the end, and idle time
     /// is not spent in a burst.
-    pub fn earn(
+    pub(crate) fn earn(
         &mut self,
         now: Duration,
         config: &SchedulerConfig,
@@ -45,46 +45,46 @@ impl Compute {
     }
 
     /// Whether a cost fits into what may be spent. Without any compute nothing does, even if it costs nothing.
-    pub fn affords(&self, cost_s: f64) -> bool {
+    pub(crate) fn affords(&self, cost_s: f64) -> bool {
         cost_s <= self.credit_s && self.credit_s > 0.0
     }
 
     /// A frame of this expected cost was chosen.
-    pub fn spend(&mut self, cost_s: f64) {
+    pub(crate) fn spend(&mut self, cost_s: f64) {
         self.credit_s -= cost_s;
         self.outstanding_s += cost_s;
     }
 
     /// A chosen frame is done: the difference to the expected cost goes back to, or comes out of, what may be spent.
-    pub fn settle(&mut self, expected: Duration, took: Duration) {
+    pub(crate) fn settle(&mut self, expected: Duration, took: Duration) {
         let expected = expected.as_secs_f64();
         self.outstanding_s = (self.outstanding_s - expected).max(0.0);
         self.credit_s += expected - took.as_secs_f64();
     }
 
     /// Seconds until chosen work is done, shared by all devices.
-    pub fn backlog_s(&self, devices: u32) -> f64 {
+    pub(crate) fn backlog_s(&self, devices: u32) -> f64 {
         self.outstanding_s / f64::from(devices.max(1))
     }
 
     /// Whether all chosen work is done.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.outstanding_s <= 0.0
     }
 
     #[cfg(test)]
-    pub fn credit_s(&self) -> f64 {
+    pub(crate) fn credit_s(&self) -> f64 {
         self.credit_s
     }
 
     #[cfg(test)]
-    pub fn outstanding_s(&self) -> f64 {
+    pub(crate) fn outstanding_s(&self) -> f64 {
         self.outstanding_s
     }
 
     /// Work that was chosen before and is not done yet, in seconds.
     #[cfg(test)]
-    pub fn set_outstanding(&mut self, seconds: f64) {
+    pub(crate) fn set_outstanding(&mut self, seconds: f64) {
         self.outstanding_s = seconds;
     }
 }

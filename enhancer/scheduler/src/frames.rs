@@ -19,7 +19,7 @@ pub(crate) struct Frames {
 
 impl Frames {
     /// Adds a frame. Gives back the oldest where there are more than `per_interval` for each of `intervals` intervals.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         frame: Candidate,
         per_interval: usize,
@@ -36,47 +36,47 @@ impl Frames {
     }
 
     /// The interval's frames in decoding order.
-    pub fn waiting(&self) -> &[Candidate] {
+    pub(crate) fn waiting(&self) -> &[Candidate] {
         &self.waiting
     }
 
     /// Residual before the first waiting frame, in bytes.
-    pub fn residual(&self) -> u64 {
+    pub(crate) fn residual(&self) -> u64 {
         self.residual
     }
 
     /// Whether a frame waits for a later tick.
-    pub fn holds(&self, id: u64) -> bool {
+    pub(crate) fn holds(&self, id: u64) -> bool {
         self.waiting.iter().any(|frame| frame.id == id)
             || self.kept.is_some_and(|kept| kept.candidate.id == id)
     }
 
     /// Keeps a frame for the next tick; `false` where another was kept before it.
-    pub fn keep(&mut self, frame: &Ranked) -> bool {
+    pub(crate) fn keep(&mut self, frame: &Ranked) -> bool {
         let keeps = self.kept.is_none();
         self.kept.get_or_insert(*frame);
         keeps
     }
 
     /// Takes the frame that the last tick kept.
-    pub fn take_kept(&mut self) -> Option<Ranked> {
+    pub(crate) fn take_kept(&mut self) -> Option<Ranked> {
         self.kept.take()
     }
 
     /// Whether a frame is kept for the next tick.
-    pub fn has_kept(&self) -> bool {
+    pub(crate) fn has_kept(&self) -> bool {
         self.kept.is_some()
     }
 
     /// A frame became an anchor: it clears the residual like a key frame does.
-    pub fn mark_chosen(&mut self, id: u64) {
+    pub(crate) fn mark_chosen(&mut self, id: u64) {
         if let Some(frame) = self.waiting.iter_mut().find(|frame| frame.id == id) {
             frame.tier = Tier::Key;
         }
     }
 
     /// All waiting frames are decided: only their residual is carried on.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         for frame in self.waiting.drain(..) {
             self.residual = accumulate(self.residual, &frame);
         }

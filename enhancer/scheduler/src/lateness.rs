@@ -26,7 +26,7 @@ pub(crate) enum Lateness {
 impl Lateness {
     /// A frame could not be in time with nothing else in its way. Whether the stream is to be refused now, which only a stream without
     /// captured pictures is.
-    pub fn miss(&mut self, now: Duration, has_captured: bool) -> bool {
+    pub(crate) fn miss(&mut self, now: Duration, has_captured: bool) -> bool {
         match *self {
             Lateness::OnTime => *self = Lateness::Late { since: now },
             Lateness::Late { since }
@@ -41,12 +41,12 @@ impl Lateness {
     }
 
     /// An anchor was in time. Whether a refusal ends by it.
-    pub fn served(&mut self) -> bool {
+    pub(crate) fn served(&mut self) -> bool {
         matches!(std::mem::take(self), Lateness::Refused { .. })
     }
 
     /// The publisher gives pictures of its own. Whether a refusal ends by it.
-    pub fn captured(&mut self) -> bool {
+    pub(crate) fn captured(&mut self) -> bool {
         let Lateness::Refused { since } = *self else { return false };
         *self = Lateness::Late { since };
         true

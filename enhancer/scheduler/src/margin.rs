@@ -22,19 +22,19 @@ pub(super) struct Margin(f64);
 
 impl Margin {
     /// The margin for a deadline, in seconds.
-    pub fn of(self, deadline: Duration) -> f64 {
+    pub(crate) fn of(self, deadline: Duration) -> f64 {
         self.0.min(MAX_SHARE * deadline.as_secs_f64())
     }
 
     /// Learns whether a chosen frame was given up because it was late; `deadline` is the shortest of any.
-    pub fn learn(&mut self, late: bool, deadline: Duration) {
+    pub(crate) fn learn(&mut self, late: bool, deadline: Duration) {
         let change = if late { 1.0 - LATE } else { -LATE };
         let max = MAX_SHARE * deadline.as_secs_f64();
         self.0 = (self.0 + STEP * change).min(max).max(0.0);
     }
 
     /// Shrinks a margin that alone keeps a frame from being chosen: else it would never be measured.
-    pub fn doubt(&mut self) {
+    pub(crate) fn doubt(&mut self) {
         self.0 *= DOUBT;
     }
 }

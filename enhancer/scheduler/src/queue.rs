@@ -155,7 +155,7 @@ impl<T> AcceleratorQueue<T> {
         self.pop_fitting(now, resident, batch, jct, |_, _| true, out)
     }
 
-    /// The same, of jobs that suit this device: the first job of a shape decides for all behind it.
+    /// [`pop`](Self::pop) among the jobs that suit this device: the first job of a shape decides for all behind it.
     pub fn pop_fitting(
         &mut self,
         now: Duration,

@@ -25,7 +25,12 @@ impl Default for Quota {
 
 impl Quota {
     /// A frame has come.
-    pub fn frame(&mut self, frame: &Candidate, policy: &dyn Policy, config: &SchedulerConfig) {
+    pub(crate) fn frame(
+        &mut self,
+        frame: &Candidate,
+        policy: &dyn Policy,
+        config: &SchedulerConfig,
+    ) {
         self.fraction = f64::from(frame.per_mille) / 1000.0;
         if policy.selection() != Selection::ByPlan {
             self.earned += share(frame, policy, config);
@@ -33,33 +38,38 @@ impl Quota {
     }
 
     /// Adds what the frames of an interval allow.
-    pub fn refill(&mut self, frames: &[Candidate], policy: &dyn Policy, config: &SchedulerConfig) {
+    pub(crate) fn refill(
+        &mut self,
+        frames: &[Candidate],
+        policy: &dyn Policy,
+        config: &SchedulerConfig,
+    ) {
         let more: f64 = frames.iter().map(|frame| share(frame, policy, config)).sum();
         self.allowed = self.allowed.min(1.0) + more;
     }
 
     /// Whether a frame may become an anchor. A key frame may borrow its anchor, so that a scene never begins without one.
-    pub fn allows(&self, tier: Tier) -> bool {
+    pub(crate) fn allows(&self, tier: Tier) -> bool {
         self.allowed >= if tier == Tier::Key { 0.0 } else { 1.0 }
     }
 
     /// An anchor is made, or would be if it were worth something.
-    pub fn spend(&mut self) {
+    pub(crate) fn spend(&mut self) {
         self.allowed -= 1.0;
     }
 
     /// A planned anchor is made: plans earn by what they make.
-    pub fn earn_planned(&mut self) {
+    pub(crate) fn earn_planned(&mut self) {
         self.earned += 1.0;
     }
 
     /// Anchors per second since this was last asked.
-    pub fn take_rate(&mut self, elapsed: Duration) -> f64 {
+    pub(crate) fn take_rate(&mut self, elapsed: Duration) -> f64 {
         std::mem::take(&mut self.earned) / elapsed.as_secs_f64()
     }
 
     /// Maximum anchors per frame that the stream itself sets.
-    pub fn fraction(&self) -> f64 {
+    pub(crate) fn fraction(&self) -> f64 {
         self.fraction
     }
 }

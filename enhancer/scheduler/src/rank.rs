@@ -31,14 +31,14 @@ pub(crate) struct Ranked {
 
 impl Ranked {
     /// Its place among all; the smallest goes first.
-    pub fn rank(&self) -> impl Ord + use<> {
+    pub(crate) fn rank(&self) -> impl Ord + use<> {
         let Ranked { ahead, tier, last_chosen, position, planned, .. } = *self;
         let Candidate { id, stream, .. } = self.candidate;
         (!planned, ahead, tier, Reverse(self.gain), last_chosen, stream, position, id)
     }
 
     /// Whether hardly anything has changed since the last anchor.
-    pub fn is_unchanged(&self, now: Duration, min_residual: f64) -> bool {
+    pub(crate) fn is_unchanged(&self, now: Duration, min_residual: f64) -> bool {
         let c = &self.candidate;
         let min = f64::from(c.size.pixels()) * min_residual;
         c.tier != Tier::Key

@@ -77,7 +77,7 @@ impl Scheduler {
         self.set_policy_by(stream, policy::of(policy), now);
     }
 
-    /// The same for a policy of the caller's own.
+    /// Chooses a stream's anchors by a policy of the caller's own, as [`set_policy`](Self::set_policy) does by a named one.
     pub fn set_policy_by(&mut self, stream: StreamId, policy: &'static dyn Policy, now: Duration) {
         let known = self.streams.get_or_new(stream, now);
         if std::mem::replace(&mut known.policy, policy).name() != policy.name() {
@@ -146,8 +146,8 @@ impl Scheduler {
         devices_for(self.networks.demand_s(), self.config.compute_cap)
     }
 
-    /// The same before it is divided and rounded: seconds of accelerators in each second. These may be added up over servers, where sums of
-    /// rounded ones would count each server's remainder as a whole accelerator.
+    /// What [`devices_wanted`](Self::devices_wanted) divides and rounds: seconds of accelerators in each second. These may be added up over
+    /// servers, where a sum of rounded numbers would count each server's remainder as a whole accelerator.
     pub fn demand(&self) -> f64 {
         self.networks.demand_s()
     }
@@ -169,7 +169,7 @@ impl Scheduler {
         }
     }
 
-    /// The same of a frame that became an anchor without its network: that says nothing of what the network costs.
+    /// Says what a chosen frame really cost that became an anchor without its network: that says nothing of what the network costs.
     pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
         self.compute.settle(chosen.cost, took);
         self.networks.captured_cost_mut().observe(chosen.size, took);

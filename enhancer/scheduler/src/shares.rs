@@ -27,7 +27,7 @@ pub(crate) struct FairShare {
 }
 
 impl FairShare {
-    pub fn new(owner: Owner) -> Self {
+    pub(crate) fn new(owner: Owner) -> Self {
         FairShare { owner, share: 1.0, spent_s: 0.0 }
     }
 }

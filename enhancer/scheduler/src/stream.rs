@@ -47,7 +47,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub fn new(id: StreamId, arrival: Duration) -> Self {
+    pub(crate) fn new(id: StreamId, arrival: Duration) -> Self {
         Stream {
             policy: policy::of(AnchorPolicy::default()),
             frames: Frames::default(),
@@ -68,14 +68,14 @@ impl Stream {
     }
 
     /// Whether it makes no anchors but probes.
-    pub fn is_held_back(&self) -> bool {
+    pub(crate) fn is_held_back(&self) -> bool {
         self.worth.holds_back()
             && self.captured != Captured::Pictures
             && self.policy.stops_when_worthless()
     }
 
     /// Takes note of the interval's frames: its last picture, and the anchors that they allow.
-    pub fn begin_decision(&mut self, config: &SchedulerConfig) {
+    pub(crate) fn begin_decision(&mut self, config: &SchedulerConfig) {
         let frames = self.frames.waiting();
         self.quota.refill(frames, self.policy, config);
         if let Some(last) = frames.last() {
@@ -84,7 +84,7 @@ impl Stream {
     }
 
     /// Frames that its plan passes over: all but the newest that begin before `until`, in seconds. Without a plan none.
-    pub fn take_unplanned(&mut self, until: f64) -> usize {
+    pub(crate) fn take_unplanned(&mut self, until: f64) -> usize {
         if self.policy.selection() != Selection::ByPlan {
             return 0;
         }
@@ -94,7 +94,7 @@ impl Stream {
 
     /// Appends its frames but the first `skipped`, with their gains, costs and ranks, to those of others. Returns how many frames of an
     /// earlier tick are dropped for it.
-    pub fn rank(
+    pub(crate) fn rank(
         &mut self,
         context: &mut Ranking<'_>,
         skipped: usize,

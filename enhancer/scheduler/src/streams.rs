@@ -22,17 +22,17 @@ pub(crate) struct Streams {
 
 impl Streams {
     /// A stream, if it is known.
-    pub fn get(&self, id: StreamId) -> Option<&Stream> {
+    pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
         self.by_id.get(&id)
     }
 
     /// A stream to change, if it is known.
-    pub fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
         self.by_id.get_mut(&id)
     }
 
     /// A stream, which is new where it was not known.
-    pub fn get_or_new(&mut self, id: StreamId, now: Duration) -> &mut Stream {
+    pub(crate) fn get_or_new(&mut self, id: StreamId, now: Duration) -> &mut Stream {
         let regroup = &mut self.regroup;
         self.by_id.entry(id).or_insert_with(|| {
             *regroup = true;
@@ -41,36 +41,36 @@ impl Streams {
     }
 
     /// All streams by number.
-    pub fn iter(&self) -> impl Iterator<Item = (StreamId, &Stream)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamId, &Stream)> {
         self.by_id.iter().map(|(&id, stream)| (id, stream))
     }
 
     /// All streams by number, to change.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut Stream)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut Stream)> {
         self.by_id.iter_mut().map(|(&id, stream)| (id, stream))
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }
 
     /// Forgets a stream.
-    pub fn remove(&mut self, id: StreamId) -> Option<Stream> {
+    pub(crate) fn remove(&mut self, id: StreamId) -> Option<Stream> {
         let gone = self.by_id.remove(&id);
         self.regroup |= gone.is_some();
         gone
     }
 
     /// Forgets all streams that do not stay.
-    pub fn retain(&mut self, mut stays: impl FnMut(&mut Stream) -> bool) {
+    pub(crate) fn retain(&mut self, mut stays: impl FnMut(&mut Stream) -> bool) {
         let before = self.by_id.len();
         self.by_id.retain(|_, stream| stays(stream));
         self.regroup |= self.by_id.len() < before;
     }
 
     /// Sets whose a stream is.
-    pub fn set_owner(&mut self, id: StreamId, owner: Owner) {
+    pub(crate) fn set_owner(&mut self, id: StreamId, owner: Owner) {
         if let Some(stream) = self.by_id.get_mut(&id).filter(|s| s.share.owner != owner) {
             stream.share.owner = owner;
             self.regroup = true;
@@ -78,7 +78,7 @@ impl Streams {
     }
 
     /// Gives each stream its fair share, and lets what was spent on it fade.
-    pub fn update_shares(&mut self, elapsed: Duration) {
+    pub(crate) fn update_shares(&mut self, elapsed: Duration) {
         if std::mem::take(&mut self.regroup) {
             let shares = self.shares.of(self.by_id.values().map(|stream| stream.share.owner));
             for (stream, &share) in self.by_id.values_mut().zip(shares) {
@@ -90,7 +90,7 @@ impl Streams {
     }
 
     /// Inference seconds that were spent on all streams lately.
-    pub fn spent_s(&self) -> f64 {
+    pub(crate) fn spent_s(&self) -> f64 {
         self.by_id.values().map(|stream| stream.share.spent_s).sum()
     }
 }

@@ -81,13 +81,17 @@ impl Architecture {
         Architecture { kind: Kind::Blocks, inputs: Inputs::Luma, scale, channels, convs }
     }
 
-    /// The same with a twin's picture as input.
+    /// This architecture with the twin's picture as a second input.
     #[must_use]
     pub fn with_twin(self) -> Self {
         Architecture { inputs: Inputs::LumaAndTwin, ..self }
     }
 
     /// Refuses what no backend runs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the scale, the number of channels or the number of convolutions is one that the engines do not run.
     pub fn check(&self) -> Result<(), ArchitectureError> {
         if !(2..=4).contains(&self.scale) {
             return Err(ArchitectureError::Scale(self.scale));

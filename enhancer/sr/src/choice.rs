@@ -27,10 +27,10 @@ pub enum EngineChoice {
 }
 
 impl EngineChoice {
-    /// All of them.
+    /// All choices.
     pub const ALL: [EngineChoice; 3] = [EngineChoice::Auto, EngineChoice::Cpu, EngineChoice::Cuda];
 
-    /// As in the configuration.
+    /// The choice's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             EngineChoice::Auto => "auto",

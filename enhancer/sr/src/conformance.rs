@@ -155,6 +155,11 @@ impl Pictures {
 /// with other weights. The result is the greatest error of any size: the root mean square of the difference to
 /// [`fn@reference`], over that of the reference itself, as
 /// [`relative_error`] has it.
+///
+/// # Errors
+///
+/// Fails if the engine refuses a picture or weights of its architecture, gives a residual of another size or one with a
+/// value that is not finite, gives one picture different residuals, or takes weights of another architecture.
 pub fn check(engine: &mut dyn Engine, case: &Case) -> Result<f64, Violation> {
     let (first, architecture) = (Arc::new(case.model()), case.architecture);
     let mut worst: f64 = 0.0;
@@ -221,6 +226,10 @@ fn infer(engine: &mut dyn Engine, input: Input<'_>) -> Result<Residual, Violatio
 
 /// The root mean square of the differences over that of what is expected, or over a grey level where that is more:
 /// backends may give residuals in steps, which are coarse beside nothing.
+///
+/// # Errors
+///
+/// Fails if a value of `got` is not finite.
 pub fn relative_error(got: &[f32], expected: &[f64]) -> Result<f64, Violation> {
     if got.iter().any(|v| !v.is_finite()) {
         return Err(Violation::NotANumber);

@@ -167,7 +167,7 @@ fn unit(sample: u8) -> f32 {
 
 impl<N: Number> Network<N> {
     /// Working memory for a model's architecture; the weights are packed.
-    pub fn new(model: &Model, kernels: Kernels<N>) -> Self {
+    pub(crate) fn new(model: &Model, kernels: Kernels<N>) -> Self {
         N::of(model);
         let architecture = model.architecture();
         let kept = architecture.convs - 1;

@@ -28,6 +28,10 @@ pub enum SwapError {
 
 impl SwapError {
     /// Refuses weights of another architecture.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the weights are of another architecture than the engine's.
     pub fn check(engine: Architecture, model: &Model) -> Result<(), SwapError> {
         let model = model.architecture();
         if engine == model { Ok(()) } else { Err(SwapError::Architecture { engine, model }) }
@@ -61,18 +65,31 @@ pub trait Engine: Send {
     fn architecture(&self) -> Architecture;
 
     /// Super-resolves pictures of one size, in order; each of `out` is resized to fit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the pictures differ in size, are too large, do not have the inputs that the network looks at, or are not as many
+    /// as `out`, and if the device fails or has no room.
     fn infer_batch(&mut self, inputs: &[Input<'_>], out: &mut [Residual])
     -> Result<(), InferError>;
 
     /// Super-resolves a picture and leaves it on the accelerator, for
     /// [`SharedCoder`](cuda::coder::SharedCoder); nothing where it cannot stay there, and
     /// [`infer_batch`](Self::infer_batch) is to be asked.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the picture cannot be super-resolved, as [`infer_batch`](Self::infer_batch) says.
     fn hold(&mut self, input: Input<'_>) -> Result<Option<cuda::ResidentPicture>, InferError> {
         let _ = input;
         Ok(None)
     }
 
     /// Takes other weights of the same architecture, in the time of a pointer's change or an upload.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the weights are of another architecture, or the device fails or has no room for them.
     fn swap(&mut self, model: &Arc<Model>) -> Result<(), SwapError>;
 
     /// HR side / LR side.
@@ -91,11 +108,19 @@ pub trait Engine: Send {
     }
 
     /// Super-resolves one picture by a network that looks at nothing else.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`infer_batch`](Self::infer_batch) does.
     fn infer(&mut self, low: Luma<'_>, out: &mut Residual) -> Result<(), InferError> {
         self.infer_batch(&[Input { low, twin: None }], std::slice::from_mut(out))
     }
 
     /// Super-resolves one picture by a network that looks at the twin's, too.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`infer_batch`](Self::infer_batch) does.
     fn infer_fused(
         &mut self,
         low: Luma<'_>,

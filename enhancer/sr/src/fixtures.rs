@@ -41,7 +41,7 @@ pub fn made(engine: &mut CpuEngine, input: &Input<'_>) -> Vec<u8> {
     sums.map(|v| v.round().clamp(0.0, 255.0) as u8).collect()
 }
 
-/// The same network but for some weights of its last layer.
+/// The network of `model` with some weights of its last layer changed.
 pub fn changed(model: &Model) -> Arc<Model> {
     let architecture = model.architecture();
     let mut convs = model.convs().to_vec();
@@ -54,7 +54,7 @@ pub fn changed(model: &Model) -> Arc<Model> {
     Arc::new(Model::from_convs(architecture, convs))
 }
 
-/// The same network with every weight multiplied.
+/// The network of `model` with every weight multiplied by `factor`.
 pub fn scaled(model: &Model, factor: f32) -> Arc<Model> {
     let mut convs = model.convs().to_vec();
     convs.iter_mut().flat_map(|conv| &mut conv.weights).for_each(|weight| *weight *= factor);

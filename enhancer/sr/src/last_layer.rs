@@ -58,6 +58,10 @@ pub struct Learned {
 impl Learned {
     /// What it gains on another picture, in dB over the generic network: below zero, the content has changed, and the generic weights
     /// are to be taken again. `engine` has the generic weights afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `wanted` is not of the HR size, or the engine fails.
     pub fn gain_db(
         &self,
         engine: &mut dyn Engine,
@@ -223,6 +227,10 @@ impl LastLayer {
 
     /// Looks at a picture of which `wanted` is the HR luma. `engine` must be of the generic network's architecture, and has
     /// the generic weights afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `wanted` is not of the HR size, or the engine fails.
     pub fn see(
         &mut self,
         engine: &mut dyn Engine,

@@ -105,27 +105,48 @@ pub(super) struct Packs {
 }
 
 /// The trained network of low pictures alone that this build carries.
+///
+/// # Errors
+///
+/// Fails if the weights that were built in cannot be read.
 pub fn embedded_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(EMBEDDED).map(Arc::new)
 }
 
 /// The trained network that starts from what viewers see: what the server runs.
+///
+/// # Errors
+///
+/// Fails if the weights that were built in cannot be read.
 pub fn fused_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(FUSED).map(Arc::new)
 }
 
 /// The larger one, three and a half times the cost: what the server runs where there is time.
+///
+/// # Errors
+///
+/// Fails if the weights that were built in cannot be read.
 pub fn fused_m_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(FUSED_M).map(Arc::new)
 }
 
 /// The trained network of low pictures alone that enlarges by four.
+///
+/// # Errors
+///
+/// Fails if the weights that were built in cannot be read.
 pub fn by_four_model() -> Result<Arc<Model>, ModelError> {
     Model::from_safetensors(BY_FOUR).map(Arc::new)
 }
 
 impl Model {
     /// Reads and validates weights; never panics on foreign bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the bytes are no safetensors file, describe an architecture that the engines do not run, or hold a tensor of
+    /// another shape or a weight that is not finite.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self, ModelError> {
         let (_, metadata) = SafeTensors::read_metadata(bytes)?;
         let said = metadata.metadata().clone().unwrap_or_default();
@@ -156,6 +177,10 @@ impl Model {
 
     /// A network of pseudo-random weights, for tests and for the speed of architectures that nobody has trained yet:
     /// activations keep their size from layer to layer, and the residual is some ten grey levels.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the engines do not run the architecture ([`Architecture::check`]).
     pub fn random(architecture: Architecture, seed: u64) -> Result<Self, ArchitectureError> {
         architecture.check()?;
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

@@ -65,6 +65,10 @@ pub enum NetworkError {
 
 impl NetworkChoice {
     /// The networks to choose from, with their names: by scale, then the cheapest first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read, is too large, or is no network that the engines run.
     pub fn models(&self) -> Result<Vec<NamedModel>, NetworkError> {
         let mut models = match self {
             NetworkChoice::Auto => {

@@ -53,7 +53,7 @@ pub(super) struct Packed<N: Number> {
 
 impl<N: Number> Packed<N> {
     /// The shapes have been checked, and there are two convolutions or more.
-    pub fn new(architecture: &Architecture, convs: &[Conv]) -> Self {
+    pub(crate) fn new(architecture: &Architecture, convs: &[Conv]) -> Self {
         let last = convs.len() - 1;
         let shaped = |n: usize| {
             let (outputs, inputs) = architecture.shape(n);

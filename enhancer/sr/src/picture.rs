@@ -55,6 +55,10 @@ pub struct Luma<'a> {
 
 impl<'a> Luma<'a> {
     /// A plane whose rows begin `stride` samples apart.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a side is 0 or too large, the stride is less than the width, or `data` has too few samples.
     pub fn new(
         data: &'a [u8],
         width: usize,
@@ -73,6 +77,10 @@ impl<'a> Luma<'a> {
     }
 
     /// A plane without gaps between its rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a side is 0 or too large, or `data` has too few samples.
     pub fn packed(data: &'a [u8], width: usize, height: usize) -> Result<Self, InferError> {
         Luma::new(data, width, height, width)
     }
@@ -120,7 +128,7 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// Makes it of that size; samples that it keeps have no meaning.
+    /// Changes the size of the residual, in HR samples; the samples that stay have no meaning.
     pub fn resize(&mut self, width: usize, height: usize) {
         (self.width, self.height) = (width, height);
         self.data.resize(width * height, 0.0);

@@ -74,7 +74,7 @@ impl Simd {
         forms.find(|simd| simd.number() == "f32").unwrap_or(Simd::Scalar)
     }
 
-    /// As reports have it.
+    /// The instruction set's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Simd::Scalar => "cpu-scalar",

@@ -16,6 +16,10 @@ const NEARLY_ALL: f64 = 0.8;
 
 /// The detail of the chosen tiles at full size, 0 elsewhere, and how many low samples went through the
 /// network for it.
+///
+/// # Errors
+///
+/// Fails if the engine refuses the picture or fails ([`Engine::infer_batch`]).
 pub fn infer_tiles(
     engine: &mut dyn Engine,
     low: Samples<'_>,
@@ -26,6 +30,10 @@ pub fn infer_tiles(
 }
 
 /// [`infer_tiles`] by a network that looks at the twin's HR picture, too.
+///
+/// # Errors
+///
+/// Fails if `twin` is not of the HR size, or the engine refuses the picture or fails ([`Engine::infer_batch`]).
 pub fn infer_tiles_fused(
     engine: &mut dyn Engine,
     low: Samples<'_>,

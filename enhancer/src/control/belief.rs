@@ -30,7 +30,7 @@ const MAX_OFFSET: f64 = 0.6;
 
 /// What was learned so far.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Belief {
+pub(super) struct Belief {
     model: Option<Model>,
     /// Octaves over the next smaller one, as last seen.
     ratios: [f64; 2],
@@ -49,7 +49,7 @@ pub struct Belief {
 
 impl Belief {
     /// Nothing is known but the camera's frame rate, and how much larger than the low layer viewers' pictures are.
-    pub fn new(camera_fps: f64, scale: usize) -> Belief {
+    pub(super) fn new(camera_fps: f64, scale: usize) -> Belief {
         Belief {
             scale,
             model: None,
@@ -64,7 +64,7 @@ impl Belief {
     }
 
     /// Viewers' pictures have another size over the low layer's from now on; anchors of that gain something else.
-    pub fn rescale(&mut self, scale: usize) {
+    pub(super) fn rescale(&mut self, scale: usize) {
         self.scale = scale;
         if let Some(model) = &mut self.model {
             (model.scale, model.enhanced_gain_db) = (scale, None);
@@ -72,17 +72,17 @@ impl Belief {
     }
 
     /// The model of the content; `None` before anything was seen.
-    pub fn model(&self) -> Option<&Model> {
+    pub(super) fn model(&self) -> Option<&Model> {
         self.model.as_ref()
     }
 
     /// Whether the content is so new that pictures of it are still being built.
-    pub fn is_new(&self) -> bool {
+    pub(super) fn is_new(&self) -> bool {
         self.age < NEW
     }
 
     /// Takes what was measured in an interval. `None`, and nothing changes, where the numbers are missing or absurd.
-    pub fn see(&mut self, measured: &Measurements) -> Option<&Model> {
+    pub(super) fn see(&mut self, measured: &Measurements) -> Option<&Model> {
         let low = measured.low.filter(LowMeasure::is_sane)?;
         let (layer, at) = (low.layer, low.layer as usize);
         let own = (low.inter_step * low.inter_bitrate.as_kbps() / low.fps.sqrt()).ln();

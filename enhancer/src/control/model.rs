@@ -17,7 +17,7 @@ use windlass_types::{Bitrate, Layer, Size};
 use super::knobs::{Knobs, divisor};
 
 /// Coarsest step that Chromium's encoders use (quantiser 56 of 63), in grey levels: fewer bits are not to be had.
-pub const COARSEST: f64 = 125.9;
+pub(super) const COARSEST: f64 = 125.9;
 /// Finest that they use for a shared screen (quantiser 8), and near enough for a camera: more bits are not taken.
 pub const FINEST: f64 = 4.9;
 /// Area that the coefficients were fitted at, in luma samples.
@@ -155,7 +155,7 @@ impl Model {
 }
 
 /// A layer's complexity as expected from another's step and complexity: fitted constant, and exponent of the step.
-pub fn across(from: Layer, to: Layer, step: f64, complexity: f64) -> f64 {
+pub(super) fn across(from: Layer, to: Layer, step: f64, complexity: f64) -> f64 {
     let (constant, exponent) = match (from, to) {
         (Layer::F, Layer::H) => (-0.16, 0.82),
         (Layer::F, Layer::Q) => (-0.86, 0.78),

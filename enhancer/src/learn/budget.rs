@@ -16,19 +16,19 @@ pub(crate) struct TimeBudget {
 
 impl TimeBudget {
     /// `share` of the time, 0 to 1, over any `span` and one sample.
-    pub fn new(share: f64, span: Duration, now: Instant) -> Self {
+    pub(crate) fn new(share: f64, span: Duration, now: Instant) -> Self {
         let max = share * span.as_secs_f64();
         TimeBudget { share, max, left: max, as_of: now }
     }
 
     /// Accounts for a sample that ended at `now`.
-    pub fn spend(&mut self, now: Instant, took: Duration) {
+    pub(crate) fn spend(&mut self, now: Instant, took: Duration) {
         self.grow(now);
         self.left -= took.as_secs_f64();
     }
 
     /// When the next sample may begin.
-    pub fn ready_at(&mut self, now: Instant) -> Instant {
+    pub(crate) fn ready_at(&mut self, now: Instant) -> Instant {
         self.grow(now);
         if self.left > 0.0 {
             return now;

@@ -43,7 +43,7 @@ struct State {
 
 impl Progress {
     /// Whether a sample is wanted at `now`, which is then counted on.
-    pub fn due(&self, now: Instant) -> bool {
+    pub(crate) fn due(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
         let due = state.next.is_none_or(|next| now >= next);
         if due {
@@ -53,28 +53,28 @@ impl Progress {
     }
 
     /// No sample is wanted before `until`.
-    pub fn rest(&self, until: Instant) {
+    pub(crate) fn rest(&self, until: Instant) {
         self.state.lock().next = Some(until);
     }
 
     /// A sample begins at `now`.
-    pub fn train(&self, now: Instant) {
+    pub(crate) fn train(&self, now: Instant) {
         self.state.lock().trained = Some(now);
     }
 
     /// When the last sample began.
-    pub fn trained(&self) -> Option<Instant> {
+    pub(crate) fn trained(&self) -> Option<Instant> {
         self.state.lock().trained
     }
 
     /// The weights that are used; `None`: the generic ones.
-    pub fn weights(&self, of: Of) -> Option<Arc<Model>> {
+    pub(crate) fn weights(&self, of: Of) -> Option<Arc<Model>> {
         let state = self.state.lock();
         state.weights.iter().find(|(key, _)| *key == of).map(|(_, model)| model.clone())
     }
 
     /// Looks at what is believed of a network's anchors, or changes it. Beyond what is kept, the oldest go.
-    pub fn belief<T>(&self, of: Of, look: impl FnOnce(&mut Belief) -> T) -> T {
+    pub(crate) fn belief<T>(&self, of: Of, look: impl FnOnce(&mut Belief) -> T) -> T {
         let beliefs = &mut self.state.lock().beliefs;
         let at = beliefs.iter().position(|(key, _)| *key == of).unwrap_or_else(|| {
             if beliefs.len() == KEPT {
@@ -87,17 +87,17 @@ impl Progress {
     }
 
     /// A picture of the publisher's own has shown by how many dB enhanced anchors had raised its frame.
-    pub fn saw(&self, db: f64) {
+    pub(crate) fn saw(&self, db: f64) {
         self.state.lock().raised = Some(db);
     }
 
     /// The same, once.
-    pub fn take_seen(&self) -> Option<f64> {
+    pub(crate) fn take_seen(&self) -> Option<f64> {
         self.state.lock().raised.take()
     }
 
     /// Uses these weights from now on; `None`: the generic ones. Beyond what is kept, the oldest go.
-    pub fn put(&self, of: Of, model: Option<Arc<Model>>) {
+    pub(crate) fn put(&self, of: Of, model: Option<Arc<Model>>) {
         let mut state = self.state.lock();
         state.weights.retain(|(key, _)| *key != of);
         let Some(model) = model else { return };

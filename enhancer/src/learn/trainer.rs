@@ -39,7 +39,7 @@ pub(crate) struct Trainer {
 
 impl Trainer {
     /// Without samples; `used`: weights that were learned before and are in use.
-    pub fn new(generic: Arc<Model>, used: Option<Arc<Model>>) -> Self {
+    pub(crate) fn new(generic: Arc<Model>, used: Option<Arc<Model>>) -> Self {
         let known = used.clone().map(|model| Learned { model, held_back_db: 0.0 });
         Trainer {
             sums: LastLayer::new(generic.clone()),
@@ -53,7 +53,7 @@ impl Trainer {
 
     /// Takes a picture of which `wanted` is the HR luma; `views`: what the network may see of it, first what it would see now,
     /// which is learned from. `engine` must be of the generic network's architecture.
-    pub fn train(
+    pub(crate) fn train(
         &mut self,
         engine: &mut dyn Engine,
         views: &[Input<'_>],

@@ -12,12 +12,12 @@ pub(crate) struct Waiting<K, L> {
 
 impl<K: PartialEq, L> Waiting<K, L> {
     /// An empty queue of at most `max` streams.
-    pub fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Waiting { samples: Vec::new(), max }
     }
 
     /// Adds a sample; false where it replaced another, or found no room.
-    pub fn put(&mut self, of: K, sample: L) -> bool {
+    pub(crate) fn put(&mut self, of: K, sample: L) -> bool {
         if let Some((_, known)) = self.samples.iter_mut().find(|(key, _)| *key == of) {
             *known = sample;
             return false;
@@ -30,19 +30,19 @@ impl<K: PartialEq, L> Waiting<K, L> {
     }
 
     /// The sample with the smallest `trained`.
-    pub fn take<T: Ord>(&mut self, trained: impl Fn(&L) -> T) -> Option<L> {
+    pub(crate) fn take<T: Ord>(&mut self, trained: impl Fn(&L) -> T) -> Option<L> {
         let min = self.samples.iter().enumerate().min_by_key(|(_, (_, sample))| trained(sample));
         let (n, _) = min?;
         Some(self.samples.remove(n).1)
     }
 
     /// Keeps the samples for which `wanted` holds.
-    pub fn retain(&mut self, wanted: impl Fn(&L) -> bool) {
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&L) -> bool) {
         self.samples.retain(|(_, sample)| wanted(sample));
     }
 
     /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 }

@@ -37,14 +37,14 @@ pub(super) struct Operator {
 
 impl Adaptation {
     /// A controller for a publisher with this uplink.
-    pub fn new(now: Duration, uplink: &PublisherUplink, operator: Operator) -> Adaptation {
+    pub(super) fn new(now: Duration, uplink: &PublisherUplink, operator: Operator) -> Adaptation {
         let (controller, said) = begin(uplink, operator);
         let (layer, meter) = (uplink.layer, Meter::new());
         Adaptation { layer, controller, meter, last: now, said, first: true, operator }
     }
 
     /// What enhanced anchors may take.
-    pub fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         Limits {
             per_mille: (self.said.anchor_fraction * 1000.0).round().clamp(0.0, 1000.0) as u16,
             bytes: self.said.anchor_bytes as usize,
@@ -52,20 +52,20 @@ impl Adaptation {
     }
 
     /// Viewers' pictures are to be `scale` times as large as the low layer's from now on.
-    pub fn rescale(&mut self, scale: usize) {
+    pub(super) fn rescale(&mut self, scale: usize) {
         self.operator.scale = scale;
         self.controller.rescale(scale);
     }
 
     /// Looks at a decoded frame of the low layer.
-    pub fn low(&mut self, frame: &DecodedFrame) {
+    pub(super) fn low(&mut self, frame: &DecodedFrame) {
         if frame.info.shown {
             self.meter.low(self.layer, &frame.info, &frame.picture);
         }
     }
 
     /// New knobs for the publisher, if any. `gain_db`: by how much enhanced anchors raise their frames.
-    pub fn observe(
+    pub(super) fn observe(
         &mut self,
         now: Duration,
         uplink: &PublisherUplink,

@@ -156,32 +156,32 @@ pub(super) struct Choice {
 
 impl Anchors {
     /// Sets what anchors may take from now on.
-    pub fn limit(&self, limits: Limits) {
+    pub(super) fn limit(&self, limits: Limits) {
         *self.limits.lock() = limits;
     }
 
     /// What they may take.
-    pub fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         *self.limits.lock()
     }
 
     /// Maximum bytes of an anchor of the publisher's own pixels that is encoded at `now`.
-    pub fn max_bytes(&self, now: Instant) -> usize {
+    pub(super) fn max_bytes(&self, now: Instant) -> usize {
         self.budget.lock().max(now).min(self.limits().bytes)
     }
 
     /// An anchor of so many bytes has left.
-    pub fn took(&self, bytes: usize) {
+    pub(super) fn took(&self, bytes: usize) {
         self.budget.lock().take(bytes);
     }
 
     /// A subscriber has no anchors.
-    pub fn want_whole(&self) {
+    pub(super) fn want_whole(&self) {
         self.sent.lock().whole.request();
     }
 
     /// What is to be made of a frame at `now`, which is then accounted for; `None` where nothing is worth it.
-    pub fn choose(
+    pub(super) fn choose(
         &self,
         energy: &TileEnergy,
         now: Duration,
@@ -198,7 +198,7 @@ impl Anchors {
 
     /// Subscribers have the publisher's own detail of some tiles (the bits of their map; `None`: all) of a frame with these
     /// totals.
-    pub fn given(&self, energy: &TileEnergy, tiles: Option<&[u8]>, now: Duration) {
+    pub(super) fn given(&self, energy: &TileEnergy, tiles: Option<&[u8]>, now: Duration) {
         let (width, height) = energy.size();
         let map = match tiles {
             None => TileMap::full(width, height),
@@ -213,7 +213,7 @@ impl Anchors {
 
     /// What to ask the publisher for; seldom. `lost`: by tile of the low picture of this size, the share of its own detail that no longer
     /// fits, which costs a search.
-    pub fn regions(
+    pub(super) fn regions(
         &self,
         size: (usize, usize),
         now: Duration,
@@ -242,7 +242,7 @@ impl Anchors {
     }
 
     /// Takes note of what super-resolution adds in some of a picture's tiles, in mean square grey levels.
-    pub fn note_uncertainty(
+    pub(super) fn note_uncertainty(
         &self,
         tiles: &TileMap,
         energies: impl Iterator<Item = ((usize, usize), f64)>,
@@ -255,12 +255,12 @@ impl Anchors {
     }
 
     /// Takes note of what each tile counts for, by what people look at.
-    pub fn note_subjects(&self, weights: Vec<f64>) {
+    pub(super) fn note_subjects(&self, weights: Vec<f64>) {
         self.asked.lock().subjects = weights;
     }
 
     /// Undoes [`Anchors::choose`]: the anchor was not made.
-    pub fn forget(&self, choice: &Choice) {
+    pub(super) fn forget(&self, choice: &Choice) {
         let mut sent = self.sent.lock();
         sent.ledger.forget(&choice.tiles);
         if choice.whole {

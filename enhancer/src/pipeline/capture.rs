@@ -55,7 +55,7 @@ struct State {
 
 impl CaptureDecoder {
     /// Runs until it is stopped.
-    pub fn run(self) {
+    pub(super) fn run(self) {
         let mut state = State {
             decode: (self.factory)(self.limit),
             waiting: true,

@@ -31,7 +31,7 @@ pub(super) struct Captures {
 
 impl Captures {
     /// Keeps a picture; the oldest goes for it.
-    pub fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>, now: Instant) {
+    pub(super) fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>, now: Instant) {
         let max = if self.held.load(Ordering::Relaxed) { KEPT_LONG } else { KEPT };
         let mut pictures = self.pictures.lock();
         while pictures.len() >= max {
@@ -42,13 +42,13 @@ impl Captures {
     }
 
     /// The picture of a low frame, if it is here.
-    pub fn get(&self, low_timestamp: u32) -> Option<Arc<FrameBuffer>> {
+    pub(super) fn get(&self, low_timestamp: u32) -> Option<Arc<FrameBuffer>> {
         let pictures = self.pictures.lock();
         pictures.iter().find(|(at, _)| *at == low_timestamp).map(|(_, picture)| picture.clone())
     }
 
     /// Whether the picture of a low frame may still come: they do so in order.
-    pub fn comes(&self, low_timestamp: u32, now: Instant) -> bool {
+    pub(super) fn comes(&self, low_timestamp: u32, now: Instant) -> bool {
         let pictures = self.pictures.lock();
         let later = |newest: u32| low_timestamp.wrapping_sub(newest).cast_signed() > 0;
         let recent = |last: Instant| now.saturating_duration_since(last) <= RECENT;
@@ -56,11 +56,11 @@ impl Captures {
     }
 
     /// Says that none comes for now.
-    pub fn ebb(&self) {
+    pub(super) fn ebb(&self) {
         *self.last.lock() = None;
     }
 
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.ebb();
         self.pictures.lock().clear();
     }

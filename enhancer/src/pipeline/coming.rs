@@ -26,12 +26,12 @@ pub(super) struct Coming {
 
 impl Coming {
     /// Takes a job whose picture may be on its way.
-    pub fn push(&mut self, job: Job) {
+    pub(super) fn push(&mut self, job: Job) {
         self.jobs.push(job);
     }
 
     /// The jobs that wait no longer at `now`, in their order, and those of a stream in decoding order; the next look is an `interval` later.
-    pub fn release(&mut self, now: Instant, interval: Duration) -> Vec<Job> {
+    pub(super) fn release(&mut self, now: Instant, interval: Duration) -> Vec<Job> {
         let mut behind: HashSet<StreamId> = HashSet::new();
         let max = self.jobs.len().saturating_sub(MAX_WAITING);
         let mut seen = 0;
@@ -53,7 +53,7 @@ impl Coming {
     }
 
     /// All that wait.
-    pub fn take(&mut self) -> Vec<Job> {
+    pub(super) fn take(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.jobs)
     }
 }

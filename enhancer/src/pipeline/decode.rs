@@ -59,7 +59,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Low pictures of at most so many pixels; larger ones are twice as wide and high at most.
-    pub fn new(low_pixels: u32) -> Sizes {
+    pub(super) fn new(low_pixels: u32) -> Sizes {
         let of = |area| SizeLimit { area, ..SizeLimit::default() };
         Sizes { low: of(low_pixels.into()), larger: of(4 * u64::from(low_pixels)) }
     }
@@ -177,7 +177,7 @@ impl State {
 
 impl StreamDecoder {
     /// Runs until the stream is stopped.
-    pub fn run(self) {
+    pub(super) fn run(self) {
         let mut state = State {
             decode: (self.factory)(self.sizes.low),
             epoch: None,

@@ -30,7 +30,7 @@ pub(super) struct GpuPicture {
 impl GpuPicture {
     /// Super-resolves a picture and measures what it adds to what subscribers see; nothing where it has to come back, an
     /// error where the GPU is the reason.
-    pub fn infer(
+    pub(super) fn infer(
         coder: &SharedCoder,
         engine: &mut dyn Engine,
         low: Samples<'_>,
@@ -59,7 +59,7 @@ impl GpuPicture {
     }
 
     /// What some tiles amount to, by one of the measures.
-    pub fn by_tile(
+    pub(super) fn by_tile(
         &self,
         tiles: &TileMap,
         measure: fn(&TileDetail) -> f64,
@@ -69,13 +69,13 @@ impl GpuPicture {
     }
 
     /// Width and height in HR samples.
-    pub fn size(&self) -> (usize, usize) {
+    pub(super) fn size(&self) -> (usize, usize) {
         self.resident.size()
     }
 
     /// The code of what some tiles add at a quality, or within so many bytes, and the detail that it is of where that is
     /// wanted, zero outside of them. `None`: not on this GPU.
-    pub fn code(
+    pub(super) fn code(
         &self,
         coder: &SharedCoder,
         tiles: &TileMap,
@@ -112,11 +112,11 @@ pub(super) struct Stay {
 }
 
 impl Stay {
-    pub fn is_tried(&self) -> bool {
+    pub(super) fn is_tried(&self) -> bool {
         self.rests.is_none_or(|until| until <= Instant::now())
     }
 
-    pub fn failed(&mut self) {
+    pub(super) fn failed(&mut self) {
         self.rests = Some(Instant::now() + REST);
     }
 }

@@ -139,7 +139,7 @@ pub(super) struct IntakeParts {
 }
 
 impl Intake {
-    pub fn new(parts: IntakeParts) -> Self {
+    pub(super) fn new(parts: IntakeParts) -> Self {
         let IntakeParts { config, live, stats, slots, enabled, .. } = parts;
         let registry = Registry {
             streams: HashMap::new(),
@@ -174,24 +174,24 @@ impl Intake {
     }
 
     /// Frames that wait for decoders of low layers, and decoded ones that wait for the selection.
-    pub fn queued(&self) -> (usize, usize) {
+    pub(super) fn queued(&self) -> (usize, usize) {
         self.registry.lock().as_ref().map_or((0, 0), |r| {
             (r.streams.values().map(|s| s.low.packets.len()).sum(), r.frames.len())
         })
     }
 
     /// Seconds that inference may take in one second.
-    pub fn compute_capacity(&self) -> f64 {
+    pub(super) fn compute_capacity(&self) -> f64 {
         self.devices as f64 * self.live.get().compute_cap
     }
 
     /// Streams that have a decoder now.
-    pub fn streams(&self) -> usize {
+    pub(super) fn streams(&self) -> usize {
         self.registry.lock().as_ref().map_or(0, |r| r.streams.len())
     }
 
     /// Load and refusals now.
-    pub fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> Standing {
         let registry = self.registry.lock();
         registry.as_ref().map_or(Standing::default(), |r| Standing {
             refused: r.admission.refused() + r.too_large.len(),
@@ -201,7 +201,7 @@ impl Intake {
     }
 
     /// Stops all decoders; their memory goes when their last frame is through.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         if let Some(registry) = &mut *self.registry.lock() {
             let ids: Vec<StreamId> = registry.streams.keys().copied().collect();
             for id in ids {
@@ -211,7 +211,7 @@ impl Intake {
     }
 
     /// Stops all decoders, waits for them, and takes nothing any more.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.clear();
         let registry = self.registry.lock().take();
         for thread in registry.into_iter().flat_map(|r| r.retired) {

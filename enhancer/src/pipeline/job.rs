@@ -24,14 +24,14 @@ pub(super) struct Job {
 impl Job {
     /// Takes the publisher's own picture if it has come since: on a busy processor a picture at HR size is decoded after its low frame
     /// was chosen, and to infer then what is here would make it busier.
-    pub fn look_again(&mut self) {
+    pub(super) fn look_again(&mut self) {
         if self.captured.is_none() {
             self.captured = self.frame.captures.get(self.frame.rtp_timestamp);
         }
     }
 
     /// From the frame's arrival to its anchor encoded, at most.
-    pub fn within(&self) -> Duration {
+    pub(super) fn within(&self) -> Duration {
         within(self.chosen.deadline, self.captured.is_some())
     }
 }

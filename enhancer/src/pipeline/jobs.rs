@@ -36,7 +36,7 @@ pub(super) struct JobsIn(Arc<Jobs>);
 
 impl Jobs {
     /// At most `most` jobs, of a deadline of `deadline` or more from their frames' arrival, for workers that have these networks.
-    pub fn new(
+    pub(super) fn new(
         networks: &[NetworkCost],
         max: usize,
         deadline: Duration,
@@ -62,7 +62,7 @@ impl Jobs {
     }
 
     /// Number of waiting jobs.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.inner.lock().queue.len()
     }
 
@@ -73,7 +73,7 @@ impl Jobs {
     }
 
     /// The next job of a worker that ran `last` before, and what it is to the queue by now; `None` when there will be no more.
-    pub fn take(&self, last: Option<Shape>) -> Option<(Shape, Job)> {
+    pub(super) fn take(&self, last: Option<Shape>) -> Option<(Shape, Job)> {
         let mut inner = self.inner.lock();
         loop {
             let now = self.origin.elapsed();
@@ -92,7 +92,7 @@ impl Jobs {
     }
 
     /// A worker that ran `last` before has done a job of this shape.
-    pub fn done(&self, shape: Shape, last: Option<Shape>, took: Duration) {
+    pub(super) fn done(&self, shape: Shape, last: Option<Shape>, took: Duration) {
         let resident = last.is_none_or(|last| last.network == shape.network);
         self.inner.lock().jct.observe(shape.network, shape.pixels(), resident, took);
     }
@@ -100,7 +100,7 @@ impl Jobs {
 
 impl JobsIn {
     /// Hands in a job; the one that has to go for it, if the queue is full.
-    pub fn push(&self, job: Job) -> Option<Job> {
+    pub(super) fn push(&self, job: Job) -> Option<Job> {
         let Jobs { inner, ready, origin, .. } = &*self.0;
         let shape = self.0.shape(&job);
         // A job with a later deadline starts to wait later.

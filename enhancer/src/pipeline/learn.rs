@@ -67,7 +67,7 @@ pub(super) struct SampleQueue {
 impl SampleQueue {
     /// Hands in the job's captured picture, which is of HR size, if its stream's network is to learn from it. To be called
     /// before its twin is given the anchor.
-    pub fn submit(&self, job: &Job, network: &Network) {
+    pub(super) fn submit(&self, job: &Job, network: &Network) {
         let (Some(high), Some(model)) = (&job.captured, &network.model) else { return };
         let frame = &job.frame;
         if !frame.progress.due(Instant::now()) {
@@ -161,7 +161,7 @@ fn processor_time() -> Duration {
 
 impl Learner {
     /// Runs until the workers are gone.
-    pub fn run(self) {
+    pub(super) fn run(self) {
         let engines = self.networks.iter().map(|_| None).collect();
         let mut state = State { engines, places: Vec::new(), priors: Default::default() };
         let mut budget = TimeBudget::new(SHARE, SPAN, Instant::now());

@@ -232,6 +232,10 @@ impl EnhancerConfig {
     }
 
     /// What the networks cost on this machine, measured as at a start.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a network cannot be read, or no engine runs it.
     pub fn calibrate(&self) -> Result<Vec<NetworkStats>, StartError> {
         let networks = self.networks()?;
         let Measured { costs, .. } = calibrate(&networks, self.anchor_quality)?;
@@ -303,12 +307,21 @@ pub struct Enhancer {
 
 impl Enhancer {
     /// Starts with the networks that the configuration names, on what the machine allows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration contradicts itself, a network cannot be read or run, or the system gives no more threads.
     pub fn start(config: EnhancerConfig) -> Result<Self, StartError> {
         let networks = config.networks()?;
         Enhancer::start_with(config, &networks)
     }
 
     /// Starts with networks of the caller's choice, by scale, then the cheapest and worst first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration contradicts itself, the networks are none, not in this order or cannot be run, or the system
+    /// gives no more threads.
     pub fn start_with(config: EnhancerConfig, networks: &[Network]) -> Result<Self, StartError> {
         let decoders: DecoderFactory = Arc::new(|limit| {
             let mut decoder = Decoder::with_limit(limit);
@@ -478,6 +491,10 @@ impl Enhancer {
     }
 
     /// Works by another tuning from now on, unless it cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration with this tuning contradicts itself; the former one then stays.
     pub fn tune(&self, tuning: Tuning) -> Result<(), StartError> {
         self.live.set(&self.config, tuning)
     }

@@ -4,7 +4,7 @@
 
 /// Raises the calling thread's nice value; a failure is not worth more than a log line.
 #[cfg(target_os = "linux")]
-pub fn lower(nice: u8) {
+pub(super) fn lower(nice: u8) {
     if nice == 0 {
         return;
     }
@@ -18,4 +18,4 @@ pub fn lower(nice: u8) {
 
 /// Other systems keep one priority for the whole process.
 #[cfg(not(target_os = "linux"))]
-pub fn lower(_nice: u8) {}
+pub(super) fn lower(_nice: u8) {}

@@ -50,7 +50,7 @@ struct State {
 
 impl Selector {
     /// Runs until every decoder and the input are gone.
-    pub fn run(self) {
+    pub(super) fn run(self) {
         let mut state = State {
             scheduler: Scheduler::new(self.config.clone()),
             waiting: HashMap::new(),

@@ -32,7 +32,7 @@ impl Stage {
     /// All of them.
     pub const ALL: [Stage; 4] = [Stage::Decode, Stage::Capture, Stage::Encode, Stage::Infer];
 
-    /// As in metrics.
+    /// The stage's name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Decode => "decode",
@@ -138,7 +138,7 @@ impl Slots {
         taken
     }
 
-    /// The same of work that is expected to take so long.
+    /// [`take`](Self::take) for work that is expected to take the time `expected`.
     pub fn take_for(
         &self,
         stage: Stage,

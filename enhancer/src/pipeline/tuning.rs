@@ -38,7 +38,7 @@ impl EnhancerConfig {
         }
     }
 
-    /// The same with another tuning.
+    /// This configuration with another tuning.
     #[must_use]
     pub fn tuned(self, t: Tuning) -> EnhancerConfig {
         EnhancerConfig {
@@ -58,23 +58,23 @@ impl EnhancerConfig {
 pub(super) struct Live(Arc<RwLock<Tuning>>);
 
 impl Live {
-    pub fn new(config: &EnhancerConfig) -> Live {
+    pub(super) fn new(config: &EnhancerConfig) -> Live {
         Live(Arc::new(RwLock::new(config.tuning())))
     }
 
-    pub fn get(&self) -> Tuning {
+    pub(super) fn get(&self) -> Tuning {
         *self.0.read()
     }
 
     /// Takes another tuning, unless it contradicts the rest of the configuration.
-    pub fn set(&self, config: &EnhancerConfig, tuning: Tuning) -> Result<(), StartError> {
+    pub(super) fn set(&self, config: &EnhancerConfig, tuning: Tuning) -> Result<(), StartError> {
         config.clone().tuned(tuning).validate()?;
         *self.0.write() = tuning;
         Ok(())
     }
 
     /// Has the scheduler work by it.
-    pub fn apply(&self, config: &mut SchedulerConfig) {
+    pub(super) fn apply(&self, config: &mut SchedulerConfig) {
         let tuning = self.get();
         config.compute_cap = tuning.compute_cap;
         config.anchor_fraction = tuning.anchor_fraction;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Collects requests for whole anchors of one stream.
 #[derive(Debug, Clone)]
-pub struct WholeThrottle {
+pub(super) struct WholeThrottle {
     interval: Duration,
     last: Option<Duration>,
     wanted: bool,
@@ -15,17 +15,17 @@ pub struct WholeThrottle {
 
 impl WholeThrottle {
     /// At most one whole anchor in `interval`.
-    pub fn new(interval: Duration) -> Self {
+    pub(super) fn new(interval: Duration) -> Self {
         Self { interval, last: None, wanted: false }
     }
 
     /// A subscriber needs a whole anchor.
-    pub fn request(&mut self) {
+    pub(super) fn request(&mut self) {
         self.wanted = true;
     }
 
     /// Whether the anchor that is made now shall be a whole anchor; if so, it answers all requests.
-    pub fn take(&mut self, now: Duration) -> bool {
+    pub(super) fn take(&mut self, now: Duration) -> bool {
         let rested = self.last.is_none_or(|last| now.saturating_sub(last) >= self.interval);
         let due = self.last.is_none() || self.wanted && rested;
         if due {
@@ -36,7 +36,7 @@ impl WholeThrottle {
     }
 
     /// The whole anchor that [`take`](Self::take) allowed was not sent: the next one is due at once.
-    pub fn failed(&mut self) {
+    pub(super) fn failed(&mut self) {
         self.last = None;
     }
 }

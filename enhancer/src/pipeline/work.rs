@@ -25,33 +25,33 @@ pub(super) struct Doing<'a> {
 
 impl Work {
     /// A low frame is decoded, with a slot since then.
-    pub fn frame(&self, since: Option<Instant>) -> Doing<'_> {
+    pub(super) fn frame(&self, since: Option<Instant>) -> Doing<'_> {
         self.frames.fetch_add(1, Ordering::Relaxed);
         Doing { nanos: &self.nanos, began: since.unwrap_or_else(Instant::now) }
     }
 
     /// A picture at HR size is.
-    pub fn picture(&self, since: Option<Instant>) -> Doing<'_> {
+    pub(super) fn picture(&self, since: Option<Instant>) -> Doing<'_> {
         Doing { nanos: &self.more_nanos, began: since.unwrap_or_else(Instant::now) }
     }
 
     /// A low picture of so many pixels was made.
-    pub fn made(&self, pixels: u64) {
+    pub(super) fn made(&self, pixels: u64) {
         self.pixels.fetch_max(pixels, Ordering::Relaxed);
     }
 
     /// A picture at HR size was.
-    pub fn made_larger(&self, pixels: u64) {
+    pub(super) fn made_larger(&self, pixels: u64) {
         self.larger.fetch_max(pixels, Ordering::Relaxed);
     }
 
     /// There are no pictures at HR size any more.
-    pub fn without_larger(&self) {
+    pub(super) fn without_larger(&self) {
         self.larger.store(0, Ordering::Relaxed);
     }
 
     /// What was done since this was last asked.
-    pub fn take(&self) -> admission::Work {
+    pub(super) fn take(&self) -> admission::Work {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
         let seconds = |counter: &AtomicU64| take(counter) as f64 / 1e9;
         let (seconds, more) = (seconds(&self.nanos), seconds(&self.more_nanos));

@@ -52,7 +52,7 @@ struct State {
 
 impl Worker {
     /// Runs until the scheduler is gone.
-    pub fn run(self) {
+    pub(super) fn run(self) {
         let mut state = State {
             engines: self.networks.iter().map(|_| None).collect(),
             residual: Residual::default(),

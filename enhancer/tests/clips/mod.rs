@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// A clip in the folder that `WINDLASS_CLIPS` names, or beside the checkout; it need not be there.
-pub fn clip(name: &str) -> PathBuf {
+pub(crate) fn clip(name: &str) -> PathBuf {
     let folder = std::env::var_os("WINDLASS_CLIPS")
         .map_or_else(|| PathBuf::from("../../shared/clips"), PathBuf::from);
     folder.join(name).with_extension("mp4")

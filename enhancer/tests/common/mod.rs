@@ -5,7 +5,7 @@ use std::process::Command;
 use bytes::Bytes;
 
 /// The frames of the IVF file that a command writes; where it cannot, the reason is printed.
-pub fn coded(command: &mut Command) -> Option<Vec<Bytes>> {
+pub(crate) fn coded(command: &mut Command) -> Option<Vec<Bytes>> {
     let output = command.output();
     let frames = output.ok().filter(|o| o.status.success()).map(|o| ivf_frames(&o.stdout));
     if frames.is_none() {

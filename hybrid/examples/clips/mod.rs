@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// Name, file, crop and HR size.
-pub type Clip = (&'static str, &'static str, &'static str, (usize, usize));
+pub(crate) type Clip = (&'static str, &'static str, &'static str, (usize, usize));
 
 /// Those with people, cropped as the probe of flow and the training of the built-in filters had them.
-pub const CLIPS: [Clip; 5] = [
+pub(crate) const CLIPS: [Clip; 5] = [
     ("d13", "LivePortrait__d13.mp4", "crop=720:405:0:300,", (640, 360)),
     ("demo2", "LatentSync__assets_demo2_video.mp4", "crop=1080:608:0:100,", (640, 360)),
     ("demo1", "LatentSync__assets_demo1_video.mp4", "crop=1080:608:0:480,", (640, 360)),
@@ -17,7 +17,7 @@ pub const CLIPS: [Clip; 5] = [
 
 /// The first six seconds: the originals as I420, one behind the other, and the low layer's VP9 frames
 /// (`scale` times smaller, libvpx in real time at 300 kbit/s, one key frame).
-pub fn coded((_, file, crop, (w, h)): Clip, scale: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+pub(crate) fn coded((_, file, crop, (w, h)): Clip, scale: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
     let folder = std::env::var("WINDLASS_CLIPS").unwrap_or_else(|_| "../shared/clips".into());
     let clip = Path::new(&folder).join(file);
     let ffmpeg = |filter: &str, more: &str| {

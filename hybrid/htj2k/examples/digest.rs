@@ -12,7 +12,7 @@ fn main() {
 
 /// FNV-1a over streams at three steps and over what they decode to.
 #[unsafe(no_mangle)]
-pub extern "C" fn digest() -> u64 {
+pub(crate) extern "C" fn digest() -> u64 {
     let format = Format { width: 321, height: 199, bits: 13, signed: true };
     let samples: Vec<i16> = (0..321 * 199).map(|i| ((i * i / 7) % 1500 - 750) as i16).collect();
     let encoder = Encoder::new(&samples, format, 5).expect("a legal picture");

@@ -16,6 +16,11 @@ const MAX_PASS: u32 = 65_534;
 
 /// Decodes a codestream, which may come from anywhere. A given stream gives the same samples on
 /// every machine.
+///
+/// # Errors
+///
+/// Fails if the stream is truncated or malformed, needs a part of the standard that this crate leaves out, or holds a
+/// picture beyond `limits`.
 pub fn decode(data: &[u8], limits: Limits) -> Result<Picture, Error> {
     let (header, packets) = Header::read(data, limits)?;
     let samples = match header.transform {
@@ -26,6 +31,10 @@ pub fn decode(data: &[u8], limits: Limits) -> Result<Picture, Error> {
 }
 
 /// Bytes of the codestream that `data` begins with: what follows it is the caller's.
+///
+/// # Errors
+///
+/// Fails if `data` does not begin with a whole codestream.
 pub fn length(data: &[u8]) -> Result<usize, Error> {
     Header::length(data)
 }

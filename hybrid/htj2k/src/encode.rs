@@ -18,12 +18,20 @@ pub struct Encoder {
 impl Encoder {
     /// Transforms a picture over a number of levels (5 is usual; more than 8 are as 8). Samples
     /// beyond the format's range are clamped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the format is not [legal](Format::is_legal), or the number of samples is not its area.
     pub fn new(samples: &[i16], format: Format, levels: u8) -> Result<Self, Error> {
         Self::with_memory(Vec::new(), samples, format, levels)
     }
 
     /// Transforms a picture as [`new`](Self::new) does, in memory that [`into_memory`](Self::into_memory) gave back. To find
     /// and clear new memory takes as long as the transform, for large pictures.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the format is not [legal](Format::is_legal), or the number of samples is not its area.
     pub fn with_memory(
         mut plane: Vec<f32>,
         samples: &[i16],
@@ -56,6 +64,10 @@ impl Encoder {
 
 /// The codestream of a picture by the 5/3 transform, which gives every sample back. Samples beyond
 /// the format's range are clamped.
+///
+/// # Errors
+///
+/// Fails if the format is not [legal](Format::is_legal), or the number of samples is not its area.
 pub fn encode_lossless(samples: &[i16], format: Format, levels: u8) -> Result<Vec<u8>, Error> {
     let layout = layout(samples, format, levels)?;
     let ((min, max), level) = (format.range(), format.level());

@@ -68,6 +68,10 @@ struct BandBlocks {
 impl Layout {
     /// Of a picture under a number of levels of the transform (more than [`MAX_LEVELS`] are as many). It takes memory for
     /// each block of the picture, however large that is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the format is not [legal](Format::is_legal).
     pub fn new(format: Format, levels: u8) -> Result<Self, Error> {
         if !format.is_legal() {
             return Err(Error::Format);

@@ -92,6 +92,10 @@ pub struct Decoded {
 }
 
 /// The HR chroma that a code of the colour of some tiles stands for.
+///
+/// # Errors
+///
+/// Fails if the code is malformed, or not that of an image of these tiles.
 pub fn decode(
     code: &[u8],
     low: [Samples<'_>; 3],

@@ -20,6 +20,10 @@ pub fn pack(tiles: &TileMap, coded: Vec<u8>) -> (Vec<u8>, bool) {
 }
 
 /// The tiles that an anchor gives, and the code of its image.
+///
+/// # Errors
+///
+/// Fails if the HR size is no multiple of `scale`, or the payload does not begin with the tile map that its header announces.
 pub fn unpack(
     anchor: &ReassembledAnchor,
     scale: usize,
@@ -40,6 +44,10 @@ pub fn unpack(
 }
 
 /// The detail of an anchor at HR size, 0 outside its tiles, by a codec without state.
+///
+/// # Errors
+///
+/// Fails if the payload cannot be unpacked, or its code cannot be decoded.
 pub fn decode(
     anchor: &ReassembledAnchor,
     scale: usize,
@@ -49,6 +57,10 @@ pub fn decode(
 }
 
 /// The detail that a code and its tiles, as [unpacked](unpack), stand for.
+///
+/// # Errors
+///
+/// Fails if the codec is not known, or the code is malformed or not that of an image of these tiles.
 pub fn decode_image(
     header: &AnchorHeader,
     tiles: &TileMap,

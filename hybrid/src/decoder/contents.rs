@@ -37,13 +37,13 @@ pub(super) struct AnchorReader {
 }
 
 impl AnchorReader {
-    pub fn new(isa: Isa) -> Self {
+    pub(super) fn new(isa: Isa) -> Self {
         Self { isa, prior: None }
     }
 
     /// Decodes the anchor of a frame to detail at `scale`, which may be smaller than the anchor's. `references` lend memory
     /// for the colour.
-    pub fn read(
+    pub(super) fn read(
         &mut self,
         anchor: &ReassembledAnchor,
         frame: &Entry,

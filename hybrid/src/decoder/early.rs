@@ -33,12 +33,12 @@ pub(super) fn may_come(rtp_timestamp: u32, last: Option<u32>) -> bool {
 
 impl EarlyAnchors {
     /// Drops all anchors.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.waiting.clear();
     }
 
     /// Keeps an anchor until its frame comes. Returns how many anchors were dropped for it.
-    pub fn push(&mut self, anchor: &ReassembledAnchor) -> u64 {
+    pub(super) fn push(&mut self, anchor: &ReassembledAnchor) -> u64 {
         self.waiting.push_back(anchor.clone());
         let mut dropped = 0;
         while self.waiting.len() > MAX_EARLY || self.bytes() > MAX_EARLY_BYTES {
@@ -49,7 +49,7 @@ impl EarlyAnchors {
     }
 
     /// Takes out the anchors of decoded frames, after a frame with timestamp `last`, and drops those that came to nothing.
-    pub fn take_due(&mut self, last: u32, is_decoded: impl Fn(u32) -> bool) -> Due {
+    pub(super) fn take_due(&mut self, last: u32, is_decoded: impl Fn(u32) -> bool) -> Due {
         let mut due = Due::default();
         for _ in 0..self.waiting.len() {
             let Some(anchor) = self.waiting.pop_front() else { break };
@@ -71,7 +71,7 @@ impl EarlyAnchors {
     }
 
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Reconstruction {
 }
 
 impl Reconstruction {
-    pub fn new(config: &HybridConfig) -> Self {
+    pub(super) fn new(config: &HybridConfig) -> Self {
         Self {
             config: *config,
             sources: Sources::new(config.scale, config.prior),
@@ -41,18 +41,18 @@ impl Reconstruction {
     }
 
     /// Forgets all references, as after a gap: the filters stay.
-    pub fn forget_references(&mut self) {
+    pub(super) fn forget_references(&mut self) {
         self.sources.forget_references();
         self.decay.interrupt();
     }
 
     /// Forgets what anchors have taught the filters.
-    pub fn forget_filters(&mut self) {
+    pub(super) fn forget_filters(&mut self) {
         self.sources.forget_filters(self.config.scale);
     }
 
     /// Makes HR pictures of another scale from now on, without what was known of the former one.
-    pub fn rescale(&mut self, scale: usize) {
+    pub(super) fn rescale(&mut self, scale: usize) {
         self.config.scale = scale;
         self.painter.rescale(scale);
         self.forget_references();
@@ -60,12 +60,12 @@ impl Reconstruction {
     }
 
     /// By tile of a frame, the share of captured detail that no longer fits: 0 to 1, and 1 where there is none.
-    pub fn lost(&mut self, id: u64, low: &FrameBuffer) -> Vec<f64> {
+    pub(super) fn lost(&mut self, id: u64, low: &FrameBuffer) -> Vec<f64> {
         self.painter.lost(id, low, &self.sources, &mut self.searches)
     }
 
     /// Makes the frame `id` a reference, or adds an anchor's tiles to the reference that it is.
-    pub fn add(&mut self, id: u64, low: &Arc<FrameBuffer>, anchor: AnchorContents) {
+    pub(super) fn add(&mut self, id: u64, low: &Arc<FrameBuffer>, anchor: AnchorContents) {
         let before = self.picture_before(id, low, &anchor);
         let AnchorContents { source, tiles, mut detail, colour } = anchor;
         let captured = source == AnchorSource::Captured;

@@ -15,10 +15,10 @@ use windlass_types::tiles::{TILE, TileMap};
 use windlass_types::{AnchorSource, Size};
 use windlass_vp9::Samples;
 
-pub const REALTIME: &[u8] = include_bytes!("../../vp9/tests/fixtures/realtime.ivf");
-pub const ALTREF: &[u8] = include_bytes!("../../vp9/tests/fixtures/altref.ivf");
+pub(super) const REALTIME: &[u8] = include_bytes!("../../vp9/tests/fixtures/realtime.ivf");
+pub(super) const ALTREF: &[u8] = include_bytes!("../../vp9/tests/fixtures/altref.ivf");
 
-pub fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
+pub(super) fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
     let (mut out, mut rest) = (Vec::new(), &ivf[32..]);
     while let Some((head, tail)) = rest.split_first_chunk::<12>() {
         let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -29,7 +29,7 @@ pub fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
 }
 
 /// A timeline that wraps around at its sixth frame.
-pub fn at(frame: usize) -> u32 {
+pub(super) fn at(frame: usize) -> u32 {
     (frame as u32).wrapping_mul(3000).wrapping_sub(15_000)
 }
 
@@ -39,7 +39,7 @@ fn detail(width: u16, height: u16) -> Detail {
     Detail::from_samples(w, h, samples.collect()).expect("the count is right")
 }
 
-pub fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor {
+pub(super) fn anchor(frame: usize, width: u16, height: u16) -> ReassembledAnchor {
     let payload = Htj2k::encode(&detail(width, height), 70).expect("a legal size");
     packed(frame, width, height, payload, false)
 }
@@ -492,7 +492,7 @@ fn parts_share_one_reference_and_a_lost_one_costs_its_tiles_alone() {
 }
 
 /// An anchor of the publisher's own pixels.
-pub fn captured(anchor: ReassembledAnchor) -> ReassembledAnchor {
+pub(super) fn captured(anchor: ReassembledAnchor) -> ReassembledAnchor {
     let header = AnchorHeader { source: AnchorSource::Captured, ..anchor.header };
     ReassembledAnchor { header, ..anchor }
 }

@@ -32,7 +32,7 @@ pub(super) struct Sums(Vec<Sum>);
 
 impl Sums {
     /// Gives each cell its vector, row by row. The grid covers all cells.
-    pub fn densify(&mut self, grid: &Grid, columns: usize, out: &mut [FlowVector]) {
+    pub(super) fn densify(&mut self, grid: &Grid, columns: usize, out: &mut [FlowVector]) {
         if columns == 0 {
             return;
         }

@@ -27,7 +27,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// Lays patches over a level, in the memory that is there.
-    pub fn lay(&mut self, level: &Level, stride: usize) {
+    pub(super) fn lay(&mut self, level: &Level, stride: usize) {
         let count = |size: usize| size.saturating_sub(SIDE).div_ceil(stride) + 1;
         (self.columns, self.rows, self.stride) =
             (count(level.width()), count(level.height()), stride);
@@ -36,32 +36,32 @@ impl Grid {
     }
 
     /// Patches in a row.
-    pub fn columns(&self) -> usize {
+    pub(super) fn columns(&self) -> usize {
         self.columns
     }
 
     /// Rows of patches.
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Samples from a patch to the next.
-    pub fn stride(&self) -> usize {
+    pub(super) fn stride(&self) -> usize {
         self.stride
     }
 
     /// The patch of a place in the grid.
-    pub fn at(&self, column: usize, row: usize) -> &Found {
+    pub(super) fn at(&self, column: usize, row: usize) -> &Found {
         &self.found[row * self.columns + column]
     }
 
     /// The patch of a place in the grid, to be changed.
-    pub fn at_mut(&mut self, column: usize, row: usize) -> &mut Found {
+    pub(super) fn at_mut(&mut self, column: usize, row: usize) -> &mut Found {
         &mut self.found[row * self.columns + column]
     }
 
     /// The patch whose centre is nearest to a sample.
-    pub fn nearest(&self, x: usize, y: usize) -> &Found {
+    pub(super) fn nearest(&self, x: usize, y: usize) -> &Found {
         let at = |v: usize, count: usize| {
             ((v + self.stride / 2).saturating_sub(SIDE / 2) / self.stride).min(count - 1)
         };

@@ -165,12 +165,20 @@ impl FlowSearch {
     }
 
     /// Gives it the picture to search in.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a side is below [`MIN_SIDE`] or beyond [`MAX_SIDE`], or there are fewer samples than the size says.
     pub fn set_reference(&mut self, picture: Samples<'_>) -> Result<(), FlowError> {
         self.searched = false;
         self.reference.fill(picture)
     }
 
     /// The way from each cell of a picture to the reference.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no reference of this size, or there are fewer samples than the size says.
     pub fn search(&mut self, isa: Isa, now: Samples<'_>) -> Result<&Flow, FlowError> {
         if (now.width, now.height) != self.reference.size() {
             return Err(FlowError::Reference);

@@ -26,23 +26,23 @@ pub(super) struct Level {
 
 impl Level {
     /// Samples of a row, without what repeats the edges.
-    pub fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.width
     }
 
     /// Rows, likewise.
-    pub fn height(&self) -> usize {
+    pub(super) fn height(&self) -> usize {
         self.height
     }
 
     /// Samples from one row to the next.
-    pub fn stride(&self) -> usize {
+    pub(super) fn stride(&self) -> usize {
         self.width + 2 * PAD
     }
 
     /// All samples from (x, y) on, each at least -[`PAD`].
     #[inline]
-    pub fn from(&self, x: i32, y: i32) -> &[u8] {
+    pub(super) fn from(&self, x: i32, y: i32) -> &[u8] {
         let (x, y) = ((x + PAD as i32) as usize, (y + PAD as i32) as usize);
         &self.data[y * self.stride() + x..]
     }
@@ -109,7 +109,7 @@ pub(super) struct Pyramid {
 
 impl Pyramid {
     /// Makes the levels of a picture, in the memory that is there; or has none.
-    pub fn fill(&mut self, picture: Samples<'_>) -> Result<(), FlowError> {
+    pub(super) fn fill(&mut self, picture: Samples<'_>) -> Result<(), FlowError> {
         let Samples { data, stride, width, height } = picture;
         self.count = 0;
         let sides = MIN_SIDE..=MAX_SIDE;
@@ -134,12 +134,12 @@ impl Pyramid {
     }
 
     /// The levels, the finest first.
-    pub fn levels(&self) -> &[Level] {
+    pub(super) fn levels(&self) -> &[Level] {
         &self.levels[..self.count]
     }
 
     /// Size of the picture; nothing where there is none.
-    pub fn size(&self) -> (usize, usize) {
+    pub(super) fn size(&self) -> (usize, usize) {
         self.levels().first().map_or((0, 0), |level| (level.width, level.height))
     }
 }

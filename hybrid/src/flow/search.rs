@@ -56,7 +56,7 @@ pub(super) struct Task<'a> {
 
 impl Task<'_> {
     /// Searches.
-    pub fn run(mut self, isa: Isa) {
+    pub(super) fn run(mut self, isa: Isa) {
         let task = &mut self;
         // SAFETY: kernels check their slices.
         by_isa!(

@@ -80,7 +80,7 @@ struct Last {
 }
 
 impl Rebuilder {
-    pub fn new(isa: Isa, scale: usize) -> Self {
+    pub(crate) fn new(isa: Isa, scale: usize) -> Self {
         Self {
             isa,
             scale,
@@ -96,24 +96,24 @@ impl Rebuilder {
     }
 
     /// Makes pictures of another size from now on, the first of them anew.
-    pub fn rescale(&mut self, scale: usize) {
+    pub(crate) fn rescale(&mut self, scale: usize) {
         (self.scale, self.last) = (scale, None);
     }
 
     /// Makes the next picture anew.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.last = None;
     }
 
     /// Makes pictures in so many parts, which `threads` may run at the same time.
-    pub fn with_threads(&mut self, threads: Arc<dyn Join>, parts: usize) {
+    pub(crate) fn with_threads(&mut self, threads: Arc<dyn Join>, parts: usize) {
         self.threads = threads;
         self.workers.resize_with(parts.max(1), Worker::default);
     }
 
     /// Turns `high` into the HR picture of frame `id`, whose low picture this is; whether references have a part in it.
     /// `high` must be the picture of the last call.
-    pub fn rebuild(
+    pub(crate) fn rebuild(
         &mut self,
         id: u64,
         low: &Arc<FrameBuffer>,
@@ -151,7 +151,7 @@ impl Rebuilder {
     }
 
     /// The picture of frame `id` that the references before it make. The next picture is made anew.
-    pub fn carried_picture(
+    pub(crate) fn carried_picture(
         &mut self,
         id: u64,
         low: &FrameBuffer,
@@ -171,7 +171,7 @@ impl Rebuilder {
     }
 
     /// By tile, the share of captured detail that is lost to frame `id`. The next picture is made anew.
-    pub fn lost(
+    pub(crate) fn lost(
         &mut self,
         id: u64,
         low: &FrameBuffer,
@@ -184,7 +184,12 @@ impl Rebuilder {
     }
 
     /// The luma that filters make of a low picture, with `rest` added where there is some. The next picture is made anew.
-    pub fn base(&mut self, low: &FrameBuffer, learned: &Learned, rest: Option<&Detail>) -> Plane {
+    pub(crate) fn base(
+        &mut self,
+        low: &FrameBuffer,
+        learned: &Learned,
+        rest: Option<&Detail>,
+    ) -> Plane {
         self.plan.clear();
         self.luma(low, &References::default(), learned, rest, None)
     }

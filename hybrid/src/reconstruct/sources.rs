@@ -17,30 +17,30 @@ pub(crate) struct Sources {
 
 impl Sources {
     /// No references, and the filters of a stream without anchors.
-    pub fn new(scale: usize, prior: bool) -> Self {
+    pub(crate) fn new(scale: usize, prior: bool) -> Self {
         let (references, learned) = (References::default(), untaught(scale, prior));
         Self { references, learned, generation: 0, taught: false, prior }
     }
 
     /// Whether anchors have taught the filters.
-    pub fn is_taught(&self) -> bool {
+    pub(crate) fn is_taught(&self) -> bool {
         self.taught
     }
 
     /// Notes that an anchor has taught the filters.
-    pub fn set_taught(&mut self) {
+    pub(crate) fn set_taught(&mut self) {
         self.taught = true;
     }
 
     /// Forgets what anchors have taught the filters, which are for this scale from now on.
-    pub fn forget_filters(&mut self, scale: usize) {
+    pub(crate) fn forget_filters(&mut self, scale: usize) {
         self.learned = untaught(scale, self.prior);
         self.taught = false;
         self.generation += 1;
     }
 
     /// Forgets the references.
-    pub fn forget_references(&mut self) {
+    pub(crate) fn forget_references(&mut self) {
         self.references.clear();
         self.generation += 1;
     }

@@ -19,7 +19,7 @@ pub(crate) struct Shrink {
 
 impl Shrink {
     /// `None` where the picture would not get smaller, or would by more than half.
-    pub fn new(from: usize, to: usize) -> Option<Self> {
+    pub(crate) fn new(from: usize, to: usize) -> Option<Self> {
         (to < from && from <= 2 * to).then_some(Self { from, to })
     }
 

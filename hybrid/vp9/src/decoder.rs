@@ -49,6 +49,29 @@ struct Stream {
 }
 
 /// A VP9 decoder of profile 0 for one stream.
+///
+/// ```
+/// use windlass_vp9::{DecodeError, Decoder};
+///
+/// // An IVF file: a header of 32 bytes, then each chunk behind 12 bytes that begin with its size.
+/// let mut rest = &include_bytes!("../tests/fixtures/realtime.ivf")[32..];
+/// let mut decoder = Decoder::new();
+/// let mut pictures = 0;
+/// while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+///     let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+///     let (chunk, next) = tail.split_at(size);
+///     for frame in decoder.decode(chunk)?.iter().filter(|frame| frame.info.shown) {
+///         assert_eq!((frame.picture.width(), frame.picture.height()), (161, 91));
+///         pictures += 1;
+///     }
+///     rest = next;
+/// }
+/// assert!(pictures > 1 && !decoder.needs_key_frame());
+///
+/// // What is no VP9 is refused, and a key frame must come next.
+/// assert!(decoder.decode(&[0; 16]).is_err() && decoder.needs_key_frame());
+/// # Ok::<(), DecodeError>(())
+/// ```
 pub struct Decoder {
     isa: Isa,
     limit: SizeLimit,
@@ -136,11 +159,20 @@ impl Decoder {
     /// handed out are dropped in time.
     ///
     /// After an error the decoder has forgotten its references and waits for a key frame.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the chunk is malformed or truncated, has a profile other than 0 or a picture beyond the size limit, or needs
+    /// a frame that the decoder does not have.
     pub fn decode(&mut self, chunk: &[u8]) -> Result<&[DecodedFrame], DecodeError> {
         self.decode_with(chunk, None, &mut ())
     }
 
     /// Decodes one chunk as [`Decoder::decode`] does, with its temporal layer (for [`FrameInfo`]) and a visitor.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`Decoder::decode`] does.
     pub fn decode_with<V: Visitor>(
         &mut self,
         chunk: &[u8],

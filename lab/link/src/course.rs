@@ -51,7 +51,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// The same all the time.
+    /// The course of a link that never changes.
     pub fn steady(conditions: Conditions) -> Course {
         Course { steps: vec![(Duration::ZERO, conditions)], period: None }
     }
@@ -67,7 +67,7 @@ impl Course {
         Course { steps, period: None }
     }
 
-    /// The same, and begun anew after each `period`.
+    /// This course, begun anew after each `period`.
     #[must_use]
     pub fn repeated(self, period: Duration) -> Course {
         Course { period: (!period.is_zero()).then_some(period), ..self }

@@ -42,6 +42,22 @@ struct Waiting<T> {
 }
 
 /// One direction of a path; `T` is what it carries.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use windlass_link::{Conditions, Course, Link};
+///
+/// // 1 Mbit/s and 20 ms: 1,222 bytes and 28 of headers take 10 ms to send, and arrive 20 ms later.
+/// let (rate_bps, delay) = (1_000_000, Duration::from_millis(20));
+/// let course = Course::steady(Conditions { rate_bps, delay, ..Conditions::default() });
+/// let began = Instant::now();
+/// let mut link = Link::new(course, 1, began);
+/// link.push(began, 1222, "datagram");
+///
+/// assert_eq!(link.poll(began + Duration::from_millis(29)), None);
+/// let arrived = link.poll(began + Duration::from_millis(30));
+/// assert_eq!(arrived.map(|(datagram, _)| datagram), Some("datagram"));
+/// ```
 pub struct Link<T> {
     course: Course,
     began: Instant,

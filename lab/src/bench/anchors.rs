@@ -34,7 +34,7 @@ const QUALITIES: [u8; 3] = [50, 75, 90];
 
 /// Code the anchors of 2160p60 video, and encode all its frames anew: bytes and processor time.
 #[derive(Debug, Clone, Args)]
-pub struct AnchorsArgs {
+pub(super) struct AnchorsArgs {
     /// Video files; anything that ffmpeg reads. The first second of each is used.
     #[arg(required = true, value_name = "CLIP")]
     clips: Vec<PathBuf>,
@@ -89,7 +89,7 @@ struct Report {
 }
 
 /// Runs the bench and prints its report.
-pub fn run(args: &AnchorsArgs) -> Result<()> {
+pub(super) fn run(args: &AnchorsArgs) -> Result<()> {
     ensure!(args.height.get() >= 64, "--height must be at least 64 lines, not {}", args.height);
     let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
     let mut rows = Vec::new();

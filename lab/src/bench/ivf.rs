@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ivf {
+pub(crate) struct Ivf {
     /// Frames or superframes.
     pub chunks: Vec<Vec<u8>>,
     /// Chunks per second by the file's clock.
@@ -12,7 +12,7 @@ pub struct Ivf {
 }
 
 /// Reads a file. The error says why it is none.
-pub fn read(bytes: &[u8]) -> Result<Ivf> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Ivf> {
     ensure!(
         bytes.starts_with(b"DKIF") && bytes.get(8..12) == Some(b"VP90"),
         "this is not an IVF file of VP9"
@@ -39,7 +39,7 @@ pub fn read(bytes: &[u8]) -> Result<Ivf> {
 }
 
 /// A file of chunks at `fps` frames per second.
-pub fn write(chunks: &[Vec<u8>], width: usize, height: usize, fps: u32) -> Vec<u8> {
+pub(crate) fn write(chunks: &[Vec<u8>], width: usize, height: usize, fps: u32) -> Vec<u8> {
     let mut out = b"DKIF\0\0\x20\0VP90".to_vec();
     out.extend((width as u16).to_le_bytes());
     out.extend((height as u16).to_le_bytes());

@@ -9,7 +9,7 @@ fn fold(i: usize, n: usize) -> usize {
 }
 
 /// A plane of another size.
-pub fn plane(source: &Plane, width: usize, height: usize) -> Plane {
+pub(super) fn plane(source: &Plane, width: usize, height: usize) -> Plane {
     let mut samples = Vec::with_capacity(width * height);
     for y in 0..height {
         let row = source.row(fold(y, source.height()));
@@ -19,7 +19,7 @@ pub fn plane(source: &Plane, width: usize, height: usize) -> Plane {
 }
 
 /// A picture of another size.
-pub fn picture(source: &Picture, width: usize, height: usize) -> Picture {
+pub(super) fn picture(source: &Picture, width: usize, height: usize) -> Picture {
     let (cw, ch) = (width.div_ceil(2), height.div_ceil(2));
     Picture {
         y: plane(&source.y, width, height),
@@ -29,7 +29,7 @@ pub fn picture(source: &Picture, width: usize, height: usize) -> Picture {
 }
 
 /// Detail of another size.
-pub fn detail(source: &Detail, width: usize, height: usize) -> Detail {
+pub(super) fn detail(source: &Detail, width: usize, height: usize) -> Detail {
     let mut out = Detail::zero(width, height);
     for y in 0..height {
         let row = source.row(fold(y, source.height()));

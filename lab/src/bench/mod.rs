@@ -7,7 +7,7 @@ mod anchors;
 mod engine;
 mod gpu;
 mod hybrid;
-pub mod ivf;
+pub(crate) mod ivf;
 mod links;
 mod mirror;
 mod networks;
@@ -22,7 +22,7 @@ use clap::{Args, Subcommand};
 
 /// Measure how fast the parts are, against their peers.
 #[derive(Debug, Clone, Args)]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
     bench: Bench,
 }
@@ -40,7 +40,7 @@ enum Bench {
 }
 
 /// Runs the bench and prints its report on standard output.
-pub fn run(args: &BenchArgs) -> Result<()> {
+pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     match &args.bench {
         Bench::Vp9(args) => vp9::run(args),
         Bench::Anchors(args) => anchors::run(args),

@@ -8,14 +8,14 @@ use windlass_sr::{Architecture, Model, embedded_model, fused_m_model, fused_mode
 
 /// A network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network(pub Architecture);
+pub(super) struct Network(pub Architecture);
 
 /// Width and height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(pub usize, pub usize);
+pub(super) struct Size(pub usize, pub usize);
 
 /// The weights of a measured network.
-pub struct Weights {
+pub(super) struct Weights {
     /// The network with its weights.
     pub model: Arc<Model>,
     /// Whether the weights are trained; else they are random.
@@ -23,7 +23,7 @@ pub struct Weights {
 }
 
 /// The built-in weights where there are some, else random ones.
-pub fn weights(network: Architecture) -> Result<Weights> {
+pub(super) fn weights(network: Architecture) -> Result<Weights> {
     for model in [embedded_model()?, fused_model()?, fused_m_model()?] {
         if model.architecture() == network {
             return Ok(Weights { model, trained: true });

@@ -9,7 +9,7 @@ use super::networks::Size;
 const PICTURES: usize = 8;
 
 /// Pictures of one size, with noise.
-pub struct Pictures {
+pub(super) struct Pictures {
     low: Vec<Vec<u8>>,
     twin: Vec<Vec<u8>>,
     size: Size,
@@ -17,7 +17,7 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    pub fn new(network: Architecture, size: Size) -> Self {
+    pub(super) fn new(network: Architecture, size: Size) -> Self {
         let mut state = 1u32;
         let mut plane = |count: usize| {
             let mut next = |n: usize| {
@@ -37,7 +37,7 @@ impl Pictures {
     }
 
     /// So many inputs, by turns.
-    pub fn inputs(&self, count: usize) -> Result<Vec<Input<'_>>> {
+    pub(super) fn inputs(&self, count: usize) -> Result<Vec<Input<'_>>> {
         let (Size(width, height), scale) = (self.size, self.network.scale);
         let input = |n: usize| {
             let twin = || Luma::packed(&self.twin[n % PICTURES], scale * width, scale * height);

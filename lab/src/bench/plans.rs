@@ -14,7 +14,7 @@ use crate::eval::cpu_clock::thread_time;
 
 /// What a plan of so many clients takes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlanRow {
+pub(super) struct PlanRow {
     /// Clients that want the promise.
     pub clients: u32,
     /// Clients that are served, in the mean.
@@ -26,7 +26,7 @@ pub struct PlanRow {
 }
 
 /// Measures so many plans.
-pub fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
+pub(super) fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
     let mut clients: Vec<Client> = (0..count.get()).map(client).collect();
     let devices = clients.len().div_ceil(40);
     let mut admission = Admission::default();

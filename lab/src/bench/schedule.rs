@@ -19,7 +19,7 @@ use crate::eval::report::Machine;
 
 /// Choose anchors among the frames of many streams, without pictures.
 #[derive(Debug, Clone, Args)]
-pub struct ScheduleArgs {
+pub(super) struct ScheduleArgs {
     /// Streams at once.
     #[arg(long, value_delimiter = ',', value_name = "N,…", default_values = ["100", "1000", "10000", "50000"])]
     pub streams: Vec<NonZeroU32>,
@@ -70,7 +70,7 @@ struct Row {
 }
 
 /// Runs the bench and prints its report.
-pub fn run(args: &ScheduleArgs) -> Result<()> {
+pub(super) fn run(args: &ScheduleArgs) -> Result<()> {
     let rows = args.streams.iter().map(|&streams| {
         eprintln!("{streams} streams");
         measure(streams.get(), args)

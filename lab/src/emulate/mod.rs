@@ -32,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(60);
 
 /// Stand between clients and a server's UDP port as an access link of some kind.
 #[derive(Debug, Clone, Args)]
-pub struct LinkArgs {
+pub(crate) struct LinkArgs {
     /// The link: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty, or a rate in kbit/s (300k).
     #[arg(long, value_name = "LINK")]
     pub profile: Profile,
@@ -59,7 +59,7 @@ pub struct LinkArgs {
 }
 
 /// Runs until Ctrl-C or SIGTERM, then says what was lost.
-pub fn run(args: &LinkArgs) -> Result<()> {
+pub(crate) fn run(args: &LinkArgs) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let front = UdpSocket::bind(args.listen)

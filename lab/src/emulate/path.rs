@@ -12,7 +12,7 @@ use super::{DATAGRAM, LinkArgs};
 
 /// What became of datagrams.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PathStats {
+pub(super) struct PathStats {
     down: LinkStats,
     up: LinkStats,
     /// Of clients beyond the bound.
@@ -23,7 +23,7 @@ pub struct PathStats {
 
 impl PathStats {
     /// Adds another's.
-    pub fn add(&mut self, other: &PathStats) {
+    pub(super) fn add(&mut self, other: &PathStats) {
         for (sum, more) in [(&mut self.down, &other.down), (&mut self.up, &other.up)] {
             sum.sent += more.sent;
             sum.overflowed += more.overflowed;
@@ -45,14 +45,14 @@ impl fmt::Display for PathStats {
 }
 
 /// The emulated links between one client and the server.
-pub struct Path {
+pub(super) struct Path {
     down: Link<Vec<u8>>,
     up: Link<Vec<u8>>,
 }
 
 impl Path {
     /// A client's way that begins at `now`.
-    pub fn new(args: &LinkArgs, seed: u64, now: Instant) -> Path {
+    pub(super) fn new(args: &LinkArgs, seed: u64, now: Instant) -> Path {
         let wide = Course::steady(Conditions::default());
         let up = if args.down_only { wide } else { args.profile.up() };
         let down = args.profile.down(args.seed).delayed(Duration::from_secs(args.after));
@@ -60,7 +60,7 @@ impl Path {
     }
 
     /// Carries datagrams both ways until the client has been silent for `idle`, or nobody hands anything in any more.
-    pub async fn run(
+    pub(super) async fn run(
         mut self,
         front: &UdpSocket,
         client: SocketAddr,

@@ -74,7 +74,7 @@ struct Trained {
 }
 
 /// Runs the command and prints its table.
-pub fn run(args: &EvalArgs) -> Result<()> {
+pub(super) fn run(args: &EvalArgs) -> Result<()> {
     let model = sr::network(args.run.model.as_deref())?;
     let scale = Scale::of(model.architecture());
     let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;

@@ -30,11 +30,11 @@ use super::scale::Scale;
 use super::sr::Upscaler;
 
 /// The stream that all messages are of.
-pub const STREAM: u32 = 1;
+pub(super) const STREAM: u32 = 1;
 
 /// An anchor as the browser has it after reassembly.
 #[derive(Debug, Clone)]
-pub struct TimedAnchor {
+pub(crate) struct TimedAnchor {
     /// The frame it belongs to.
     pub frame: usize,
     /// When it can be used, from the first frame's arrival.
@@ -45,7 +45,7 @@ pub struct TimedAnchor {
 
 /// All anchors of a clip under one setting.
 #[derive(Debug, Default)]
-pub struct AnchorTrack {
+pub(crate) struct AnchorTrack {
     /// In the order of their frames, which is that of becoming ready.
     pub anchors: Vec<TimedAnchor>,
     /// Anchors that were made and lost in transit.
@@ -64,7 +64,7 @@ pub struct AnchorTrack {
 
 /// The settings by which anchors are chosen, made, coded and lost.
 #[derive(Debug, Clone, Copy)]
-pub struct AnchorSettings {
+pub(crate) struct AnchorSettings {
     /// Share of frames that become anchors, 0 to 1.
     pub fraction: f64,
     /// Quality or size of the coded anchors.
@@ -84,19 +84,19 @@ pub struct AnchorSettings {
 }
 
 /// When frame `n` arrives and is shown.
-pub fn shown_at(n: usize, fps: f64) -> Duration {
+pub(super) fn shown_at(n: usize, fps: f64) -> Duration {
     Duration::from_secs_f64(n as f64 / fps)
 }
 
 /// The RTP timestamp (90 kHz) of frame `n`.
-pub fn rtp_timestamp(n: usize, fps: f64) -> u32 {
+pub(super) fn rtp_timestamp(n: usize, fps: f64) -> u32 {
     (n as f64 * 90_000.0 / fps).round() as u32
 }
 
 impl AnchorTrack {
     /// Both tracks' anchors, in the order of becoming ready.
     #[must_use]
-    pub fn with(self, other: AnchorTrack) -> AnchorTrack {
+    pub(crate) fn with(self, other: AnchorTrack) -> AnchorTrack {
         let mut anchors = [self.anchors, other.anchors].concat();
         anchors.sort_by_key(|anchor| anchor.ready_at);
         AnchorTrack {
@@ -112,7 +112,7 @@ impl AnchorTrack {
 }
 
 /// Makes anchors of the frames in `chosen` (ascending).
-pub fn make(
+pub(super) fn make(
     clip: &Clip,
     low: &Coded,
     scale: Scale,
@@ -126,7 +126,7 @@ pub fn make(
 /// Makes anchors of the frames in `chosen` (ascending) of a stream with `captured` anchors.
 ///
 /// Tiles are left out while their captured anchors are fresh.
-pub fn make_beside(
+pub(super) fn make_beside(
     clip: &Clip,
     low: &Coded,
     scale: Scale,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// A bit rate and what it gives.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub(super) struct Point {
     /// Bit rate in kbit/s.
     pub kbps: f64,
     /// Quality: more is better.
@@ -19,7 +19,7 @@ pub struct Point {
 
 /// A method against the reference by one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// File name of the clip, or `mean`.
     pub clip: String,
     /// The method.
@@ -37,7 +37,7 @@ pub struct Difference {
 }
 
 /// The points that no other one beats in both rate and quality, by rising rate and quality.
-pub fn front(points: &[Point]) -> Vec<Point> {
+pub(super) fn front(points: &[Point]) -> Vec<Point> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| a.kbps.total_cmp(&b.kbps).then(b.quality.total_cmp(&a.quality)));
     let mut front: Vec<Point> = Vec::new();
@@ -52,7 +52,7 @@ pub fn front(points: &[Point]) -> Vec<Point> {
 /// The points of the front that no mixture of two others beats (the upper hull over the logarithm of
 /// the rate): what one gets who may choose among several ways. On the front of a few points each,
 /// one that costs much and gives little would drag a curve down that is better without it.
-pub fn hull(points: &[Point]) -> Vec<Point> {
+pub(super) fn hull(points: &[Point]) -> Vec<Point> {
     let mut hull: Vec<Point> = Vec::new();
     for point in front(points) {
         while let [.., a, b] = hull[..] {
@@ -69,14 +69,14 @@ pub fn hull(points: &[Point]) -> Vec<Point> {
 
 /// Mean difference in bit rate of `test` to `reference` in percent; `None` where their qualities
 /// do not overlap. At least two points each that no other one beats; four or more are the custom.
-pub fn bd_rate(reference: &[Point], test: &[Point]) -> Option<f64> {
+pub(super) fn bd_rate(reference: &[Point], test: &[Point]) -> Option<f64> {
     let inverse = |points| Curve::new(front(points).iter().map(|p| (p.quality, p.kbps.log10())));
     let difference = mean_difference(&inverse(reference)?, &inverse(test)?)?;
     Some((10f64.powf(difference) - 1.0) * 100.0)
 }
 
 /// Mean difference in quality of `test` to `reference`; `None` where their rates do not overlap.
-pub fn bd_quality(reference: &[Point], test: &[Point]) -> Option<f64> {
+pub(super) fn bd_quality(reference: &[Point], test: &[Point]) -> Option<f64> {
     let direct = |points| Curve::new(front(points).iter().map(|p| (p.kbps.log10(), p.quality)));
     mean_difference(&direct(reference)?, &direct(test)?)
 }

@@ -20,7 +20,7 @@ use super::scale::Scale;
 
 /// What to take from a clip.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// Part of the picture; all of it when `None`.
     pub crop: Option<Crop>,
     /// Most lines of a picture.
@@ -35,7 +35,7 @@ pub struct Wanted {
 
 /// The original pictures.
 #[derive(Debug)]
-pub struct Clip {
+pub(crate) struct Clip {
     /// Pictures in HR; both sides are multiples of twice the scale.
     pub frames: FrameStore,
     /// Frames per second.
@@ -43,7 +43,7 @@ pub struct Clip {
 }
 
 /// Reads a clip. Errors say what is wrong with the file or the crop.
-pub fn read(ffmpeg: &Path, path: &Path, wanted: &Wanted) -> Result<Clip> {
+pub(crate) fn read(ffmpeg: &Path, path: &Path, wanted: &Wanted) -> Result<Clip> {
     ensure!(path.is_file(), "{} is not a file", path.display());
     let source = Y4m::open(ffmpeg, path, &["-frames:v", "1"])?;
     let (full, own_fps) = (source.size, source.fps);

@@ -26,7 +26,7 @@ use super::sr::Upscaler;
 
 /// The settings that all clips and uplinks of one command share.
 #[derive(Debug, Clone)]
-pub struct RunSettings<'a> {
+pub(super) struct RunSettings<'a> {
     /// HR size over LR size.
     pub scale: Scale,
     /// The methods, in the order of the report.
@@ -46,7 +46,7 @@ pub struct RunSettings<'a> {
 }
 
 /// One clip at one uplink bit rate: its coded layers, on which every method is run.
-pub struct ClipRun<'a> {
+pub(super) struct ClipRun<'a> {
     settings: &'a RunSettings<'a>,
     name: String,
     clip: &'a Clip,
@@ -64,7 +64,7 @@ pub struct ClipRun<'a> {
 }
 
 /// The HR pictures of one method that are shown beside the original.
-pub struct KeptPictures {
+pub(super) struct KeptPictures {
     /// The method that made them.
     pub method: Method,
     /// The kept frames, in their order.
@@ -99,7 +99,7 @@ struct MethodAnchors {
 
 impl<'a> ClipRun<'a> {
     /// Encodes the low layer.
-    pub fn new(
+    pub(super) fn new(
         settings: &'a RunSettings<'a>,
         name: &str,
         clip: &'a Clip,
@@ -149,14 +149,14 @@ impl<'a> ClipRun<'a> {
     }
 
     /// The low layer.
-    pub fn low(&self) -> &Coded {
+    pub(super) fn low(&self) -> &Coded {
         &self.low
     }
 
     /// All rows: methods without anchors once, the others for each setting of anchors.
     ///
     /// With the first setting, the frames numbered `keep` of the methods in `shown` are kept.
-    pub fn rows(
+    pub(super) fn rows(
         &mut self,
         upscaler: &mut Upscaler,
         shown: &[Method],
@@ -187,7 +187,7 @@ impl<'a> ClipRun<'a> {
     }
 
     /// The row of a method without anchors, and its pictures numbered `keep`; `settings` need not list the method.
-    pub fn alone(
+    pub(super) fn alone(
         &self,
         method: Method,
         upscaler: &mut Upscaler,
@@ -346,7 +346,7 @@ impl<'a> ClipRun<'a> {
     }
 
     /// The true gain of every frame's anchor under the first setting of anchors, beside what is known of the frame.
-    pub fn deserved(&mut self, upscaler: &mut Upscaler) -> Result<Vec<Deserved>> {
+    pub(super) fn deserved(&mut self, upscaler: &mut Upscaler) -> Result<Vec<Deserved>> {
         let anchor_settings = *self.settings.anchors.first().context("no method has anchors")?;
         self.gains(&anchor_settings, upscaler)?;
         let (_, gains) = &self.gains[0];

@@ -9,7 +9,7 @@ use super::deserving::Deserved;
 use super::low_layer::Coded;
 
 /// Times, sizes and tiers; gains where they were measured.
-pub fn of(low: &Coded, fps: f64, deserved: &[Deserved]) -> Result<Trace> {
+pub(super) fn of(low: &Coded, fps: f64, deserved: &[Deserved]) -> Result<Trace> {
     let frames = low.frames.iter().enumerate().map(|(n, frame)| TraceFrame {
         at: Duration::from_secs_f64(n as f64 / fps),
         bytes: u32::try_from(frame.data.len()).unwrap_or(u32::MAX),

@@ -11,7 +11,7 @@ use windlass_types::tiles::TileMap;
 
 /// What the code of an anchor is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// A quality from 1 to 100.
     Quality(u8),
     /// At most so many bytes for each anchor, and as near to that as the codec comes.
@@ -29,7 +29,7 @@ impl fmt::Display for Target {
 
 /// The payload of an anchor of some tiles, of pictures `scale` times as large as the low layer, and whether it is tiled; with a
 /// budget that nothing fits, it is coded as coarsely as can be.
-pub fn code(
+pub(super) fn code(
     target: Target,
     scale: usize,
     detail: Detail,
@@ -52,7 +52,7 @@ pub fn code(
 }
 
 /// The detail that an anchor carries.
-pub fn decode(anchor: &ReassembledAnchor, scale: usize) -> Result<Detail> {
+pub(super) fn decode(anchor: &ReassembledAnchor, scale: usize) -> Result<Detail> {
     ensure!(!anchor.header.tiled, "an anchor of tiles is not a whole picture");
     let (detail, _) = payload::decode(anchor, scale).context("decoding an anchor of our own")?;
     Ok(detail)

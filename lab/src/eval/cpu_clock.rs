@@ -6,14 +6,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Sums up the processor time of repeated work.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CpuClock {
+pub(crate) struct CpuClock {
     total: Duration,
     runs: u32,
 }
 
 impl CpuClock {
     /// Runs `work` and counts its time.
-    pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn measure<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let start = thread_time();
         let result = work();
         self.total += thread_time().saturating_sub(start);
@@ -22,18 +22,18 @@ impl CpuClock {
     }
 
     /// Mean time of `count` units of work in milliseconds; `None` when there were none.
-    pub fn mean_ms(&self, count: usize) -> Option<f64> {
+    pub(crate) fn mean_ms(&self, count: usize) -> Option<f64> {
         (count > 0 && self.runs > 0).then(|| self.total.as_secs_f64() * 1000.0 / count as f64)
     }
 
     /// Mean time of a run in milliseconds; `None` before the first.
-    pub fn mean_run_ms(&self) -> Option<f64> {
+    pub(crate) fn mean_run_ms(&self) -> Option<f64> {
         self.mean_ms(self.runs as usize)
     }
 }
 
 /// Processor time of the calling thread so far.
-pub fn thread_time() -> Duration {
+pub(crate) fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

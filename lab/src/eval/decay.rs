@@ -13,7 +13,7 @@ const STARTS: [usize; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 128];
 
 /// The frames whose distance from the last anchor is in one range.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     /// Least distance in frames.
     pub from_frames: usize,
     /// Greatest distance in frames; `None` in the last bucket.
@@ -32,7 +32,7 @@ pub struct Bucket {
 
 impl Bucket {
     /// Range of distances in frames, as `4–7`.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self.to_frames {
             Some(to) if to == self.from_frames => to.to_string(),
             Some(to) => format!("{}–{to}", self.from_frames),
@@ -42,7 +42,11 @@ impl Bucket {
 }
 
 /// The buckets that have frames. `lanczos_db` is the PSNR of Lanczos, frame by frame.
-pub fn decay(distances: &[Option<usize>], scores: &Scores, lanczos_db: &[f64]) -> Vec<Bucket> {
+pub(super) fn decay(
+    distances: &[Option<usize>],
+    scores: &Scores,
+    lanczos_db: &[f64],
+) -> Vec<Bucket> {
     STARTS
         .iter()
         .enumerate()
@@ -72,7 +76,7 @@ pub fn decay(distances: &[Option<usize>], scores: &Scores, lanczos_db: &[f64]) -
 }
 
 /// Mean of the same bucket over clips, weighted by frames.
-pub fn pooled(tables: &[&[Bucket]]) -> Vec<Bucket> {
+pub(super) fn pooled(tables: &[&[Bucket]]) -> Vec<Bucket> {
     STARTS
         .iter()
         .filter_map(|&from| {

@@ -18,7 +18,7 @@ const WINDOW: usize = 34;
 
 /// What is known of a frame, and what it turned out to give.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Deserved {
+pub(super) struct Deserved {
     /// The frame's number.
     pub frame: usize,
     /// Encoded size.
@@ -42,7 +42,7 @@ pub struct Deserved {
 }
 
 /// All frames whose gain is known, key frames left out: they have a tier of their own.
-pub fn deserved(low: &Coded, fps: f64, gains: &Gains) -> Vec<Deserved> {
+pub(super) fn deserved(low: &Coded, fps: f64, gains: &Gains) -> Vec<Deserved> {
     let size = low.pictures.size();
     let candidate = |n: usize| Candidate {
         id: n as u64,
@@ -100,7 +100,7 @@ const FEATURES: [Feature; 8] = [
 ];
 
 /// The frames as CSV.
-pub fn csv(frames: &[Deserved]) -> String {
+pub(super) fn csv(frames: &[Deserved]) -> String {
     let mut out =
         "frame,bytes,quantiser,golden,refreshed,expected,residual,intra,motion,gain\n".to_owned();
     for d in frames {
@@ -113,7 +113,7 @@ pub fn csv(frames: &[Deserved]) -> String {
 }
 
 /// Rank correlation of each feature with the gain, as a line.
-pub fn line(frames: &[Deserved]) -> String {
+pub(super) fn line(frames: &[Deserved]) -> String {
     let gains: Vec<f64> = frames.iter().map(|d| d.gain).collect();
     let told = FEATURES.iter().map(|(name, of)| {
         let values: Vec<f64> = frames.iter().map(of).collect();

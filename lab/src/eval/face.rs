@@ -14,7 +14,7 @@ const PHOTOGRAPH: &[u8] = include_bytes!("../../../tests/fixtures/faces/astronau
 const SIZE: Size = Size { width: 384, height: 288 };
 
 /// So many frames at 30 a second.
-pub fn clip(frames: usize) -> Clip {
+pub(super) fn clip(frames: usize) -> Clip {
     let mut reader = png::Decoder::new(std::io::Cursor::new(PHOTOGRAPH)).read_info().unwrap();
     let (width, height) = (reader.info().width, reader.info().height);
     let mut luma = vec![0; (width * height) as usize];

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 /// What the search found.
 #[derive(Debug, Clone)]
-pub struct Ffmpeg {
+pub(crate) struct Ffmpeg {
     /// Reads clips.
     pub reader: PathBuf,
     /// Computes VMAF; `None` when no ffmpeg here has libvmaf.
@@ -17,7 +17,7 @@ pub struct Ffmpeg {
 /// Looks at `wished`, then at `ffmpeg` on the path, then at Python's `imageio_ffmpeg`.
 ///
 /// A wished ffmpeg that does not run is an error; one without libvmaf still reads clips.
-pub fn find(wished: Option<&Path>) -> Result<Ffmpeg> {
+pub(crate) fn find(wished: Option<&Path>) -> Result<Ffmpeg> {
     if let Some(path) = wished
         && !runs(path)
     {

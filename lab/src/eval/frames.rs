@@ -11,7 +11,7 @@ use windlass_vp9::Picture;
 
 /// Width and height of a picture in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub(crate) struct Size {
     /// Width in pixels.
     pub width: usize,
     /// Height in pixels.
@@ -20,17 +20,17 @@ pub struct Size {
 
 impl Size {
     /// Luma samples of a picture.
-    pub fn area(self) -> usize {
+    pub(crate) fn area(self) -> usize {
         self.width * self.height
     }
 
     /// The size of a picture.
-    pub fn of(picture: &Picture) -> Size {
+    pub(crate) fn of(picture: &Picture) -> Size {
         Size { width: picture.width(), height: picture.height() }
     }
 
     /// Bytes of a picture as I420.
-    pub fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         self.width * self.height + 2 * self.width.div_ceil(2) * self.height.div_ceil(2)
     }
 }
@@ -51,7 +51,7 @@ impl std::fmt::Display for Size {
 
 /// Many pictures of one size, in a temporary file that goes when the store does.
 #[derive(Debug)]
-pub struct FrameStore {
+pub(crate) struct FrameStore {
     file: NamedTempFile,
     size: Size,
     count: usize,
@@ -59,22 +59,22 @@ pub struct FrameStore {
 
 impl FrameStore {
     /// How large its pictures are.
-    pub fn size(&self) -> Size {
+    pub(crate) fn size(&self) -> Size {
         self.size
     }
 
     /// How many pictures it holds.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.count
     }
 
     /// Where the packed pictures lie, one after the other.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
 
     /// The pictures in order.
-    pub fn frames(&self) -> Result<impl Iterator<Item = Result<Picture>> + use<>> {
+    pub(crate) fn frames(&self) -> Result<impl Iterator<Item = Result<Picture>> + use<>> {
         let mut reader = BufReader::with_capacity(
             1 << 20,
             File::open(self.path()).context("reading stored pictures")?,
@@ -90,7 +90,7 @@ impl FrameStore {
 
 /// Fills a [`FrameStore`].
 #[derive(Debug)]
-pub struct FrameWriter {
+pub(crate) struct FrameWriter {
     file: BufWriter<NamedTempFile>,
     size: Size,
     count: usize,
@@ -98,14 +98,14 @@ pub struct FrameWriter {
 
 impl FrameWriter {
     /// An empty store for pictures of `size`.
-    pub fn new(size: Size) -> Result<FrameWriter> {
+    pub(crate) fn new(size: Size) -> Result<FrameWriter> {
         let file = NamedTempFile::with_prefix("windlass-eval-")
             .context("making a temporary file for pictures")?;
         Ok(FrameWriter { file: BufWriter::with_capacity(1 << 20, file), size, count: 0 })
     }
 
     /// Adds a picture.
-    pub fn push(&mut self, picture: &Picture) -> Result<()> {
+    pub(crate) fn push(&mut self, picture: &Picture) -> Result<()> {
         let size = Size::of(picture);
         ensure!(size == self.size, "a {size} picture among {} ones", self.size);
         write_i420(&mut self.file, picture).context(
@@ -116,7 +116,7 @@ impl FrameWriter {
     }
 
     /// The finished store.
-    pub fn finish(self) -> Result<FrameStore> {
+    pub(crate) fn finish(self) -> Result<FrameStore> {
         let mut file = self.file.into_inner().context("storing pictures")?;
         file.rewind().context("storing pictures")?;
         Ok(FrameStore { file, size: self.size, count: self.count })
@@ -124,7 +124,7 @@ impl FrameWriter {
 }
 
 /// Writes the planes of a picture, one after the other.
-pub fn write_i420(to: &mut impl Write, picture: &Picture) -> std::io::Result<()> {
+pub(crate) fn write_i420(to: &mut impl Write, picture: &Picture) -> std::io::Result<()> {
     picture.planes().into_iter().try_for_each(|plane| to.write_all(plane.samples()))
 }
 

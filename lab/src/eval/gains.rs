@@ -18,7 +18,7 @@ use super::rebuild;
 
 /// PSNR of luma of every frame.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gains {
+pub(super) struct Gains {
     /// Without any anchor.
     pub without: Vec<f64>,
     /// With the anchor of one frame alone, by that frame; `None` where it is no candidate.
@@ -29,7 +29,12 @@ pub struct Gains {
 type Found = Vec<(usize, Vec<f64>)>;
 
 /// Measures every anchor of `all` on its own.
-pub fn measure(clip: &Clip, low: &Coded, all: &AnchorTrack, config: HybridConfig) -> Result<Gains> {
+pub(super) fn measure(
+    clip: &Clip,
+    low: &Coded,
+    all: &AnchorTrack,
+    config: HybridConfig,
+) -> Result<Gains> {
     let originals: Vec<Plane> =
         clip.frames.frames()?.map(|picture| Ok(picture?.y)).collect::<Result<_>>()?;
     let rebuilt = |candidate: usize| -> Result<Vec<f64>> {

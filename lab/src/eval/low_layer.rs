@@ -13,7 +13,7 @@ use windlass_vpx::{Encoder, EncoderConfig};
 
 /// One coded frame.
 #[derive(Debug, Clone)]
-pub struct CodedFrame {
+pub(crate) struct CodedFrame {
     /// The VP9 frame.
     pub data: Vec<u8>,
     /// What anchor selection knows of it.
@@ -32,7 +32,7 @@ pub struct CodedFrame {
 
 /// A coded video with its decoded pictures.
 #[derive(Debug)]
-pub struct Coded {
+pub(crate) struct Coded {
     /// One for each picture.
     pub frames: Vec<CodedFrame>,
     /// The decoded pictures.
@@ -46,7 +46,7 @@ pub struct Coded {
 }
 
 /// Encodes the clip's pictures, each first changed by `prepare`, and decodes them again.
-pub fn encode(
+pub(crate) fn encode(
     clip: &Clip,
     kbps: u32,
     screen: bool,
@@ -125,7 +125,7 @@ fn by_area(info: &FrameInfo, of: impl Fn(&Block) -> f64) -> f64 {
 }
 
 /// Encodes the full-size pictures so that they take `kbps` altogether, as nearly as rate control goes.
-pub fn encode_at(clip: &Clip, kbps: f64, screen: bool) -> Result<Coded> {
+pub(crate) fn encode_at(clip: &Clip, kbps: f64, screen: bool) -> Result<Coded> {
     let mut target = kbps;
     let mut best = encode(clip, target.round().max(1.0) as u32, screen, |picture| picture)?;
     // A short clip can leave the target by the size of its key frame: ask for more or less, twice.

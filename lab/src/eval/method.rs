@@ -12,7 +12,7 @@ use super::variants::{self, VARIANTS, Variant};
 
 /// A method of making HR pictures from what the publisher sends: filters, networks, other streams, or the product.
 #[derive(Debug, Clone, Copy)]
-pub enum Method {
+pub(crate) enum Method {
     /// One full-size stream at the bits of low layer and anchors together.
     Direct,
     /// One full-size stream at twice the bits of the low layer.
@@ -51,7 +51,7 @@ pub enum Method {
 
 impl Method {
     /// All methods but the variants, in the order of the report.
-    pub const ALL: [Method; 19] = [
+    pub(crate) const ALL: [Method; 19] = [
         Method::Direct,
         Method::DirectTwice,
         Method::Full,
@@ -74,13 +74,13 @@ impl Method {
     ];
 
     /// The default methods: those whose time is in proportion to the clip's length.
-    pub fn usual() -> Vec<Method> {
+    pub(crate) fn usual() -> Vec<Method> {
         let left_out = |method: &Method| *method == Method::Nemo || method.is_of_publisher();
         Method::ALL.into_iter().filter(|method| !left_out(method)).collect()
     }
 
     /// The default methods of a sweep: those whose curves are worth their time.
-    pub fn swept() -> Vec<Method> {
+    pub(crate) fn swept() -> Vec<Method> {
         let left_out = [Method::Nemo, Method::LanczosSharp, Method::PerFrameSr];
         let all = Method::ALL.into_iter().filter(|method| !method.is_of_publisher());
         all.filter(|method| !left_out.contains(method)).collect()
@@ -93,7 +93,7 @@ impl Method {
 
     /// The method with `source` as the source of its captured anchors, where it names none.
     #[must_use]
-    pub fn resolve(self, source: Source) -> Method {
+    pub(crate) fn resolve(self, source: Source) -> Method {
         match self {
             Method::Unresolved { both: true } => Method::Both(source),
             Method::Unresolved { both: false } => Method::Captured(source),
@@ -102,7 +102,7 @@ impl Method {
     }
 
     /// The source of the captured anchors, if the method has some.
-    pub fn captured(self) -> Option<Source> {
+    pub(crate) fn captured(self) -> Option<Source> {
         match self {
             Method::Captured(source) | Method::Both(source) => Some(source),
             _ => None,
@@ -110,7 +110,7 @@ impl Method {
     }
 
     /// Whether the method has anchors, and so an anchor fraction and a coding.
-    pub fn has_anchors(self) -> bool {
+    pub(crate) fn has_anchors(self) -> bool {
         matches!(
             self,
             Method::KeyUniform
@@ -125,12 +125,12 @@ impl Method {
     }
 
     /// Whether some of the anchors are enhanced: made by the server's network.
-    pub fn has_enhanced(self) -> bool {
+    pub(crate) fn has_enhanced(self) -> bool {
         self.has_anchors() && !matches!(self, Method::Captured(_))
     }
 
     /// The settings of the hybrid decoder, where the method reconstructs with it.
-    pub fn config(self, scale: Scale) -> Option<HybridConfig> {
+    pub(crate) fn config(self, scale: Scale) -> Option<HybridConfig> {
         let default = HybridConfig { scale: scale.factor(), ..HybridConfig::default() };
         match self {
             Method::KeyUniform

@@ -12,7 +12,7 @@ use super::sr::Upscaler;
 
 /// What a method cost.
 #[derive(Debug, Clone, Default)]
-pub struct Cost {
+pub(super) struct Cost {
     /// Mean processor time per frame for everything after decoding, in milliseconds.
     pub reconstruct_ms: f64,
     /// Mean processor time of one super-resolution.
@@ -20,7 +20,7 @@ pub struct Cost {
 }
 
 /// Shows the decoded pictures as they are.
-pub fn plain(coded: &Coded, scorer: &mut Scorer<'_>) -> Result<Cost> {
+pub(super) fn plain(coded: &Coded, scorer: &mut Scorer<'_>) -> Result<Cost> {
     for picture in coded.pictures.frames()? {
         scorer.push(&picture?)?;
     }
@@ -28,7 +28,7 @@ pub fn plain(coded: &Coded, scorer: &mut Scorer<'_>) -> Result<Cost> {
 }
 
 /// Makes each HR picture of one decoded LR picture alone.
-pub fn upscaled(
+pub(super) fn upscaled(
     low: &Coded,
     scorer: &mut Scorer<'_>,
     upscale: impl Fn(&Picture) -> Picture,
@@ -42,7 +42,11 @@ pub fn upscaled(
 }
 
 /// Super-resolves every decoded picture.
-pub fn per_frame_sr(low: &Coded, scorer: &mut Scorer<'_>, upscaler: &mut Upscaler) -> Result<Cost> {
+pub(super) fn per_frame_sr(
+    low: &Coded,
+    scorer: &mut Scorer<'_>,
+    upscaler: &mut Upscaler,
+) -> Result<Cost> {
     let mut clock = CpuClock::default();
     upscaler.restart_clock();
     for picture in low.pictures.frames()? {
@@ -56,7 +60,7 @@ pub fn per_frame_sr(low: &Coded, scorer: &mut Scorer<'_>, upscaler: &mut Upscale
 }
 
 /// The HR picture by Lanczos-3, sharpened.
-pub fn lanczos_sharp(scale: Scale, low: &Picture) -> Picture {
+pub(super) fn lanczos_sharp(scale: Scale, low: &Picture) -> Picture {
     let high = scale.lanczos(low);
     Picture { y: unsharp(&high.y, &BINOMIAL, 0.3), ..high }
 }

@@ -10,10 +10,10 @@ use windlass_vp9::{Picture, Plane, psnr};
 use super::pictures;
 
 /// Highest PSNR reported for one picture (identical pictures would be infinite).
-pub const PSNR_CAP_DB: f64 = 100.0;
+pub(super) const PSNR_CAP_DB: f64 = 100.0;
 
 /// Peak signal-to-noise ratio in dB, at most [`PSNR_CAP_DB`]. The planes must be of one size.
-pub fn psnr_db(a: &Plane, b: &Plane) -> f64 {
+pub(super) fn psnr_db(a: &Plane, b: &Plane) -> f64 {
     assert_eq!(size(a), size(b), "pictures are compared at one size");
     psnr(a, b).min(PSNR_CAP_DB)
 }
@@ -31,7 +31,7 @@ const C2: f32 = (0.03 * 255.0) * (0.03 * 255.0);
 const MOMENTS: usize = 5;
 
 /// Mean structural similarity; `None` when the picture is smaller than one window.
-pub fn ssim(a: &Plane, b: &Plane) -> Option<f64> {
+pub(super) fn ssim(a: &Plane, b: &Plane) -> Option<f64> {
     assert_eq!(size(a), size(b), "pictures are compared at one size");
     if a.width() < TAPS || a.height() < TAPS {
         return None;
@@ -66,7 +66,7 @@ pub fn ssim(a: &Plane, b: &Plane) -> Option<f64> {
 }
 
 /// SSIMULACRA2: 100 is the original, 90 cannot be told from it.
-pub fn ssimulacra2(original: &Picture, picture: &Picture) -> Result<f64> {
+pub(super) fn ssimulacra2(original: &Picture, picture: &Picture) -> Result<f64> {
     Ok(compute_frame_ssimulacra2(rgb(original)?, rgb(picture)?)?)
 }
 

@@ -17,16 +17,16 @@ use super::scale::Scale;
 use super::sr::Upscaler;
 
 /// What every network is compared with, by the names of the report.
-pub const BICUBIC: &str = "bicubic";
+pub(crate) const BICUBIC: &str = "bicubic";
 /// The base of every network.
-pub const LANCZOS: &str = "lanczos";
+pub(crate) const LANCZOS: &str = "lanczos";
 /// The bar for VMAF, which sharpening alone raises.
-pub const SHARPENED: &str = "lanczos@0.3";
+pub(crate) const SHARPENED: &str = "lanczos@0.3";
 
 const PLAIN: [Method; 3] = [Method::Bicubic, Method::Lanczos, Method::LanczosSharp];
 
 /// A network by its name.
-pub struct Network {
+pub(crate) struct Network {
     /// As reports have it.
     pub name: String,
     /// What runs it.
@@ -34,7 +34,7 @@ pub struct Network {
 }
 
 /// A clip at one uplink.
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     /// Name of the clip in reports.
     pub name: &'a str,
     /// Pictures of the clip.
@@ -48,10 +48,10 @@ pub struct Call<'a> {
 }
 
 /// What gave a row, and the picture that was asked for.
-pub type Shown = (Row, Option<Picture>);
+pub(crate) type Shown = (Row, Option<Picture>);
 
 /// Plays the call by everything that needs no network, then by each network of `scale`; sets frame number `keep` aside.
-pub fn play(
+pub(crate) fn play(
     call: &Call<'_>,
     scale: Scale,
     networks: &mut [Network],

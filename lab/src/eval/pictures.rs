@@ -22,7 +22,7 @@ const GAP: usize = 4;
 
 /// A rectangle in luma samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
+pub(crate) struct Region {
     /// Left edge.
     pub x: usize,
     /// Top edge.
@@ -35,20 +35,20 @@ pub struct Region {
 
 impl Region {
     /// As large as is shown, with its corner at `x`, `y`, or as near to it as fits.
-    pub fn at(x: usize, y: usize, picture: Size) -> Region {
+    pub(crate) fn at(x: usize, y: usize, picture: Size) -> Region {
         let (width, height) = (picture.width.min(REGION), picture.height.min(REGION));
         Region { x: x.min(picture.width - width), y: y.min(picture.height - height), width, height }
     }
 
     /// The region scaled to a picture of another size.
-    pub fn in_other(self, from: Size, to: Size) -> Region {
+    pub(crate) fn in_other(self, from: Size, to: Size) -> Region {
         let scaled = |at: usize, from: usize, to: usize| (at * to + from / 2) / from;
         Region::at(scaled(self.x, from.width, to.width), scaled(self.y, from.height, to.height), to)
     }
 }
 
 /// Panels side by side: the same region of pictures of one size, each with its name.
-pub struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// What is shown of each.
     pub region: Region,
     /// From left to right.
@@ -56,14 +56,14 @@ pub struct Line<'a> {
 }
 
 /// The frames to show of a clip: early, middle and late.
-pub fn chosen_frames(count: usize) -> Vec<usize> {
+pub(crate) fn chosen_frames(count: usize) -> Vec<usize> {
     let mut chosen: Vec<usize> = [count / 4, count / 2, count * 7 / 8].to_vec();
     chosen.dedup();
     chosen
 }
 
 /// The most detailed region of a picture.
-pub fn busiest(luma: &Plane) -> Region {
+pub(crate) fn busiest(luma: &Plane) -> Region {
     let (width, height) = (luma.width().min(REGION), luma.height().min(REGION));
     let (columns, rows) = (luma.width() / BLOCK, luma.height() / BLOCK);
     let deviations: Vec<Vec<f64>> = (0..rows)
@@ -102,7 +102,7 @@ fn deviation(luma: &Plane, x: usize, y: usize) -> f64 {
 }
 
 /// Writes `panels` (name and picture) side by side; their names become part of the file's.
-pub fn write(
+pub(crate) fn write(
     folder: &Path,
     stem: &str,
     region: Region,
@@ -115,7 +115,7 @@ pub fn write(
 }
 
 /// Writes lines of panels one below the other, and makes the folder where it is not there.
-pub fn write_lines(path: &Path, lines: &[Line<'_>]) -> Result<()> {
+pub(crate) fn write_lines(path: &Path, lines: &[Line<'_>]) -> Result<()> {
     let (width, height, rgb) = compose(lines)?;
     let writing = || format!("writing {}", path.display());
     if let Some(folder) = path.parent() {
@@ -166,13 +166,13 @@ fn draw(region: Region, picture: &Picture, rgb: &mut [u8], width: usize) -> Resu
 }
 
 /// All of a picture as RGB, three bytes a pixel.
-pub fn rgb(picture: &Picture) -> Vec<u8> {
+pub(crate) fn rgb(picture: &Picture) -> Vec<u8> {
     let places = (0..picture.height()).flat_map(|y| (0..picture.width()).map(move |x| (x, y)));
     places.flat_map(|(x, y)| colour(picture, x, y)).collect()
 }
 
 /// All of a picture as a PNG file.
-pub fn png(picture: &Picture) -> Result<Vec<u8>> {
+pub(crate) fn png(picture: &Picture) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, picture.width() as u32, picture.height() as u32);
     encoder.set_color(png::ColorType::Rgb);

@@ -10,7 +10,7 @@ use super::low_layer::Coded;
 
 /// What playing found besides pictures.
 #[derive(Debug, Clone, Default)]
-pub struct Played {
+pub(super) struct Played {
     /// Mean processor time per frame, decoding included, in milliseconds.
     pub whole_ms: f64,
     /// Anchors that reached the picture.
@@ -21,7 +21,7 @@ pub struct Played {
 
 /// Plays the low layer while anchors come in, and hands on what the decoder has when each frame is
 /// shown, with the frame's number.
-pub fn play(
+pub(super) fn play(
     low: &Coded,
     fps: f64,
     anchors: &[TimedAnchor],

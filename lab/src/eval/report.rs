@@ -9,7 +9,7 @@ use super::rungs::Rung;
 
 /// What the figures were measured on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// The processor's own name.
     pub cpu: String,
     /// Threads that run at once.
@@ -20,7 +20,7 @@ pub struct Machine {
 
 impl Machine {
     /// This machine.
-    pub fn here() -> Machine {
+    pub(crate) fn here() -> Machine {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         Machine {
@@ -33,7 +33,7 @@ impl Machine {
 
 /// Everything that one run of the command found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// `eval`.
     pub command: &'static str,
     /// Where it ran.
@@ -52,7 +52,7 @@ pub struct Report {
 
 /// The settings that every row was made with.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// HR over LR.
     pub scale: usize,
     /// Where the detail of anchors is from: `enhanced` or, with `--oracle`, `captured`.
@@ -69,7 +69,7 @@ pub struct Settings {
 
 impl Report {
     /// The report as one line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(crate) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 }

@@ -7,12 +7,12 @@ use super::score::Scores;
 use super::stats::{self, LOW_PERCENTILE, mean, percentile};
 
 /// The clip of the rows that hold means over all clips.
-pub const MEAN: &str = "mean";
+pub(crate) const MEAN: &str = "mean";
 
 /// The setting of anchors of a row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(clippy::struct_field_names, reason = "they are keys of the report")]
-pub struct AnchorKey {
+pub(crate) struct AnchorKey {
     /// Share of frames that may be anchors.
     pub anchor_fraction: f64,
     /// Quality of the anchors, 1 to 100, where one was given.
@@ -23,7 +23,7 @@ pub struct AnchorKey {
 
 impl AnchorKey {
     /// The setting as text, `0.033 q85` or `0.033 1500B`.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match (self.anchor_quality, self.anchor_budget_bytes) {
             (_, Some(bytes)) => format!("{} {bytes}B", self.anchor_fraction),
             (Some(quality), None) => format!("{} q{quality}", self.anchor_fraction),
@@ -34,7 +34,7 @@ impl AnchorKey {
 
 /// Quality of a run of frames.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Quality {
+pub(crate) struct Quality {
     /// Mean PSNR of luma.
     pub psnr_y_db: f64,
     /// 5th percentile of the PSNR of luma over the frames.
@@ -61,7 +61,7 @@ pub struct Quality {
 
 impl Quality {
     /// What the scores of all frames come to, beside those of bicubic and Lanczos (PSNR in dB).
-    pub fn of(scores: &Scores, bicubic_db: &[f64], lanczos_db: &[f64]) -> Quality {
+    pub(crate) fn of(scores: &Scores, bicubic_db: &[f64], lanczos_db: &[f64]) -> Quality {
         let against =
             |base: &[f64]| stats::least(scores.psnr_y_db.iter().zip(base).map(|(a, b)| a - b));
         let average = |series: Option<&Vec<f64>>| series.and_then(|s| mean(s.iter().copied()));
@@ -89,7 +89,7 @@ impl Quality {
 /// Processor time in milliseconds; `None` where nothing was measured, or times are not wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 #[expect(clippy::struct_field_names, reason = "they are keys of the report")]
-pub struct Times {
+pub(crate) struct Times {
     /// Mean to encode a frame of the video.
     pub encode_ms: Option<f64>,
     /// Mean to decode a frame.
@@ -104,7 +104,7 @@ pub struct Times {
 
 /// One method on one clip at one uplink.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// File name of the clip.
     pub clip: String,
     /// Size of the HR picture, as `640x360`.
@@ -156,7 +156,7 @@ impl Row {
 
 /// One row for each method, uplink and way of making anchors that all clips have: means over
 /// the clips; frames, anchors and their bytes summed up, and the worst difference of any clip.
-pub fn means(rows: &[Row]) -> Vec<Row> {
+pub(crate) fn means(rows: &[Row]) -> Vec<Row> {
     let mut clips: Vec<&str> = rows.iter().map(|row| row.clip.as_str()).collect();
     clips.dedup();
     if clips.len() < 2 {
@@ -221,7 +221,7 @@ fn mean_of(rows: &[&Row]) -> Row {
 
 /// A row with some figures, for the tests of what reads rows.
 #[cfg(test)]
-pub fn sample(clip: &str, method: &str, uplink_kbps: u32, psnr_y_db: f64) -> Row {
+pub(crate) fn sample(clip: &str, method: &str, uplink_kbps: u32, psnr_y_db: f64) -> Row {
     Row {
         clip: clip.into(),
         size: "640x360".into(),

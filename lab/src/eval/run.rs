@@ -37,7 +37,7 @@ const SHOWN: [Method; 7] = [
 ];
 
 /// Runs the command and prints its report on standard output.
-pub fn run(args: &EvalArgs) -> Result<()> {
+pub(crate) fn run(args: &EvalArgs) -> Result<()> {
     let mut args = args.clone();
     let network = args.run.model.as_deref().map(Upscaler::from_file).transpose()?;
     if let Some(network) = &network {
@@ -194,7 +194,7 @@ fn evaluate(
 }
 
 /// A clip's name in the report: its own or its file's, numbered where an earlier clip has the same.
-pub fn name(clips: &[ClipSpec], number: usize) -> String {
+pub(crate) fn name(clips: &[ClipSpec], number: usize) -> String {
     let of = |spec: &ClipSpec| {
         if let Some(name) = &spec.name {
             return name.clone();

@@ -8,7 +8,7 @@ use super::row::{MEAN, Row};
 
 /// A method between two rungs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Rung {
+pub(crate) struct Rung {
     /// File name of the clip, or `mean`.
     pub clip: String,
     /// What made the HR pictures.
@@ -29,7 +29,7 @@ pub struct Rung {
 
 /// Every row between the rungs `h` (the low layer by Lanczos) and `f` of its clip, then means of all clips, of which
 /// the gap is that of the means.
-pub fn rungs(rows: &[Row]) -> Vec<Rung> {
+pub(super) fn rungs(rows: &[Row]) -> Vec<Rung> {
     let rows: Vec<&Row> = rows.iter().filter(|row| row.clip != MEAN).collect();
     let mut found = Vec::new();
     for clip in rows.chunk_by(|a, b| (&a.clip, a.uplink_kbps) == (&b.clip, b.uplink_kbps)) {

@@ -17,45 +17,45 @@ use super::frames::Size;
 
 /// HR over LR in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scale(usize);
+pub(crate) struct Scale(usize);
 
 impl Scale {
     /// Twice as wide and as high.
-    pub const TWO: Scale = Scale(2);
+    pub(crate) const TWO: Scale = Scale(2);
 
     /// The scale of a network.
-    pub fn of(network: Architecture) -> Scale {
+    pub(crate) fn of(network: Architecture) -> Scale {
         Scale(network.scale)
     }
 
     /// The factor.
-    pub fn factor(self) -> usize {
+    pub(crate) fn factor(self) -> usize {
         self.0
     }
 
     /// HR sides must be multiples of this: chroma is halved before it is scaled.
-    pub fn multiple(self) -> usize {
+    pub(crate) fn multiple(self) -> usize {
         2 * self.0
     }
 
     /// The HR size over an LR one.
-    pub fn high(self, low: Size) -> Size {
+    pub(crate) fn high(self, low: Size) -> Size {
         Size { width: low.width * self.0, height: low.height * self.0 }
     }
 
     /// The LR size under an HR one.
-    pub fn low(self, high: Size) -> Size {
+    pub(crate) fn low(self, high: Size) -> Size {
         Size { width: high.width / self.0, height: high.height / self.0 }
     }
 
     /// The LR picture of an HR one, as Chromium makes its simulcast layers.
-    pub fn shrink(self, picture: &Picture) -> Picture {
+    pub(crate) fn shrink(self, picture: &Picture) -> Picture {
         let [y, u, v] = picture.planes().map(|plane| box_down(plane, self.0));
         Picture { y, u, v }
     }
 
     /// The Lanczos base of a luma plane in 1/16 grey level.
-    pub fn base(self, low: &Plane) -> Detail {
+    pub(crate) fn base(self, low: &Plane) -> Detail {
         let mut out = Detail::zero(self.0 * low.width(), self.0 * low.height());
         let rows = 0..low.height();
         let mut scratch = Scratch::default();
@@ -64,18 +64,18 @@ impl Scale {
     }
 
     /// The HR picture by Lanczos, its chroma bicubic.
-    pub fn lanczos(self, low: &Picture) -> Picture {
+    pub(crate) fn lanczos(self, low: &Picture) -> Picture {
         self.with_luma(to_plane(&self.base(&low.y)), low)
     }
 
     /// The HR picture by bicubic interpolation.
-    pub fn bicubic(self, low: &Picture) -> Picture {
+    pub(crate) fn bicubic(self, low: &Picture) -> Picture {
         let size = self.high(Size::of(low));
         self.with_luma(self.enlarged(&low.y, size.width, size.height), low)
     }
 
     /// An HR picture of finished luma and the chroma of the low picture, bicubic.
-    pub fn with_luma(self, y: Plane, low: &Picture) -> Picture {
+    pub(crate) fn with_luma(self, y: Plane, low: &Picture) -> Picture {
         let (width, height) = (y.width().div_ceil(2), y.height().div_ceil(2));
         let [u, v] = [&low.u, &low.v].map(|plane| self.enlarged(plane, width, height));
         Picture { y, u, v }

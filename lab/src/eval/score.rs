@@ -14,7 +14,7 @@ const STEP: usize = 30;
 
 /// What is measured besides PSNR and VMAF. Both are slow, so that one says which is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Besides {
+pub(super) enum Besides {
     /// SSIM of luma.
     Ssim,
     /// SSIMULACRA2, in colour.
@@ -23,7 +23,7 @@ pub enum Besides {
 
 /// Quality frame by frame.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Scores {
+pub(crate) struct Scores {
     /// PSNR of luma in dB.
     pub psnr_y_db: Vec<f64>,
     /// SSIM of luma; `None` where nobody asked, and for pictures smaller than its window.
@@ -37,7 +37,7 @@ pub struct Scores {
 }
 
 /// Compares pictures with the original of the same number.
-pub struct Scorer<'a> {
+pub(super) struct Scorer<'a> {
     original: Box<dyn Iterator<Item = Result<Picture>> + 'a>,
     size: Size,
     expected: usize,
@@ -53,7 +53,7 @@ pub struct Scorer<'a> {
 
 impl<'a> Scorer<'a> {
     /// A scorer over all pictures of `original`, which sets the pictures numbered `keep` aside.
-    pub fn new(
+    pub(super) fn new(
         original: &'a FrameStore,
         vmaf: Option<&Path>,
         besides: Besides,
@@ -75,7 +75,7 @@ impl<'a> Scorer<'a> {
     }
 
     /// Scores the next picture.
-    pub fn push(&mut self, picture: &Picture) -> Result<()> {
+    pub(super) fn push(&mut self, picture: &Picture) -> Result<()> {
         let size = Size::of(picture);
         ensure!(
             size == self.size,
@@ -105,7 +105,7 @@ impl<'a> Scorer<'a> {
     }
 
     /// The scores, and the pictures set aside.
-    pub fn finish(self) -> Result<(Scores, Vec<Picture>)> {
+    pub(super) fn finish(self) -> Result<(Scores, Vec<Picture>)> {
         ensure!(self.count == self.expected, "{} of {} frames came out", self.count, self.expected);
         let vmaf = self.vmaf.map(Vmaf::finish).transpose()?;
         let (vmaf, vmaf_neg) = vmaf.map(|scores| (scores.vmaf, scores.neg)).unzip();

@@ -15,7 +15,7 @@ use super::gains::Gains;
 use super::low_layer::Coded;
 
 /// The choice of the enhancer's own scheduler under a fixed cost per picture, so that it repeats.
-pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
+pub(super) fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
     let size = low.pictures.size();
     // One thread, and the cost that is expected before anything was measured: no clock decides.
     let limits =
@@ -45,7 +45,7 @@ pub fn scheduled(low: &Coded, fps: f64, fraction: f64) -> Vec<usize> {
 }
 
 /// `count` anchors: key frames first, the rest evenly over the clip.
-pub fn key_uniform(tiers: impl IntoIterator<Item = Tier>, count: usize) -> Vec<usize> {
+pub(super) fn key_uniform(tiers: impl IntoIterator<Item = Tier>, count: usize) -> Vec<usize> {
     let tiers: Vec<Tier> = tiers.into_iter().collect();
     let keys = (0..tiers.len()).filter(|&n| tiers[n] == Tier::Key);
     let mut chosen: Vec<usize> = keys.take(count).collect();
@@ -61,7 +61,7 @@ pub fn key_uniform(tiers: impl IntoIterator<Item = Tier>, count: usize) -> Vec<u
 }
 
 /// `count` anchors by NEMO's greedy choice; of equals, the earliest.
-pub fn nemo(gains: &Gains, count: usize) -> Vec<usize> {
+pub(super) fn nemo(gains: &Gains, count: usize) -> Vec<usize> {
     let mut best = gains.without.clone();
     let mut chosen: Vec<usize> = Vec::new();
     for _ in 0..count.min(gains.with.len()) {

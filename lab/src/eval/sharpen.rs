@@ -3,10 +3,10 @@
 use windlass_vp9::Plane;
 
 /// The blur of ffmpeg's `unsharp=5:5`.
-pub const BINOMIAL: [f32; 5] = [1.0 / 16.0, 4.0 / 16.0, 6.0 / 16.0, 4.0 / 16.0, 1.0 / 16.0];
+pub(super) const BINOMIAL: [f32; 5] = [1.0 / 16.0, 4.0 / 16.0, 6.0 / 16.0, 4.0 / 16.0, 1.0 / 16.0];
 
 /// A Gaussian blur; `sigma` in samples.
-pub fn gaussian(sigma: f32) -> Vec<f32> {
+pub(super) fn gaussian(sigma: f32) -> Vec<f32> {
     let reach = (2.5 * sigma).ceil();
     let raw = (0..=2 * reach as usize)
         .map(|i| (-(i as f32 - reach).powi(2) / (2.0 * sigma * sigma)).exp());
@@ -15,7 +15,7 @@ pub fn gaussian(sigma: f32) -> Vec<f32> {
 }
 
 /// `y + amount · (y − blur(y))`, the blur by an odd number of taps along rows and columns; edges repeat.
-pub fn unsharp(plane: &Plane, taps: &[f32], amount: f32) -> Plane {
+pub(super) fn unsharp(plane: &Plane, taps: &[f32], amount: f32) -> Plane {
     let (width, height) = (plane.width(), plane.height());
     let reach = taps.len() / 2;
     let mut across = vec![0f32; width * height];

@@ -20,7 +20,7 @@ use super::cpu_clock::CpuClock;
 use super::scale::Scale;
 
 /// The weights of a file, or those that the binary carries.
-pub fn network(file: Option<&Path>) -> Result<Arc<Model>> {
+pub(crate) fn network(file: Option<&Path>) -> Result<Arc<Model>> {
     let Some(path) = file else {
         return fused_model().context("loading the network that this binary carries");
     };
@@ -30,14 +30,14 @@ pub fn network(file: Option<&Path>) -> Result<Arc<Model>> {
 }
 
 /// The luma that a viewer sees of a low picture without anchors.
-pub fn without_anchors(low: &Plane, scale: Scale) -> Plane {
+pub(crate) fn without_anchors(low: &Plane, scale: Scale) -> Plane {
     let mut seen = scale.base(low);
     Prior::new(Isa::detect(), scale.factor()).put_back(low.into(), &mut seen, Cells::All);
     to_plane(&seen)
 }
 
 /// The network, its working memory and what it has cost so far.
-pub struct Upscaler {
+pub(crate) struct Upscaler {
     engine: CpuEngine,
     residual: Residual,
     clock: CpuClock,
@@ -45,17 +45,17 @@ pub struct Upscaler {
 
 impl Upscaler {
     /// The network that the binary carries, on the processor.
-    pub fn new() -> Result<Upscaler> {
+    pub(crate) fn new() -> Result<Upscaler> {
         network(None).map(Upscaler::with)
     }
 
     /// A network of the caller's, on the processor.
-    pub fn from_file(path: &Path) -> Result<Upscaler> {
+    pub(crate) fn from_file(path: &Path) -> Result<Upscaler> {
         network(Some(path)).map(Upscaler::with)
     }
 
     /// The network on this backend of the processor, as reports name backends.
-    pub fn on(self, backend: &str) -> Result<Upscaler> {
+    pub(crate) fn on(self, backend: &str) -> Result<Upscaler> {
         let found = Simd::available().into_iter().find(|simd| simd.name() == backend);
         let engine = found.and_then(|simd| CpuEngine::with_simd(self.engine.model().clone(), simd));
         let engine = engine.with_context(|| format!("this processor has no backend {backend}"))?;
@@ -63,7 +63,7 @@ impl Upscaler {
     }
 
     /// A network on the processor.
-    pub fn with(model: Arc<Model>) -> Upscaler {
+    pub(crate) fn with(model: Arc<Model>) -> Upscaler {
         Upscaler {
             engine: CpuEngine::new(model),
             residual: Residual::default(),
@@ -72,32 +72,32 @@ impl Upscaler {
     }
 
     /// The network.
-    pub fn model(&self) -> &Arc<Model> {
+    pub(crate) fn model(&self) -> &Arc<Model> {
         self.engine.model()
     }
 
     /// The network's scale.
-    pub fn scale(&self) -> Scale {
+    pub(crate) fn scale(&self) -> Scale {
         Scale::of(self.engine.architecture())
     }
 
     /// What runs it.
-    pub fn backend(&self) -> &'static str {
+    pub(crate) fn backend(&self) -> &'static str {
         self.engine.backend()
     }
 
     /// Forgets what it has cost.
-    pub fn restart_clock(&mut self) {
+    pub(crate) fn restart_clock(&mut self) {
         self.clock = CpuClock::default();
     }
 
     /// Mean processor time of one picture in milliseconds since the clock was restarted.
-    pub fn infer_ms(&self) -> Option<f64> {
+    pub(crate) fn infer_ms(&self) -> Option<f64> {
         self.clock.mean_run_ms()
     }
 
     /// The detail of an LR picture over its Lanczos base.
-    pub fn detail(&mut self, lr: &Plane) -> Result<Detail> {
+    pub(crate) fn detail(&mut self, lr: &Plane) -> Result<Detail> {
         let scale = self.scale();
         let (engine, residual) = (&mut self.engine, &mut self.residual);
         if engine.architecture().has_twin() {
@@ -111,7 +111,12 @@ impl Upscaler {
 
     /// The detail of some tiles of an LR picture of which viewers see `seen`, and how many samples went through the network
     /// for it.
-    pub fn tiles(&mut self, lr: &Plane, seen: &Plane, tiles: &TileMap) -> Result<(Detail, usize)> {
+    pub(crate) fn tiles(
+        &mut self,
+        lr: &Plane,
+        seen: &Plane,
+        tiles: &TileMap,
+    ) -> Result<(Detail, usize)> {
         let (engine, residual) = (&mut self.engine, &mut self.residual);
         let inputs = engine.architecture().inputs;
         Ok(self.clock.measure(|| match inputs {
@@ -123,7 +128,7 @@ impl Upscaler {
     }
 
     /// The HR picture of an LR one.
-    pub fn picture(&mut self, lr: &Picture) -> Result<Picture> {
+    pub(crate) fn picture(&mut self, lr: &Picture) -> Result<Picture> {
         let detail = self.detail(&lr.y)?;
         let mut luma = self.scale().base(&lr.y);
         for (base, d) in luma.samples_mut().iter_mut().zip(detail.samples()) {

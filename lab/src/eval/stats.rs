@@ -1,10 +1,10 @@
 //! Figures of a series: mean, percentile.
 
 /// The percentile of the worst frames that reports give beside the mean.
-pub const LOW_PERCENTILE: f64 = 5.0;
+pub(crate) const LOW_PERCENTILE: f64 = 5.0;
 
 /// The mean; `None` of nothing.
-pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0u32);
     for value in values {
         sum += value;
@@ -15,7 +15,7 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 
 /// The value that `percent` of the values lie below, interpolated between neighbours in rank
 /// (as numpy does by default); `None` of nothing.
-pub fn percentile(values: &[f64], percent: f64) -> Option<f64> {
+pub(crate) fn percentile(values: &[f64], percent: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;
@@ -26,7 +26,7 @@ pub fn percentile(values: &[f64], percent: f64) -> Option<f64> {
 }
 
 /// The smallest value with its place; `None` of nothing.
-pub fn least(values: impl IntoIterator<Item = f64>) -> Option<(usize, f64)> {
+pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> Option<(usize, f64)> {
     values.into_iter().enumerate().min_by(|a, b| a.1.total_cmp(&b.1))
 }
 

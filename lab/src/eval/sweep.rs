@@ -13,7 +13,7 @@ use super::stats::mean;
 use crate::plot::{Curve, Plot};
 
 /// The metrics that curves are drawn of: the row's key, and the axis' title.
-pub const METRICS: [(&str, &str); 3] =
+pub(super) const METRICS: [(&str, &str); 3] =
     [("psnr_y_db", "PSNR-Y (dB)"), ("vmaf", "VMAF"), ("vmaf_neg", "VMAF-NEG")];
 
 /// The way of making anchors that stands for the best at each rate.
@@ -45,7 +45,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 
 /// Every method and way of making anchors against `reference`, clip by clip; the mean over the
 /// clips at the end.
-pub fn differences(rows: &[Row], reference: &str) -> Vec<Difference> {
+pub(super) fn differences(rows: &[Row], reference: &str) -> Vec<Difference> {
     let clips = distinct(rows.iter().map(|row| row.clip.as_str()).filter(|&clip| clip != MEAN));
     let mut all: Vec<Difference> = Vec::new();
     for clip in &clips {
@@ -123,7 +123,7 @@ fn over_clips(all: &[Difference], clips: usize) -> Vec<Difference> {
 }
 
 /// Writes one rate-quality plot for each clip (the mean is one) and metric; returns their names.
-pub fn write_plots(rows: &[Row], folder: &Path) -> Result<Vec<String>> {
+pub(super) fn write_plots(rows: &[Row], folder: &Path) -> Result<Vec<String>> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("making the folder {}", folder.display()))?;
     let mut names = Vec::new();

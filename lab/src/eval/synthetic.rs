@@ -16,7 +16,7 @@ use super::select;
 use super::sr::Upscaler;
 
 /// A clip of 192×128 whose luma is `luma(n, x, y)`.
-pub fn clip(frames: usize, luma: impl Fn(usize, usize, usize) -> u8) -> Clip {
+pub(crate) fn clip(frames: usize, luma: impl Fn(usize, usize, usize) -> u8) -> Clip {
     let size = Size { width: 192, height: 128 };
     let mut writer = FrameWriter::new(size).unwrap();
     for n in 0..frames {
@@ -30,7 +30,7 @@ pub fn clip(frames: usize, luma: impl Fn(usize, usize, usize) -> u8) -> Clip {
 }
 
 /// A pan over a texture.
-pub fn panning(frames: usize) -> Clip {
+pub(crate) fn panning(frames: usize) -> Clip {
     clip(frames, |n, x, y| {
         let (x, y) = ((x + 2 * n) as f32, y as f32);
         (128.0 + 50.0 * (x * 0.7).sin() + 40.0 * (y * 0.9 + x * 0.05).cos()) as u8
@@ -38,12 +38,12 @@ pub fn panning(frames: usize) -> Clip {
 }
 
 /// The low layer of a clip, of half the size.
-pub fn low_layer(clip: &Clip, kbps: u32) -> Coded {
+pub(crate) fn low_layer(clip: &Clip, kbps: u32) -> Coded {
     low_layer::encode(clip, kbps, false, |picture| Scale::TWO.shrink(&picture)).unwrap()
 }
 
 /// Enhanced anchors at a fine quality.
-pub fn anchor_settings(fraction: f64, delay_ms: u64) -> AnchorSettings {
+pub(crate) fn anchor_settings(fraction: f64, delay_ms: u64) -> AnchorSettings {
     AnchorSettings {
         fraction,
         target: Target::Quality(90),
@@ -57,7 +57,7 @@ pub fn anchor_settings(fraction: f64, delay_ms: u64) -> AnchorSettings {
 }
 
 /// Captured anchors of a short clip.
-pub fn captured_settings() -> CapturedSettings {
+pub(crate) fn captured_settings() -> CapturedSettings {
     CapturedSettings {
         full_kbps: Some(800),
         fraction: 0.2,
@@ -70,7 +70,7 @@ pub fn captured_settings() -> CapturedSettings {
 }
 
 /// The anchors of [`anchor_settings`] on a fifth of the frames, chosen by the scheduler.
-pub fn track(clip: &Clip, low: &Coded, delay_ms: u64) -> AnchorTrack {
+pub(crate) fn track(clip: &Clip, low: &Coded, delay_ms: u64) -> AnchorTrack {
     let settings = anchor_settings(0.2, delay_ms);
     let chosen = select::scheduled(low, clip.fps, settings.fraction);
     let mut upscaler = Upscaler::new().unwrap();

@@ -12,7 +12,7 @@ use super::rungs::Rung;
 impl Report {
     /// One block for each clip and uplink: a line for each method, then the decay of those with
     /// anchors; at the end, in a sweep, the methods against the reference.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let mut out = String::new();
         for block in self.rows.chunk_by(|a, b| (&a.clip, a.uplink_kbps) == (&b.clip, b.uplink_kbps))
         {

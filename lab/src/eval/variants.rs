@@ -7,7 +7,7 @@ use windlass_hybrid::HybridConfig;
 
 /// A reconstruction to compare with the product's.
 #[derive(Debug)]
-pub struct Variant {
+pub(crate) struct Variant {
     /// What follows `hybrid@`.
     pub name: &'static str,
     /// What is different, in a few words.
@@ -17,7 +17,7 @@ pub struct Variant {
 }
 
 /// All variants.
-pub static VARIANTS: &[Variant] = &[
+pub(super) static VARIANTS: &[Variant] = &[
     Variant {
         name: "no-prior",
         about: "no built-in filters: Lanczos until an anchor has taught some",
@@ -36,7 +36,7 @@ pub static VARIANTS: &[Variant] = &[
 ];
 
 /// The variant of a name.
-pub fn by_name(name: &str) -> Option<&'static Variant> {
+pub(super) fn by_name(name: &str) -> Option<&'static Variant> {
     VARIANTS.iter().find(|variant| variant.name == name)
 }
 

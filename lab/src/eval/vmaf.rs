@@ -16,7 +16,7 @@ use super::frames::{FrameStore, write_i420};
 
 /// Scores of the frames of a clip, 0 to 100.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scores {
+pub(super) struct Scores {
     /// Model `vmaf_v0.6.1`.
     pub vmaf: Vec<f64>,
     /// Model `vmaf_v0.6.1neg`.
@@ -25,7 +25,7 @@ pub struct Scores {
 
 /// A running comparison of pictures with a stored original.
 #[derive(Debug)]
-pub struct Vmaf {
+pub(super) struct Vmaf {
     child: Child,
     pipe: BufWriter<ChildStdin>,
     folder: TempDir,
@@ -36,7 +36,7 @@ const LOG: &str = "vmaf.json";
 
 impl Vmaf {
     /// Starts `ffmpeg` on the pictures of `original`.
-    pub fn start(ffmpeg: &Path, original: &FrameStore) -> Result<Vmaf> {
+    pub(super) fn start(ffmpeg: &Path, original: &FrameStore) -> Result<Vmaf> {
         let folder =
             TempDir::with_prefix("windlass-vmaf-").context("making a temporary folder for VMAF")?;
         let size = original.size().to_string();
@@ -65,12 +65,12 @@ impl Vmaf {
     }
 
     /// Adds the next picture.
-    pub fn push(&mut self, picture: &Picture) -> Result<()> {
+    pub(super) fn push(&mut self, picture: &Picture) -> Result<()> {
         write_i420(&mut self.pipe, picture).context("ffmpeg stopped while computing VMAF")
     }
 
     /// Waits for the scores.
-    pub fn finish(self) -> Result<Scores> {
+    pub(super) fn finish(self) -> Result<Scores> {
         // Closing the pipe tells ffmpeg that all pictures are there; what it has to say comes with its status.
         let closed = self.pipe.into_inner().map(drop);
         let done = self.child.wait_with_output().context("waiting for ffmpeg")?;

@@ -8,7 +8,7 @@ use windlass_link::{Conditions, Course, Link, LinkStats, Profile};
 use super::downlinks::{Downlink, Downlinks};
 
 /// Both ways of one client.
-pub struct Access {
+pub(super) struct Access {
     down: Link<(Vec<u8>, SocketAddr)>,
     up: Link<(Vec<u8>, SocketAddr)>,
     /// Of somebody who watches.
@@ -17,14 +17,14 @@ pub struct Access {
 
 impl Access {
     /// The link of a subscriber: the profile in both directions.
-    pub fn of_subscriber(profile: Profile, seed: u64, now: Instant) -> Access {
+    pub(super) fn of_subscriber(profile: Profile, seed: u64, now: Instant) -> Access {
         let down = profile.down(seed);
         let watched = Some(Downlink::new(down.clone(), now));
         Access { watched, ..Access::new(down, profile.up(), seed, now) }
     }
 
     /// The link of a publisher, whose bit rate does not adapt: the profile's downlink towards the server, and no limit back.
-    pub fn of_publisher(profile: Profile, seed: u64, now: Instant) -> Access {
+    pub(super) fn of_publisher(profile: Profile, seed: u64, now: Instant) -> Access {
         Access::new(Course::steady(Conditions::default()), profile.down(seed), seed, now)
     }
 
@@ -34,12 +34,12 @@ impl Access {
     }
 
     /// Takes a datagram of the server's.
-    pub fn came(&mut self, now: Instant, data: &[u8], source: SocketAddr) {
+    pub(super) fn came(&mut self, now: Instant, data: &[u8], source: SocketAddr) {
         self.down.push(now, data.len(), (data.to_vec(), source));
     }
 
     /// The next one that has come through, and where it is from.
-    pub fn arrived(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
+    pub(super) fn arrived(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
         let (datagram, waited) = self.down.poll(now)?;
         if let Some(watched) = &mut self.watched {
             watched.arrived(now, datagram.0.len(), waited);
@@ -48,29 +48,29 @@ impl Access {
     }
 
     /// Brings the totals of the way down up to date, where somebody watches.
-    pub fn tell(&mut self, now: Instant, totals: &mut Downlinks) {
+    pub(super) fn tell(&mut self, now: Instant, totals: &mut Downlinks) {
         if let Some(watched) = &mut self.watched {
             watched.tell(now, self.down.stats(), totals);
         }
     }
 
     /// Takes a datagram of the client's.
-    pub fn send(&mut self, now: Instant, data: &[u8], to: SocketAddr) {
+    pub(super) fn send(&mut self, now: Instant, data: &[u8], to: SocketAddr) {
         self.up.push(now, data.len(), (data.to_vec(), to));
     }
 
     /// The next one that has come through, and where it goes.
-    pub fn sent(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
+    pub(super) fn sent(&mut self, now: Instant) -> Option<(Vec<u8>, SocketAddr)> {
         self.up.poll(now).map(|(datagram, _)| datagram)
     }
 
     /// When something comes through next.
-    pub fn timeout(&self) -> Option<Instant> {
+    pub(super) fn timeout(&self) -> Option<Instant> {
         [self.down.timeout(), self.up.timeout()].into_iter().flatten().min()
     }
 
     /// What was put in, down and up, what became of it, and how much is still on its way.
-    pub fn stats(&self) -> [(LinkStats, usize); 2] {
+    pub(super) fn stats(&self) -> [(LinkStats, usize); 2] {
         [(self.down.stats(), self.down.len()), (self.up.stats(), self.up.len())]
     }
 }

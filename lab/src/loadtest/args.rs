@@ -13,7 +13,7 @@ use super::children::Part;
 
 /// Whose signalling clients speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Peer {
+pub(crate) enum Peer {
     /// Ours.
     Windlass,
     /// Janus, its VideoRoom plugin over WebSocket.
@@ -22,7 +22,7 @@ pub enum Peer {
 
 /// Who is behind emulated links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LinksOf {
+pub(crate) enum LinksOf {
     /// Everybody.
     All,
     /// Subscribers.
@@ -32,7 +32,7 @@ pub enum LinksOf {
 /// Arguments of `windlass-lab loadtest`.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct LoadtestArgs {
+pub(crate) struct LoadtestArgs {
     /// Publishers, each with one camera.
     #[arg(long, default_value = "10", value_name = "N")]
     pub publishers: NonZeroUsize,
@@ -198,7 +198,7 @@ Server and clients share this machine's processors unless told otherwise (`tasks
 
 impl LoadtestArgs {
     /// The best rung that subscribers ask for.
-    pub fn rung(&self) -> Rung {
+    pub(crate) fn rung(&self) -> Rung {
         if self.no_anchors || self.peer == Peer::Janus {
             return self.layers.iter().copied().max().map_or(Rung::F, Rung::plain);
         }
@@ -208,12 +208,12 @@ impl LoadtestArgs {
     }
 
     /// Whether packets carry the time at which they were sent: nobody decodes them.
-    pub fn stamps(&self) -> bool {
+    pub(crate) fn stamps(&self) -> bool {
         !self.rung().enhanced()
     }
 
     /// Rooms that it takes.
-    pub fn rooms(&self) -> usize {
+    pub(crate) fn rooms(&self) -> usize {
         self.publishers.get().div_ceil(self.per_room.get())
     }
 }

@@ -17,7 +17,7 @@ struct Frame {
 
 /// The packets of one track.
 #[derive(Debug, Default)]
-pub struct Arrivals {
+pub(super) struct Arrivals {
     frames: VecDeque<Frame>,
     numbers: Option<(u64, u64)>,
     packets: u64,
@@ -29,7 +29,7 @@ pub struct Arrivals {
 
 /// A packet, as far as it matters.
 #[derive(Debug, Clone, Copy)]
-pub struct Packet {
+pub(super) struct Packet {
     /// Extended sequence number.
     pub seq: u64,
     /// RTP timestamp of the frame.
@@ -44,7 +44,7 @@ pub struct Packet {
 
 impl Arrivals {
     /// Takes a packet that had not come before (the WebRTC stack drops repeats).
-    pub fn push(&mut self, now: Instant, packet: Packet) {
+    pub(super) fn push(&mut self, now: Instant, packet: Packet) {
         let (least, most) = self.numbers.unwrap_or((packet.seq, packet.seq));
         self.numbers = Some((least.min(packet.seq), most.max(packet.seq)));
         self.packets += 1;
@@ -76,17 +76,17 @@ impl Arrivals {
     }
 
     /// Packets whose numbers were skipped and that never came.
-    pub fn lost(&self) -> u64 {
+    pub(super) fn lost(&self) -> u64 {
         self.expected().saturating_sub(self.packets)
     }
 
     /// Packets that there should be.
-    pub fn expected(&self) -> u64 {
+    pub(super) fn expected(&self) -> u64 {
         self.numbers.map_or(0, |(least, most)| most - least + 1)
     }
 
     /// When the frame with a timestamp was complete; `None` where it was not, or is long gone.
-    pub fn completed(&self, timestamp: u32) -> Option<Instant> {
+    pub(super) fn completed(&self, timestamp: u32) -> Option<Instant> {
         self.frames.iter().rev().find(|f| f.timestamp == timestamp)?.complete
     }
 }

@@ -9,7 +9,7 @@ use super::scrape::Figures;
 use super::tally::Totals;
 
 /// How long a server may take to notice that clients are gone who did not say so, and to end what it did for them.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What must be zero when nobody is there.
 const NOBODY: [&str; 9] = [
@@ -114,7 +114,7 @@ const KEPT_SHARE: f64 = 0.5;
 
 /// One sum.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sum {
+pub(super) struct Sum {
     /// What went in.
     pub of: &'static str,
     /// How much.
@@ -125,7 +125,7 @@ pub struct Sum {
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Balance {
+pub(super) struct Balance {
     /// Clients that came and went.
     pub visits: u64,
     /// Visits that ended without a goodbye.
@@ -150,7 +150,7 @@ pub struct Balance {
 
 impl Balance {
     /// What `now` tells; `before` is from when nobody had come yet.
-    pub fn of(before: &Figures, now: &Figures, clients: &Totals) -> Balance {
+    pub(super) fn of(before: &Figures, now: &Figures, clients: &Totals) -> Balance {
         let left = |name: &str, base: f64| (name.to_owned(), now.sum(name) - base);
         let nobody = NOBODY.iter().map(|name| left(name, 0.0));
         let as_before = AS_BEFORE.iter().map(|name| left(name, before.sum(name)));
@@ -178,7 +178,7 @@ impl Balance {
     }
 
     /// Adds what the system knows of the server's process.
-    pub fn of_process(&mut self, before: Option<Usage>, now: Option<Usage>, seen: &[Usage]) {
+    pub(super) fn of_process(&mut self, before: Option<Usage>, now: Option<Usage>, seen: &[Usage]) {
         let more = |of: fn(&Usage) -> u64| {
             Some(of(now.as_ref()?).cast_signed() - of(before.as_ref()?).cast_signed())
         };
@@ -192,18 +192,18 @@ impl Balance {
     }
 
     /// Whether nothing is left that will not go by itself.
-    pub fn empty(&self) -> bool {
+    pub(super) fn empty(&self) -> bool {
         self.left_over.is_empty()
     }
 
     /// Whether the system has most of the memory back that clients took, as far as is known.
-    pub fn gave_back(&self) -> bool {
+    pub(super) fn gave_back(&self) -> bool {
         let known = self.kept_mib.zip(self.took_mib);
         known.is_none_or(|(kept, took)| kept <= KEPT_MIB || kept <= KEPT_SHARE * took)
     }
 
     /// Sums whose parts are another than their total.
-    pub fn wrong(&self) -> impl Iterator<Item = &Sum> {
+    pub(super) fn wrong(&self) -> impl Iterator<Item = &Sum> {
         self.sums.iter().filter(|sum| (sum.total - sum.parts).abs() > 0.5)
     }
 }

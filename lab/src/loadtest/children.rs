@@ -25,7 +25,7 @@ const LEAVE: Duration = Duration::from_secs(8);
 
 /// Which of the subscribers a process runs, and of which run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub(crate) struct Part {
     /// Number of the process, from 0.
     pub number: usize,
     /// Number of processes.
@@ -53,14 +53,14 @@ impl std::fmt::Display for Part {
 }
 
 /// The processes, and what their clients have counted so far.
-pub struct Children {
+pub(super) struct Children {
     children: Vec<Child>,
     totals: Arc<Mutex<Vec<Totals>>>,
 }
 
 impl Children {
     /// Starts `of` processes of this program, with its own arguments, on the server at `url`.
-    pub fn start(of: usize, run: &str, url: &str) -> Result<Children> {
+    pub(super) fn start(of: usize, run: &str, url: &str) -> Result<Children> {
         let program = std::env::current_exe().context("where this program is")?;
         let totals = Arc::new(Mutex::new(vec![Totals::default(); of]));
         let mut children = Vec::with_capacity(of);
@@ -89,18 +89,18 @@ impl Children {
     }
 
     /// Adds what their clients have counted.
-    pub fn add_to(&self, totals: &mut Totals) {
+    pub(super) fn add_to(&self, totals: &mut Totals) {
         let said = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
         said.iter().for_each(|part| totals.add(part));
     }
 
     /// What they have taken of the machine.
-    pub fn usage(&self) -> Vec<Usage> {
+    pub(super) fn usage(&self) -> Vec<Usage> {
         self.children.iter().filter_map(|child| Usage::of(child.id()?)).collect()
     }
 
     /// Lets them end.
-    pub async fn stop(mut self) {
+    pub(super) async fn stop(mut self) {
         for child in &mut self.children {
             drop(child.stdin.take());
         }
@@ -129,7 +129,7 @@ fn own_arguments(all: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// In such a process: says what its clients count until its standard input ends.
-pub async fn tell(
+pub(super) async fn tell(
     mut clients: JoinSet<()>,
     tally: &Tally,
     stop: watch::Sender<Option<Parting>>,

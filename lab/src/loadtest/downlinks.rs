@@ -14,7 +14,7 @@ const HEADERS: u64 = 28;
 
 /// Totals of all emulated downlinks. Everything only grows.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Downlinks {
+pub(super) struct Downlinks {
     /// Bytes that the links could have carried.
     pub capacity_bytes: u64,
     /// Bytes of datagrams that arrived, headers, padding, probes and repairs included.
@@ -33,7 +33,7 @@ pub struct Downlinks {
 
 impl Downlinks {
     /// Adds the totals of other downlinks.
-    pub fn add(&mut self, other: &Downlinks) {
+    pub(super) fn add(&mut self, other: &Downlinks) {
         self.capacity_bytes += other.capacity_bytes;
         self.carried_bytes += other.carried_bytes;
         self.datagrams += other.datagrams;
@@ -49,7 +49,7 @@ fn longest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 }
 
 /// One emulated downlink.
-pub struct Downlink {
+pub(super) struct Downlink {
     course: Course,
     began: Instant,
     following: Following,
@@ -66,7 +66,7 @@ pub struct Downlink {
 
 impl Downlink {
     /// A link that begins at `now`.
-    pub fn new(course: Course, now: Instant) -> Downlink {
+    pub(super) fn new(course: Course, now: Instant) -> Downlink {
         Downlink {
             following: Following::new(course.clone()),
             course,
@@ -81,7 +81,7 @@ impl Downlink {
     }
 
     /// A datagram with `bytes` of payload came through after waiting for so long.
-    pub fn arrived(&mut self, now: Instant, bytes: usize, waited: Duration) {
+    pub(super) fn arrived(&mut self, now: Instant, bytes: usize, waited: Duration) {
         self.advance(now);
         let bytes = bytes as u64 + HEADERS;
         self.bytes += bytes;
@@ -92,7 +92,7 @@ impl Downlink {
     }
 
     /// Brings the totals up to date; `stats` are the link's own.
-    pub fn tell(&mut self, now: Instant, stats: LinkStats, totals: &mut Downlinks) {
+    pub(super) fn tell(&mut self, now: Instant, stats: LinkStats, totals: &mut Downlinks) {
         self.advance(now);
         let since = now.saturating_duration_since(self.began);
         totals.capacity_bytes += self.course.capacity_bytes(self.told, since) as u64;

@@ -28,7 +28,7 @@ const LIBRARIES: [&str; 3] =
     ["/usr/lib/x86_64-linux-gnu/janus", "/usr/lib/aarch64-linux-gnu/janus", "/usr/lib/janus"];
 
 /// A session with one handle of the VideoRoom plugin.
-pub struct Janus {
+pub(super) struct Janus {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     session: u64,
     handle: u64,
@@ -37,7 +37,7 @@ pub struct Janus {
 
 impl Janus {
     /// Opens a session and attaches to the plugin.
-    pub async fn attach(server: &ServerUrl) -> Result<Janus> {
+    pub(super) async fn attach(server: &ServerUrl) -> Result<Janus> {
         let url = format!("ws://{}/", server.authority);
         let mut request = url.as_str().into_client_request()?;
         request.headers_mut().insert("Sec-WebSocket-Protocol", "janus-protocol".parse()?);
@@ -55,19 +55,19 @@ impl Janus {
     }
 
     /// Makes a room for VP9.
-    pub async fn create(&mut self, room: u64, publishers: usize) -> Result<()> {
+    pub(super) async fn create(&mut self, room: u64, publishers: usize) -> Result<()> {
         let body = json!({"request": "create", "room": room, "publishers": publishers.max(1), "videocodec": "vp9"});
         self.message(body, None).await.map(|_| ())
     }
 
     /// Publishes what an offer has; the answer.
-    pub async fn publish(&mut self, room: u64, offer: String) -> Result<String> {
+    pub(super) async fn publish(&mut self, room: u64, offer: String) -> Result<String> {
         let body = json!({"request": "joinandconfigure", "ptype": "publisher", "room": room});
         sdp_of(&self.message(body, Some(("offer", offer))).await?)
     }
 
     /// Waits for `publishers` of a room and subscribes to all of them; Janus' offer.
-    pub async fn subscribe(&mut self, room: u64, publishers: usize) -> Result<String> {
+    pub(super) async fn subscribe(&mut self, room: u64, publishers: usize) -> Result<String> {
         let begun = Instant::now();
         let feeds = loop {
             let body = json!({"request": "listparticipants", "room": room});
@@ -97,12 +97,12 @@ impl Janus {
     }
 
     /// Answers that offer.
-    pub async fn start(&mut self, answer: String) -> Result<()> {
+    pub(super) async fn start(&mut self, answer: String) -> Result<()> {
         self.message(json!({"request": "start"}), Some(("answer", answer))).await.map(|_| ())
     }
 
     /// Reads what needs no answer, and keeps the session alive. Ends with an error only. May be given up without loss.
-    pub async fn receive(&mut self) -> Result<()> {
+    pub(super) async fn receive(&mut self) -> Result<()> {
         tokio::select! {
             said = next(&mut self.socket) => said.map(|_| ()),
             () = tokio::time::sleep_until(self.alive) => {
@@ -113,7 +113,7 @@ impl Janus {
     }
 
     /// Ends the session; errors do not matter any more.
-    pub async fn close(mut self) {
+    pub(super) async fn close(mut self) {
         let _ = timeout(Duration::from_secs(1), async {
             let _ = self.write(json!({"janus": "destroy"})).await;
             let _ = self.socket.close(None).await;
@@ -186,7 +186,7 @@ fn sdp_of(told: &Value) -> Result<String> {
 
 /// Starts the Janus that is installed, with the VideoRoom plugin alone, on a free port of this machine. ICE lite, as
 /// ours is; its own defaults else.
-pub async fn start_own(folder: &Path) -> Result<(Child, String)> {
+pub(super) async fn start_own(folder: &Path) -> Result<(Child, String)> {
     let libraries = LIBRARIES.iter().map(Path::new).find(|p| p.is_dir());
     let libraries = libraries.context("Janus is not installed: `apt-get install janus`")?;
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();

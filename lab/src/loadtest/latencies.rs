@@ -12,7 +12,7 @@ const BINS: usize = 10_000;
 /// How often each latency was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Sparse", into = "Sparse")]
-pub struct Latencies {
+pub(super) struct Latencies {
     bin_ms: f64,
     bins: Vec<u64>,
     count: u64,
@@ -26,30 +26,30 @@ impl Default for Latencies {
 
 impl Latencies {
     /// With bins for what takes microseconds.
-    pub fn fine() -> Self {
+    pub(super) fn fine() -> Self {
         Latencies { bin_ms: FINE_BIN_MS, ..Latencies::default() }
     }
 
     /// Counts one; less than zero is zero.
-    pub fn record(&mut self, ms: f64) {
+    pub(super) fn record(&mut self, ms: f64) {
         self.bins[((ms / self.bin_ms) as usize).min(BINS - 1)] += 1;
         self.count += 1;
     }
 
     /// How many there were.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.count
     }
 
     /// Adds the latencies of another part of the same run.
-    pub fn add(&mut self, other: &Latencies) {
+    pub(super) fn add(&mut self, other: &Latencies) {
         self.bins.iter_mut().zip(&other.bins).for_each(|(bin, n)| *bin += n);
         self.count += other.count;
     }
 
     /// The latencies recorded after the copy `before` was made.
     #[must_use]
-    pub fn since(&self, before: &Latencies) -> Latencies {
+    pub(super) fn since(&self, before: &Latencies) -> Latencies {
         let bins: Vec<u64> = self
             .bins
             .iter()
@@ -60,7 +60,7 @@ impl Latencies {
     }
 
     /// So many of a hundred were at most this long, in milliseconds; `None` where there were none.
-    pub fn percentile(&self, percent: f64) -> Option<f64> {
+    pub(super) fn percentile(&self, percent: f64) -> Option<f64> {
         let rank = ((self.count as f64 * percent / 100.0).ceil() as u64).max(1);
         let mut seen = 0;
         let bin = self.bins.iter().position(|n| {

@@ -25,7 +25,7 @@ const GRAIN: Duration = Duration::from_micros(500);
 const BURST: usize = 64;
 
 /// The WebRTC connection of one client.
-pub struct Link {
+pub(super) struct Link {
     /// The connection.
     pub rtc: Rtc,
     socket: Option<(UdpSocket, SocketAddr)>,
@@ -50,7 +50,7 @@ struct Counted {
 
 impl Link {
     /// A connection before its first offer, over the machine's own network or an emulated link.
-    pub fn new(access: Option<Access>) -> Link {
+    pub(super) fn new(access: Option<Access>) -> Link {
         let now = Instant::now();
         let rtc = Rtc::builder()
             .clear_codecs()
@@ -71,7 +71,7 @@ impl Link {
     }
 
     /// Takes the server's answer; the first one says where the server's media is.
-    pub async fn accept(&mut self, pending: SdpPendingOffer, sdp: &str) -> Result<()> {
+    pub(super) async fn accept(&mut self, pending: SdpPendingOffer, sdp: &str) -> Result<()> {
         self.reach(sdp).await?;
         let answer = SdpAnswer::from_sdp_string(sdp).context("the server's answer")?;
         self.rtc.sdp_api().accept_answer(pending, answer).context("the server's answer")?;
@@ -80,7 +80,7 @@ impl Link {
     }
 
     /// Answers a server that offers.
-    pub async fn answer(&mut self, sdp: &str) -> Result<String> {
+    pub(super) async fn answer(&mut self, sdp: &str) -> Result<String> {
         self.reach(sdp).await?;
         let offer = SdpOffer::from_sdp_string(sdp).context("the server's offer")?;
         let answer = self.rtc.sdp_api().accept_offer(offer).context("the server's offer")?;
@@ -105,19 +105,19 @@ impl Link {
     }
 
     /// The payload type that VP9 profile 0 was negotiated for.
-    pub fn vp9(&self) -> Result<Pt> {
+    pub(super) fn vp9(&self) -> Result<Pt> {
         let vp9 = self.rtc.codec_config().find(|p| p.spec().format.profile_id == Some(0));
         vp9.map(str0m::format::PayloadParams::pt)
             .ok_or_else(|| anyhow!("the server does not take VP9"))
     }
 
     /// When the connection wants to be looked at.
-    pub fn due(&self) -> Instant {
+    pub(super) fn due(&self) -> Instant {
         self.due
     }
 
     /// Resolves when datagrams wait; never before the first answer.
-    pub async fn readable(&self) {
+    pub(super) async fn readable(&self) {
         match &self.socket {
             // A socket's error shows in what is read next.
             Some((socket, _)) => drop(socket.readable().await),
@@ -126,7 +126,7 @@ impl Link {
     }
 
     /// Takes in what waits and lets time pass; events are added to `events`.
-    pub fn run(&mut self, events: &mut Vec<Event>) -> Result<()> {
+    pub(super) fn run(&mut self, events: &mut Vec<Event>) -> Result<()> {
         let Some((socket, local)) = &self.socket else { return Ok(()) };
         for _ in 0..BURST {
             // Errors of earlier datagrams are reported here too; a server that is gone is noticed by ICE.
@@ -170,14 +170,14 @@ impl Link {
     }
 
     /// Brings the totals of emulated links up to date.
-    pub fn tell(&mut self, now: Instant, totals: &mut Totals) {
+    pub(super) fn tell(&mut self, now: Instant, totals: &mut Totals) {
         if let Some(access) = &mut self.access {
             access.tell(now, &mut totals.downlinks);
         }
     }
 
     /// Ends it without a word, and adds what it carried.
-    pub fn close(mut self, totals: &mut Totals) {
+    pub(super) fn close(mut self, totals: &mut Totals) {
         self.rtc.disconnect();
         self.tell(Instant::now(), totals);
         let Counted { sent, unsent } = self.counted;
@@ -244,7 +244,7 @@ fn candidate(sdp: &str) -> Option<SocketAddr> {
 }
 
 /// Any address of ours, and any port, of the same kind as another.
-pub fn any_for(server: SocketAddr) -> SocketAddr {
+pub(crate) fn any_for(server: SocketAddr) -> SocketAddr {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

@@ -9,7 +9,7 @@ use super::scrape::Figures;
 use super::tally::Totals;
 
 /// Everything that was sampled from the beginning of the measured time on.
-pub struct Measurement {
+pub(super) struct Measurement {
     /// The server's metrics and the clients' totals at the beginning.
     pub before: (Figures, Totals),
     /// The latest metrics and totals.
@@ -28,7 +28,11 @@ pub struct Measurement {
 
 impl Measurement {
     /// Begins with a first sample.
-    pub fn new(figures: Figures, totals: Totals, server_empty: Option<Usage>) -> Measurement {
+    pub(super) fn new(
+        figures: Figures,
+        totals: Totals,
+        server_empty: Option<Usage>,
+    ) -> Measurement {
         let now = Instant::now();
         Measurement {
             before: (figures.clone(), totals.clone()),
@@ -43,7 +47,7 @@ impl Measurement {
     }
 
     /// Adds a sample; `children` are the processes of subscribers.
-    pub fn sample(
+    pub(super) fn sample(
         &mut self,
         figures: &Figures,
         totals: &Totals,
@@ -65,12 +69,12 @@ impl Measurement {
     }
 
     /// Adds to `balance` how the server's process changed; `now` is after the last client left.
-    pub fn add_process_to(&self, balance: &mut Balance, now: Option<Usage>) {
+    pub(super) fn add_process_to(&self, balance: &mut Balance, now: Option<Usage>) {
         balance.of_process(self.server_empty, now, &self.server);
     }
 
     /// Length of the measured time in seconds.
-    pub fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.ended.saturating_duration_since(self.begun).as_secs_f64()
     }
 }

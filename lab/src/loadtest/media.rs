@@ -37,7 +37,7 @@ fn shrink(layer: Layer) -> usize {
 }
 
 /// What the arguments ask for.
-pub fn recording(args: &LoadtestArgs) -> Result<Recording> {
+pub(super) fn recording(args: &LoadtestArgs) -> Result<Recording> {
     let mut layers = args.layers.clone();
     layers.sort_unstable();
     layers.dedup();

@@ -24,7 +24,7 @@ mod publisher;
 mod recording;
 mod report;
 mod run;
-pub mod scene;
+pub(crate) mod scene;
 mod scrape;
 mod signal;
 mod signalling;
@@ -36,6 +36,6 @@ mod trace;
 mod visits;
 mod watching;
 
-pub use args::LoadtestArgs;
-pub use link::any_for;
-pub use run::run;
+pub(crate) use args::LoadtestArgs;
+pub(crate) use link::any_for;
+pub(crate) use run::run;

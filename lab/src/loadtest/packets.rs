@@ -9,7 +9,7 @@ const PAYLOAD_BYTES: usize = 1150;
 const DESCRIPTOR_BYTES: usize = 5;
 
 /// Payloads in order; the last ends the frame. `number` counts the layer's frames.
-pub fn packets(frame: &[u8], key: bool, number: u64) -> Vec<Vec<u8>> {
+pub(super) fn packets(frame: &[u8], key: bool, number: u64) -> Vec<Vec<u8>> {
     // In equal parts, as Chromium does.
     let count = frame.len().div_ceil(PAYLOAD_BYTES - DESCRIPTOR_BYTES).max(1);
     let size = frame.len().div_ceil(count).max(1);

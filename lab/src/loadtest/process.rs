@@ -20,7 +20,7 @@ const GREETING: &str = "Windlass is running: ";
 
 /// What a process has taken so far, and what it holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Usage {
+pub(super) struct Usage {
     /// When.
     pub at: Instant,
     /// Processor time in seconds.
@@ -35,7 +35,7 @@ pub struct Usage {
 
 impl Usage {
     /// Usage of a process of this machine; `None` where the system does not report it.
-    pub fn of(pid: u32) -> Option<Usage> {
+    pub(super) fn of(pid: u32) -> Option<Usage> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let ticks = rustix::param::clock_ticks_per_second() as f64;
@@ -65,7 +65,7 @@ fn field(status: &str, name: &str) -> Option<u64> {
 }
 
 /// A server that was started for the test.
-pub struct Own {
+pub(super) struct Own {
     child: Child,
     /// Where it is.
     pub url: String,
@@ -76,7 +76,7 @@ pub struct Own {
 
 impl Own {
     /// Starts a server on free ports.
-    pub async fn start(options: &[String]) -> Result<Own> {
+    pub(super) async fn start(options: &[String]) -> Result<Own> {
         let mut child = Command::new(server_program()?)
             .args(["serve", "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0"])
             .args(options)
@@ -99,19 +99,19 @@ impl Own {
     }
 
     /// Starts the Janus that is installed.
-    pub async fn janus() -> Result<Own> {
+    pub(super) async fn janus() -> Result<Own> {
         let folder = tempfile::tempdir().context("a folder for Janus' configuration")?;
         let (child, url) = janus::start_own(folder.path()).await?;
         Ok(Own { child, url, _said: None, _folder: Some(folder) })
     }
 
     /// Process id of the server.
-    pub fn pid(&self) -> Option<u32> {
+    pub(super) fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
     /// Asks it to end, and waits.
-    pub async fn stop(mut self) {
+    pub(super) async fn stop(mut self) {
         if let Some(pid) = self.pid().and_then(|pid| rustix::process::Pid::from_raw(pid as i32)) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
         }

@@ -30,7 +30,7 @@ const LATE: Duration = Duration::from_millis(500);
 
 /// A simulated publisher.
 #[derive(Clone)]
-pub struct Publisher {
+pub(super) struct Publisher {
     /// Address of the server.
     pub server: ServerUrl,
     /// Software of the server.
@@ -71,7 +71,7 @@ struct Track {
 
 impl Publisher {
     /// Publishes until the end, or until something fails.
-    pub async fn run(mut self) -> Result<()> {
+    pub(super) async fn run(mut self) -> Result<()> {
         let name = format!("publisher {}", self.number);
         let access =
             self.access.map(|(profile, seed)| Access::of_publisher(profile, seed, Instant::now()));

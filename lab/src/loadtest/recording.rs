@@ -8,11 +8,11 @@ use anyhow::{Result, bail, ensure};
 use windlass_types::Layer;
 
 /// RTP's clock of video.
-pub const CLOCK_HZ: f64 = 90_000.0;
+pub(super) const CLOCK_HZ: f64 = 90_000.0;
 
 /// One coded picture of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub(super) struct Frame {
     /// The VP9 frame.
     pub data: Vec<u8>,
     /// Whether it needs no other.
@@ -22,7 +22,7 @@ pub struct Frame {
 impl Frame {
     /// A frame, which says itself whether it is a key frame (VP9 specification, 6.2: marker, profile, shows an existing
     /// frame, kind).
-    pub fn new(data: Vec<u8>) -> Frame {
+    pub(super) fn new(data: Vec<u8>) -> Frame {
         let key = data.first().is_some_and(|head| {
             // Profile 3 has a reserved bit; only profile 0 is sent in calls.
             head >> 4 == 0b1000 && head & 0b1100 == 0
@@ -33,7 +33,7 @@ impl Frame {
 
 /// A camera's layers, coded once.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recording {
+pub(super) struct Recording {
     /// Pictures a second.
     pub fps: f64,
     layers: Vec<(Layer, Vec<Frame>)>,
@@ -43,7 +43,7 @@ pub struct Recording {
 
 impl Recording {
     /// Puts layers together, cut to the shortest; they must begin with key frames.
-    pub fn new(fps: f64, layers: Vec<(Layer, Vec<Frame>)>) -> Result<Recording> {
+    pub(super) fn new(fps: f64, layers: Vec<(Layer, Vec<Frame>)>) -> Result<Recording> {
         ensure!((1.0..=120.0).contains(&fps), "{fps} frames a second are not between 1 and 120");
         let len = layers.iter().map(|(_, frames)| frames.len()).min().unwrap_or_default();
         ensure!(len > 0, "there is nothing to send: no layer has frames");
@@ -60,31 +60,31 @@ impl Recording {
     }
 
     /// The layers that there are, smallest first.
-    pub fn layers(&self) -> impl Iterator<Item = Layer> + '_ {
+    pub(super) fn layers(&self) -> impl Iterator<Item = Layer> + '_ {
         self.layers.iter().map(|(layer, _)| *layer)
     }
 
     /// Pictures in it.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Seconds between the pictures from which it can be played, at most.
-    pub fn key_every_s(&self) -> f64 {
+    pub(super) fn key_every_s(&self) -> f64 {
         let ends = self.restarts.iter().skip(1).chain([&self.len]);
         let longest = self.restarts.iter().zip(ends).map(|(from, to)| to - from).max();
         longest.unwrap_or_default() as f64 / self.fps
     }
 
     /// Bits per second of a layer, in kbit/s.
-    pub fn kbps(&self, layer: Layer) -> f64 {
+    pub(super) fn kbps(&self, layer: Layer) -> f64 {
         let frames = self.layers.iter().find(|(l, _)| *l == layer).map(|(_, frames)| frames);
         let bytes: usize = frames.into_iter().flatten().take(self.len).map(|f| f.data.len()).sum();
         bytes as f64 * 8.0 / 1000.0 * self.fps / self.len as f64
     }
 
     /// The layers' frames of a picture.
-    pub fn frames(&self, at: usize) -> impl Iterator<Item = (Layer, &Frame)> {
+    pub(super) fn frames(&self, at: usize) -> impl Iterator<Item = (Layer, &Frame)> {
         self.layers.iter().map(move |(layer, frames)| (*layer, &frames[at % self.len]))
     }
 
@@ -96,7 +96,7 @@ impl Recording {
 
 /// Where one publisher is in the recording.
 #[derive(Debug, Clone)]
-pub struct Playhead {
+pub(super) struct Playhead {
     next: usize,
     shown: u64,
     key_wanted: bool,
@@ -104,7 +104,7 @@ pub struct Playhead {
 
 /// A picture to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Picture {
+pub(super) struct Picture {
     /// Which one of the recording.
     pub at: usize,
     /// How many were sent before it.
@@ -113,18 +113,18 @@ pub struct Picture {
 
 impl Playhead {
     /// Begins with the key frame at or after a share of the recording, 0 to 1, so that publishers are not in step.
-    pub fn new(recording: &Recording, share: f64) -> Playhead {
+    pub(super) fn new(recording: &Recording, share: f64) -> Playhead {
         let at = (share.clamp(0.0, 1.0) * recording.len() as f64) as usize;
         Playhead { next: recording.restart_from(at), shown: 0, key_wanted: false }
     }
 
     /// Somebody needs a key frame.
-    pub fn want_key(&mut self) {
+    pub(super) fn want_key(&mut self) {
         self.key_wanted = true;
     }
 
     /// The next picture.
-    pub fn advance(&mut self, recording: &Recording) -> Picture {
+    pub(super) fn advance(&mut self, recording: &Recording) -> Picture {
         if std::mem::take(&mut self.key_wanted) {
             self.next = recording.restart_from(self.next);
         }
@@ -137,12 +137,12 @@ impl Playhead {
 
 impl Picture {
     /// Seconds from the first picture to this one, at the recorded rate.
-    pub fn seconds(self, fps: f64) -> f64 {
+    pub(super) fn seconds(self, fps: f64) -> f64 {
         self.number as f64 / fps
     }
 
     /// RTP timestamp of the picture in a timeline that began at `base`.
-    pub fn timestamp(self, base: u32, fps: f64) -> u32 {
+    pub(super) fn timestamp(self, base: u32, fps: f64) -> u32 {
         base.wrapping_add((self.seconds(fps) * CLOCK_HZ).round() as u64 as u32)
     }
 }

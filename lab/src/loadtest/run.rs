@@ -31,7 +31,7 @@ const LEAVE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs the test and prints its report.
-pub fn run(args: &LoadtestArgs) -> Result<()> {
+pub(crate) fn run(args: &LoadtestArgs) -> Result<()> {
     ensure!(args.subscribers <= 1000, "at most 1000 subscribers in a room");
     ensure!(
         args.peer == Peer::Windlass || args.layers.len() == 1,

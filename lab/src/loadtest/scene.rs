@@ -3,7 +3,7 @@
 use windlass_vp9::{Picture, Plane};
 
 /// The scene at a time of its loop, 0 to 1, after which it begins anew without a jump.
-pub fn draw(width: usize, height: usize, at: f64) -> Picture {
+pub(crate) fn draw(width: usize, height: usize, at: f64) -> Picture {
     let turn = std::f64::consts::TAU;
     // Everything is in sines of whole turns, so that the loop closes.
     let pan = (turn * at).sin() * 0.05;

@@ -19,11 +19,11 @@ const PREFIX: &str = "windlass_";
 
 /// Figures by name with labels, without `windlass_`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Figures(BTreeMap<String, f64>);
+pub(super) struct Figures(BTreeMap<String, f64>);
 
 impl Figures {
     /// Asks the server.
-    pub async fn of(server: &ServerUrl) -> Result<Figures> {
+    pub(super) async fn of(server: &ServerUrl) -> Result<Figures> {
         let ask = async {
             let mut stream = TcpStream::connect(&server.authority).await?;
             let request = format!(
@@ -49,7 +49,7 @@ impl Figures {
     }
 
     /// Reads a text; lines that are none of ours are passed over.
-    pub fn parse(text: &str) -> Figures {
+    pub(super) fn parse(text: &str) -> Figures {
         let figure = |line: &str| {
             let (name, value) = line.strip_prefix(PREFIX)?.rsplit_once(' ')?;
             Some((name.to_owned(), value.parse().ok()?))
@@ -58,23 +58,23 @@ impl Figures {
     }
 
     /// A figure; zero where the server does not tell it.
-    pub fn get(&self, name: &str) -> f64 {
+    pub(super) fn get(&self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or_default()
     }
 
     /// A figure, all of its labels together.
-    pub fn sum(&self, name: &str) -> f64 {
+    pub(super) fn sum(&self, name: &str) -> f64 {
         let labelled = |of: &str| of.strip_prefix(name).is_some_and(|rest| rest.starts_with('{'));
         self.0.iter().filter(|(of, _)| *of == name || labelled(of)).map(|(_, value)| value).sum()
     }
 
     /// Whether the server tells it.
-    pub fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
     /// Totals that have grown since `before`, and by how much.
-    pub fn grown_since(&self, before: &Figures) -> BTreeMap<String, f64> {
+    pub(super) fn grown_since(&self, before: &Figures) -> BTreeMap<String, f64> {
         let totals = self.0.iter().filter(|(name, _)| {
             name.split('{').next().is_some_and(|name| name.ends_with("_total"))
         });
@@ -83,7 +83,7 @@ impl Figures {
     }
 
     /// Figures of now whose names begin so.
-    pub fn beginning(&self, with: &str) -> impl Iterator<Item = (&str, f64)> {
+    pub(super) fn beginning(&self, with: &str) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().filter(move |(name, _)| name.starts_with(with)).map(|(n, &v)| (n.as_str(), v))
     }
 }

@@ -26,7 +26,7 @@ const MAX_HOPS: usize = 4;
 
 /// Where a server is, from its URL.
 #[derive(Debug, Clone)]
-pub struct ServerUrl {
+pub(super) struct ServerUrl {
     /// `host:port`.
     pub authority: String,
     /// By which clients make their tokens, where it wants any.
@@ -37,7 +37,7 @@ pub struct ServerUrl {
 
 impl ServerUrl {
     /// Reads `http://HOST[:PORT][/]`.
-    pub fn parse(url: &str) -> Result<ServerUrl> {
+    pub(super) fn parse(url: &str) -> Result<ServerUrl> {
         let rest = url.strip_prefix("http://").with_context(|| {
             format!("{url}: give the server's own port as http://HOST:PORT; TLS is a proxy's")
         })?;
@@ -53,7 +53,7 @@ impl ServerUrl {
     }
 
     /// The server, with the key that signs the clients' tokens and the address in their `X-Forwarded-For` headers.
-    pub fn with(self, key: Option<TokenKey>, forwarded_for: Option<IpAddr>) -> ServerUrl {
+    pub(super) fn with(self, key: Option<TokenKey>, forwarded_for: Option<IpAddr>) -> ServerUrl {
         ServerUrl { key, forwarded_for, ..self }
     }
 
@@ -91,7 +91,7 @@ enum Asked {
 }
 
 /// An open socket.
-pub struct Signal {
+pub(super) struct Signal {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next_id: u32,
     /// Messages that came while an answer was waited for.
@@ -100,7 +100,11 @@ pub struct Signal {
 
 impl Signal {
     /// Opens a socket and joins a room, wherever it is.
-    pub async fn join(server: &ServerUrl, room: &str, name: &str) -> Result<(Signal, Welcome)> {
+    pub(super) async fn join(
+        server: &ServerUrl,
+        room: &str,
+        name: &str,
+    ) -> Result<(Signal, Welcome)> {
         let token = server.token(room, name)?;
         let mut url = format!("ws://{}/ws", server.authority);
         for _ in 0..MAX_HOPS {
@@ -155,12 +159,12 @@ impl Signal {
     }
 
     /// Says something that needs no answer.
-    pub async fn send(&mut self, message: ClientMessage) -> Result<()> {
+    pub(super) async fn send(&mut self, message: ClientMessage) -> Result<()> {
         self.write(Request { id: None, message }).await
     }
 
     /// Sends an offer; its id.
-    pub async fn offer(&mut self, offer: windlass_protocol::Offer) -> Result<u32> {
+    pub(super) async fn offer(&mut self, offer: windlass_protocol::Offer) -> Result<u32> {
         let id = self.next_id;
         self.next_id += 1;
         self.write(Request { id: Some(id), message: ClientMessage::Offer(offer) }).await?;
@@ -174,7 +178,7 @@ impl Signal {
     }
 
     /// Waits for the answer to an offer.
-    pub async fn answer(&mut self, to: u32) -> Result<String> {
+    pub(super) async fn answer(&mut self, to: u32) -> Result<String> {
         timeout(PATIENCE, async {
             loop {
                 match self.receive().await? {
@@ -191,12 +195,12 @@ impl Signal {
     }
 
     /// What came while an answer was waited for.
-    pub fn take_early(&mut self) -> Vec<ServerMessage> {
+    pub(super) fn take_early(&mut self) -> Vec<ServerMessage> {
         std::mem::take(&mut self.early)
     }
 
     /// The next message. Those of a kind that we do not know are passed over. May be given up without loss.
-    pub async fn receive(&mut self) -> Result<ServerMessage> {
+    pub(super) async fn receive(&mut self) -> Result<ServerMessage> {
         loop {
             match self.socket.next().await {
                 Some(Ok(Message::Text(text))) => {
@@ -216,7 +220,7 @@ impl Signal {
     }
 
     /// Leaves and closes; errors do not matter any more.
-    pub async fn close(mut self) {
+    pub(super) async fn close(mut self) {
         let _ = timeout(Duration::from_secs(1), async {
             let _ = self.send(ClientMessage::Leave {}).await;
             let _ = self.socket.close(None).await;
@@ -226,7 +230,7 @@ impl Signal {
 }
 
 /// A refusal in the server's words, with what helps in a load test.
-pub fn refusal(error: &Error) -> anyhow::Error {
+pub(super) fn refusal(error: &Error) -> anyhow::Error {
     let help = match serde_json::to_value(error.code).ok().as_ref().and_then(|c| c.as_str()) {
         Some("room_full") => " (fewer with --per-room, or `windlass serve --max-participants`)",
         Some("server_full") => {

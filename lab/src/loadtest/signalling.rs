@@ -13,7 +13,7 @@ use super::visits::Parting;
 const VANISHED: Duration = Duration::from_secs(60);
 
 /// An open socket.
-pub enum Signalling {
+pub(super) enum Signalling {
     /// Ours.
     Windlass(Signal),
     /// Janus'.
@@ -22,7 +22,7 @@ pub enum Signalling {
 
 impl Signalling {
     /// The next message of ours; another server's are dealt with here. May be given up without loss.
-    pub async fn receive(&mut self) -> Result<ServerMessage> {
+    pub(super) async fn receive(&mut self) -> Result<ServerMessage> {
         match self {
             Signalling::Windlass(signal) => signal.receive().await,
             Signalling::Janus(janus) => loop {
@@ -32,7 +32,7 @@ impl Signalling {
     }
 
     /// Goes as it is said; errors do not matter any more.
-    pub async fn part(self, how: Option<Parting>) {
+    pub(super) async fn part(self, how: Option<Parting>) {
         match how {
             Some(Parting::Vanish) => {
                 // A machine without power closes no socket.

@@ -11,13 +11,13 @@ const STAMP_BYTES: usize = MARK.len() + 8;
 const KEPT_BYTES: usize = 24;
 
 /// Nanoseconds of the machine's monotonic clock.
-pub fn now_ns() -> u64 {
+pub(super) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Puts a stamp over the end of a payload; a short one grows.
-pub fn stamp(payload: &mut Vec<u8>, at_ns: u64) {
+pub(super) fn stamp(payload: &mut Vec<u8>, at_ns: u64) {
     let end = payload.len().max(KEPT_BYTES + STAMP_BYTES);
     payload.resize(end, 0);
     payload[end - STAMP_BYTES..end - 8].copy_from_slice(&MARK);
@@ -25,7 +25,7 @@ pub fn stamp(payload: &mut Vec<u8>, at_ns: u64) {
 }
 
 /// The stamp of a payload.
-pub fn stamped(payload: &[u8]) -> Option<u64> {
+pub(super) fn stamped(payload: &[u8]) -> Option<u64> {
     let (rest, at) = payload.split_last_chunk::<8>()?;
     rest.ends_with(&MARK).then(|| u64::from_be_bytes(*at))
 }

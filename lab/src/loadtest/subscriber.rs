@@ -30,7 +30,7 @@ const REPORT: Duration = Duration::from_secs(1);
 
 /// A simulated subscriber.
 #[derive(Clone)]
-pub struct Subscriber {
+pub(super) struct Subscriber {
     /// Address of the server.
     pub server: ServerUrl,
     /// Software of the server.
@@ -78,7 +78,7 @@ struct Session<'a> {
 
 impl Subscriber {
     /// Subscribes until the end, or until something fails.
-    pub async fn run(self) -> Result<()> {
+    pub(super) async fn run(self) -> Result<()> {
         let name = format!("subscriber {}", self.number);
         let access =
             self.access.map(|(profile, seed)| Access::of_subscriber(profile, seed, Instant::now()));

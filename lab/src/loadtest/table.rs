@@ -162,7 +162,7 @@ fn after(balance: &Balance) -> String {
 }
 
 /// The whole report.
-pub fn table(report: &Report) -> String {
+pub(super) fn table(report: &Report) -> String {
     let r = &report.row;
     let mut out = String::new();
     // Writing to a string does not fail.

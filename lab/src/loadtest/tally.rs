@@ -11,7 +11,7 @@ use super::latencies::Latencies;
 
 /// What became of the datagrams of emulated links, one way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkTotals {
+pub(super) struct LinkTotals {
     /// Put in.
     pub sent: u64,
     /// Came through.
@@ -26,7 +26,7 @@ pub struct LinkTotals {
 
 impl LinkTotals {
     /// Adds what others carried.
-    pub fn add(&mut self, other: LinkTotals) {
+    pub(super) fn add(&mut self, other: LinkTotals) {
         self.sent += other.sent;
         self.arrived += other.arrived;
         self.overflowed += other.overflowed;
@@ -37,7 +37,7 @@ impl LinkTotals {
 
 /// Totals of a run. Everything only grows but those that say "now".
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Totals {
+pub(super) struct Totals {
     /// Publishers whose media can flow now.
     pub publishers: usize,
     /// Subscribers whose media can flow now.
@@ -128,7 +128,7 @@ pub struct Totals {
 
 /// Latencies with fine bins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Transit(pub Latencies);
+pub(super) struct Transit(pub Latencies);
 
 impl Default for Transit {
     fn default() -> Self {
@@ -138,7 +138,7 @@ impl Default for Transit {
 
 impl Totals {
     /// Adds what the clients of another process counted.
-    pub fn add(&mut self, other: &Totals) {
+    pub(super) fn add(&mut self, other: &Totals) {
         macro_rules! add {
             ($($name:ident)*) => { $(self.$name += other.$name;)* };
         }
@@ -169,16 +169,16 @@ impl Totals {
 
 /// Shared by all clients.
 #[derive(Debug, Clone, Default)]
-pub struct Tally(Arc<Mutex<Totals>>);
+pub(super) struct Tally(Arc<Mutex<Totals>>);
 
 impl Tally {
     /// To be changed; held only for a moment.
-    pub fn lock(&self) -> MutexGuard<'_, Totals> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Totals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a client that failed; the first is said.
-    pub fn fail(&self, error: &anyhow::Error) {
+    pub(super) fn fail(&self, error: &anyhow::Error) {
         let mut totals = self.lock();
         totals.failed += 1;
         if totals.failure.is_none() {

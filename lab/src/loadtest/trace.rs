@@ -45,7 +45,7 @@ impl Line {
 }
 
 /// Says it until it is given up.
-pub async fn say(tally: Tally) {
+pub(super) async fn say(tally: Tally) {
     let begun = Instant::now();
     let mut tick = tokio::time::interval(EVERY);
     tick.tick().await;

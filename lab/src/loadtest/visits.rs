@@ -19,7 +19,7 @@ const VANISH: u32 = 4;
 
 /// How a client goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parting {
+pub(super) enum Parting {
     /// It says so.
     Goodbye,
     /// As when its power fails: it says nothing more, and closes nothing for a while.
@@ -27,16 +27,16 @@ pub enum Parting {
 }
 
 /// Becomes something when a client is to go.
-pub type Stop = watch::Receiver<Option<Parting>>;
+pub(super) type Stop = watch::Receiver<Option<Parting>>;
 
 /// Waits until a client is to go.
-pub async fn told(stop: &mut Stop) -> Parting {
+pub(super) async fn told(stop: &mut Stop) -> Parting {
     // Whoever would tell it has ended himself.
     stop.wait_for(Option::is_some).await.ok().and_then(|told| *told).unwrap_or(Parting::Goodbye)
 }
 
 /// One client's coming.
-pub struct Visit {
+pub(super) struct Visit {
     /// Profile and seed of the emulated link, if there is one.
     pub access: Option<(Profile, u64)>,
     /// Resolves when the client is to leave.
@@ -45,7 +45,7 @@ pub struct Visit {
 
 /// How clients come and go.
 #[derive(Debug, Clone)]
-pub struct Visits {
+pub(super) struct Visits {
     /// How long they stay in the mean; `None`: until the end.
     pub stay: Option<Duration>,
     /// The links that they have, one drawn for each visit; none: the machine's own.
@@ -56,7 +56,7 @@ pub struct Visits {
 
 impl Visits {
     /// Has `client` come, stay and go until the end. What fails is counted; the first is said.
-    pub async fn run<F: Future<Output = Result<()>>>(
+    pub(super) async fn run<F: Future<Output = Result<()>>>(
         self,
         tally: Tally,
         mut end: Stop,

@@ -16,7 +16,7 @@ const RECENT: usize = 16;
 
 /// One subscribed track: its video, anchors and rung.
 #[derive(Debug, Default)]
-pub struct Watching {
+pub(super) struct Watching {
     /// Packets of the track.
     pub video: Arrivals,
     pictures: Watcher,
@@ -75,44 +75,44 @@ impl Given {
 
 impl Watching {
     /// Whether anchors belong to what the server says it gives now, and are made.
-    pub fn enhanced(&self) -> bool {
+    pub(super) fn enhanced(&self) -> bool {
         self.given.enhanced()
     }
 
     /// Anchors that came whole, each part of one by itself.
-    pub fn anchors(&self) -> u64 {
+    pub(super) fn anchors(&self) -> u64 {
         self.anchors.stats().completed
     }
 
     /// The server says what it gives from here on.
-    pub fn given(&mut self, rung: Rung, totals: &mut Totals) {
+    pub(super) fn given(&mut self, rung: Rung, totals: &mut Totals) {
         totals.rung_changes += u64::from(self.given.rung.is_some_and(|before| before != rung));
         self.change(Given { rung: Some(rung), ..self.given }, totals);
     }
 
     /// The server says whether it makes no anchors of it.
-    pub fn refuse(&mut self, refused: bool, totals: &mut Totals) {
+    pub(super) fn refuse(&mut self, refused: bool, totals: &mut Totals) {
         self.change(Given { refused, ..self.given }, totals);
     }
 
     /// The server says whether it sends nothing for now: what is not shown then is no freeze.
-    pub fn pause(&mut self, paused: bool, totals: &mut Totals) {
+    pub(super) fn pause(&mut self, paused: bool, totals: &mut Totals) {
         self.pictures.pause();
         self.change(Given { paused, ..self.given }, totals);
     }
 
     /// It has ended.
-    pub fn end(&mut self, totals: &mut Totals) {
+    pub(super) fn end(&mut self, totals: &mut Totals) {
         self.change(Given::default(), totals);
     }
 
     /// Whether a key frame should be asked for, as a browser's decoder would.
-    pub fn wants_key(&mut self, now: Instant) -> bool {
+    pub(super) fn wants_key(&mut self, now: Instant) -> bool {
         self.pictures.wants_key(now)
     }
 
     /// Takes a packet of video: its extended number, its frame's timestamp, its payload; padding has none.
-    pub fn packet(
+    pub(super) fn packet(
         &mut self,
         now: Instant,
         seq: u64,
@@ -140,7 +140,13 @@ impl Watching {
     }
 
     /// Takes a message of the anchors' channel that is for this track.
-    pub fn message(&mut self, now: Instant, message: &[u8], budget_ms: f64, totals: &mut Totals) {
+    pub(super) fn message(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        budget_ms: f64,
+        totals: &mut Totals,
+    ) {
         totals.media_bytes += message.len() as u64;
         let complete = self.anchors.push(message);
         self.count(totals);

@@ -6,7 +6,7 @@ use crate::simulator::streams::clients::{self, ClientsReport, ClientsScenario, W
 use anyhow::Result;
 
 /// Plays it; a table, or one JSON object a line.
-pub fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) -> Result<String> {
+pub(super) fn play(scenario: &ClientsScenario, seed: Option<u64>, json: bool) -> Result<String> {
     let seed = seed.unwrap_or(scenario.seed);
     let scenario = ClientsScenario { seed, ..scenario.clone() };
     let reports = clients::run(&scenario)?;

@@ -6,7 +6,7 @@ use crate::simulator::servers::{ClusterReport, ClusterScenario, play as play_clu
 use anyhow::Result;
 
 /// Plays it; the report as a table or JSON.
-pub fn play(mut scenario: ClusterScenario, seed: Option<u64>, json: bool) -> Result<String> {
+pub(super) fn play(mut scenario: ClusterScenario, seed: Option<u64>, json: bool) -> Result<String> {
     scenario.seed = seed.unwrap_or(scenario.seed);
     let report = play_cluster(&scenario);
     if json {

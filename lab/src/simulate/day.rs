@@ -47,7 +47,7 @@ struct Report<'a> {
 }
 
 /// Plays it; the report as a table or JSON.
-pub fn play(mut scenario: DayScenario, seed: Option<u64>, json: bool) -> Result<String> {
+pub(super) fn play(mut scenario: DayScenario, seed: Option<u64>, json: bool) -> Result<String> {
     ensure!(!scenario.hours.is_empty(), "hours: there are none");
     ensure!(!scenario.streams.is_empty(), "streams: there are none");
     ensure!((0.0..=100_000.0).contains(&scenario.peak), "peak must be from 0 to 100000");

@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 
 /// What a file is about.
 #[derive(Debug, Clone)]
-pub enum File {
+pub(super) enum File {
     /// Streams, whose anchors the scheduler chooses.
     Streams(Scenario, Traces),
     /// Requests that come to the accelerators' queue.
@@ -38,7 +38,7 @@ struct Kind {
 }
 
 /// Reads a file.
-pub fn read(path: &Path) -> Result<File> {
+pub(super) fn read(path: &Path) -> Result<File> {
     let name = || path.display();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the scenario {}", name()))?;
@@ -78,7 +78,7 @@ fn traces(scenario: &Scenario, folder: &Path) -> Result<Traces> {
 
 /// All that are shipped.
 #[cfg(test)]
-pub fn shipped() -> Vec<std::path::PathBuf> {
+pub(super) fn shipped() -> Vec<std::path::PathBuf> {
     let folder = "scenarios";
     let files = std::fs::read_dir(folder).expect("the folder is there");
     let paths = files.map(|file| file.expect("it can be read").path());

@@ -25,7 +25,7 @@ use plots::Plots;
 /// Play scenarios through the scheduler and its queues, without pictures.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct SimulateArgs {
+pub(crate) struct SimulateArgs {
     /// The scenarios.
     #[arg(required = true, value_name = "FILE")]
     pub scenarios: Vec<PathBuf>,
@@ -59,7 +59,7 @@ pub struct SimulateArgs {
 
 /// An order by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OrderArg {
+pub(crate) enum OrderArg {
     /// As they came.
     Fifo,
     /// The shortest by what was expected when it came.
@@ -70,7 +70,7 @@ pub enum OrderArg {
 
 /// A placement by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PlacementArg {
+pub(crate) enum PlacementArg {
     /// By one selector, on whatever accelerator is free.
     Anchor,
     /// Each stream on an accelerator of its own.
@@ -119,7 +119,7 @@ fn order(order: OrderName) -> &'static str {
 }
 
 /// Plays all and prints.
-pub fn run(args: &SimulateArgs) -> Result<()> {
+pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
     for path in &args.scenarios {
         let begun = Instant::now();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -11,7 +11,7 @@ use crate::plot::{Curve, Plot};
 
 /// Writes plots to a folder, named after a scenario.
 #[derive(Debug, Clone, Copy)]
-pub struct Plots<'a> {
+pub(super) struct Plots<'a> {
     /// Where to.
     pub folder: &'a Path,
     /// What they are called first.
@@ -31,7 +31,7 @@ const MEASURES: [Measure<Second>; 5] = [
 
 impl Plots<'_> {
     /// A scenario of streams, played in some ways.
-    pub fn streams(self, reports: &[(String, Report)]) -> Result<()> {
+    pub(super) fn streams(self, reports: &[(String, Report)]) -> Result<()> {
         let shares = |report: &Report| -> Vec<(f64, f64)> {
             report.percentiles_ms.iter().zip(0..).map(|(&ms, n)| (ms, f64::from(n))).collect()
         };
@@ -47,7 +47,7 @@ impl Plots<'_> {
     }
 
     /// A scenario of requests: each order by load, and the calibrated one by λ.
-    pub fn requests(self, report: &RequestReport) -> Result<()> {
+    pub(super) fn requests(self, report: &RequestReport) -> Result<()> {
         let measures: [Measure<RequestRow>; 4] = [
             ("mean", "mean latency (s)", |row| row.mean_ms / 1e3),
             ("p99", "latency, 99th percentile (s)", |row| row.p99_ms / 1e3),
@@ -72,7 +72,7 @@ impl Plots<'_> {
     }
 
     /// A scenario of stages: what is missed by slots.
-    pub fn stages(self, report: &StageReport) -> Result<()> {
+    pub(super) fn stages(self, report: &StageReport) -> Result<()> {
         let most = report.rows.iter().filter_map(|row| row.cap).max().unwrap_or(1) as f64;
         let curves = [("threads", Way::Threads), ("fifo", Way::Fifo), ("edf", Way::Edf)];
         let curves = curves.map(|(name, way)| {

@@ -9,7 +9,7 @@ use super::SimulateArgs;
 use super::plots::Plots;
 
 /// Plays a scenario and shows what came of it.
-pub fn play(
+pub(super) fn play(
     scenario: &RequestScenario,
     args: &SimulateArgs,
     plots: Option<Plots<'_>>,

@@ -9,7 +9,11 @@ use super::SimulateArgs;
 use super::plots::Plots;
 
 /// Plays a scenario and shows what came of it.
-pub fn play(scenario: &StageScenario, args: &SimulateArgs, plots: Option<Plots<'_>>) -> Result<()> {
+pub(super) fn play(
+    scenario: &StageScenario,
+    args: &SimulateArgs,
+    plots: Option<Plots<'_>>,
+) -> Result<()> {
     let seed = args.seed.unwrap_or(scenario.seed);
     let scenario = StageScenario { seed, ..scenario.clone() };
     let report = run_stages(&scenario).context("cannot play the scenario")?;

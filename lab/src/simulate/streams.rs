@@ -9,7 +9,7 @@ use super::SimulateArgs;
 use super::plots::Plots;
 
 /// Plays a scenario in all ways that are asked for, and shows what came of each.
-pub fn play(
+pub(super) fn play(
     scenario: &Scenario,
     traces: &Traces,
     args: &SimulateArgs,

@@ -10,9 +10,9 @@ use std::time::Duration;
 use windlass_link::Course;
 
 /// The parts that time is counted in.
-pub const TENTH: Duration = Duration::from_millis(100);
+pub(crate) const TENTH: Duration = Duration::from_millis(100);
 /// Longer waits than this are a queue.
-pub const LONG_WAIT: Duration = Duration::from_millis(100);
+pub(crate) const LONG_WAIT: Duration = Duration::from_millis(100);
 /// Tenths of a second that a rate or a share is of.
 const SPAN: usize = 10;
 /// A link is used when it carries this share of its rate.
@@ -28,7 +28,7 @@ const STEPS_MAX: usize = 16;
 
 /// What a link carried in a tenth of a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tenth {
+pub(crate) struct Tenth {
     /// Bytes of datagrams that arrived, headers included.
     pub bytes: u64,
     /// Datagrams that arrived.
@@ -50,7 +50,7 @@ struct Step {
 
 /// Measures how soon traffic follows the steps of a link's rate.
 #[derive(Debug)]
-pub struct Following {
+pub(crate) struct Following {
     course: Course,
     rate_bps: u64,
     /// Tenths so far.
@@ -63,7 +63,7 @@ pub struct Following {
 
 impl Following {
     /// A measurement of a link that begins now.
-    pub fn new(course: Course) -> Following {
+    pub(crate) fn new(course: Course) -> Following {
         let rate_bps = course.at(Duration::ZERO).rate_bps;
         let first = Step { at: 0, wanted: Some(wanted(rate_bps)), first: true };
         Following {
@@ -78,7 +78,7 @@ impl Following {
     }
 
     /// Takes the next tenth of a second.
-    pub fn tenth(&mut self, tenth: Tenth) {
+    pub(crate) fn tenth(&mut self, tenth: Tenth) {
         self.step();
         self.tenths += 1;
         if self.last.len() == SPAN {
@@ -98,14 +98,14 @@ impl Following {
     }
 
     /// Seconds from the beginning until 85 % of the first rate was carried.
-    pub fn first_s(&self) -> f64 {
+    pub(crate) fn first_s(&self) -> f64 {
         let open = self.steps.iter().any(|step| step.first);
         let so_far = if open { self.tenths as f64 / SPAN as f64 } else { 0.0 };
         self.first_s.unwrap_or(so_far)
     }
 
     /// The longest that a later step took to be followed, in seconds.
-    pub fn longest_s(&self) -> Option<f64> {
+    pub(crate) fn longest_s(&self) -> Option<f64> {
         let lasted = |step: &Step| (self.tenths - step.at) as f64 / SPAN as f64;
         let open = self.steps.iter().filter(|s| !s.first).map(lasted).filter(|s| *s >= PENDING);
         open.chain(self.longest_s).reduce(f64::max)

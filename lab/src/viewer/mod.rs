@@ -3,8 +3,8 @@
 mod following;
 mod watcher;
 
-pub use following::{Following, LONG_WAIT, TENTH, Tenth};
-pub use watcher::Watcher;
+pub(crate) use following::{Following, LONG_WAIT, TENTH, Tenth};
+pub(crate) use watcher::Watcher;
 
 /// IP, UDP, RTP with the extensions that the SFU writes, and the tag of SRTP: bytes of a packet of video beside its payload.
-pub const HEADERS: u64 = 28 + 12 + 28 + 16;
+pub(crate) const HEADERS: u64 = 28 + 12 + 28 + 16;

@@ -24,7 +24,7 @@ struct Arrived {
 
 /// Shows the frames of one track, and counts freezes.
 #[derive(Debug, Default)]
-pub struct Watcher {
+pub(crate) struct Watcher {
     held: BTreeMap<u64, Arrived>,
     next: Option<u64>,
     /// Since when something is missing.
@@ -48,12 +48,12 @@ pub struct Watcher {
 
 impl Watcher {
     /// It is told that nothing more comes for now: what is not shown from here on is no freeze.
-    pub fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.shown = None;
     }
 
     /// Takes a packet: extended number, VP9 payload.
-    pub fn packet(&mut self, now: Instant, seq: u64, payload: &[u8]) {
+    pub(crate) fn packet(&mut self, now: Instant, seq: u64, payload: &[u8]) {
         let Some(&flags) = payload.first() else {
             // A probe's padding has numbers of its own stream; what has none of a frame is one of ours.
             if self.next.is_some_and(|next| seq >= next) {
@@ -79,7 +79,7 @@ impl Watcher {
     }
 
     /// Whether a key frame should be asked for now.
-    pub fn wants_key(&mut self, now: Instant) -> bool {
+    pub(crate) fn wants_key(&mut self, now: Instant) -> bool {
         let since = self.missing;
         if !self.broken
             && since.is_some_and(|since| now.saturating_duration_since(since) > PATIENCE)

@@ -101,6 +101,10 @@ impl Control {
 }
 
 /// libvpx's defaults for one thread and one pass, nothing dropped, resized or held back.
+///
+/// # Errors
+///
+/// Fails if libvpx does not give its defaults.
 pub fn settings(width: usize, height: usize) -> Result<Box<ffi::vpx_codec_enc_cfg_t>, VpxError> {
     let mut defaults = MaybeUninit::<ffi::vpx_codec_enc_cfg_t>::zeroed();
     // SAFETY: the pointer is valid for writes, and the interface pointer is libvpx's own static.
@@ -126,6 +130,10 @@ pub struct Image<'a>(pub(crate) ffi::vpx_image_t, PhantomData<&'a [u8]>);
 
 impl<'a> Image<'a> {
     /// An I420 picture of this luma size; each plane with its stride.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses a picture of this size.
     ///
     /// # Panics
     ///
@@ -176,6 +184,10 @@ unsafe impl Send for Codec {}
 
 impl Codec {
     /// Opens an encoder; `stats` are the packets of the first pass, for the second of two.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the settings.
     pub fn open(
         settings: Box<ffi::vpx_codec_enc_cfg_t>,
         stats: Vec<u8>,
@@ -214,6 +226,10 @@ impl Codec {
     }
 
     /// Changes settings of the frames to come.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the changed settings.
     pub fn configure(
         &mut self,
         what: &'static str,
@@ -229,6 +245,10 @@ impl Codec {
     }
 
     /// Sets a control.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the value, or does not have the control.
     pub fn set(&mut self, control: Control, value: i32) -> Result<(), VpxError> {
         // SAFETY: the context is open, and each of these controls takes one int by value (vp8cx.h).
         let set = unsafe {
@@ -238,6 +258,10 @@ impl Codec {
     }
 
     /// Sets a control that takes a pointer to a struct.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the value, or does not have the control.
     ///
     /// # Safety
     ///
@@ -251,6 +275,10 @@ impl Codec {
     }
 
     /// Encodes a picture that is shown from `time` on, or flushes; the packets that are finished.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the picture, such as one of another size than the settings have.
     pub fn encode(
         &mut self,
         image: Option<&Image<'_>>,

@@ -17,6 +17,10 @@ pub struct Decoder {
 
 impl Decoder {
     /// Opens a decoder.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx cannot open a decoder: above all, if there is no memory.
     pub fn new() -> Result<Decoder, VpxError> {
         let mut context: Box<ffi::vpx_codec_ctx_t> =
             // SAFETY: plain old data (integers, nullable pointers, an error code whose 0 is "ok");
@@ -38,6 +42,10 @@ impl Decoder {
     }
 
     /// Decodes a chunk and tells how many pictures it shows; `look` sees each of them, uncopied.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the chunk, or a picture in it is not I420.
     pub fn decode(
         &mut self,
         chunk: &[u8],

@@ -102,6 +102,10 @@ impl std::fmt::Debug for Encoder {
 
 impl Encoder {
     /// Opens an encoder for a call; the error says what libvpx refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a side is not of 16 to 8192 pixels, or libvpx refuses a setting.
     pub fn new(config: EncoderConfig) -> Result<Encoder, VpxError> {
         let mut s = checked_settings(config.width, config.height)?;
         s.rc_end_usage = ffi::vpx_rc_mode::VPX_CBR;
@@ -135,6 +139,10 @@ impl Encoder {
     }
 
     /// Opens an encoder whose frames the caller controls one by one ([`Encoder::encode_as`]).
+    ///
+    /// # Errors
+    ///
+    /// Fails if a side is not of 16 to 8192 pixels, or libvpx refuses a setting.
     pub fn sequence(config: SequenceConfig) -> Result<Encoder, VpxError> {
         let mut s = checked_settings(config.width, config.height)?;
         // Not CBR, whose scene detection would take a second try for a still picture.
@@ -154,6 +162,10 @@ impl Encoder {
 
     /// Opens an encoder for whole videos; it holds pictures back, so frames come from
     /// [`Encoder::push`] and [`Encoder::finish`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if a side is not of 16 to 8192 pixels, or libvpx refuses a setting.
     pub fn reencoder(config: ReencodeConfig) -> Result<Encoder, VpxError> {
         let mut s = checked_settings(config.width, config.height)?;
         s.rc_end_usage = ffi::vpx_rc_mode::VPX_VBR;
@@ -184,23 +196,39 @@ impl Encoder {
     }
 
     /// Encodes the next picture and returns its VP9 frame.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the picture is not of the encoder's size, libvpx refuses it, or it drops or holds back the frame.
     pub fn encode(&mut self, picture: &Picture) -> Result<Vec<u8>, VpxError> {
         let data = self.push(picture)?;
         if data.is_empty() { Err(VpxError::NoData) } else { Ok(data) }
     }
 
     /// Encodes the next picture as the caller says.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the picture is not of the encoder's size, libvpx refuses it, or it drops or holds back the frame.
     pub fn encode_as(&mut self, picture: &Picture, used: FrameUse) -> Result<Vec<u8>, VpxError> {
         let data = self.give(picture, used.flags())?;
         if data.is_empty() { Err(VpxError::NoData) } else { Ok(data) }
     }
 
     /// Gives the next picture and returns what frames are finished, if any.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the picture is not of the encoder's size, or libvpx refuses it.
     pub fn push(&mut self, picture: &Picture) -> Result<Vec<u8>, VpxError> {
         self.give(picture, 0)
     }
 
     /// Returns the frames that are still held back.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses to encode what it holds back.
     pub fn finish(&mut self) -> Result<Vec<u8>, VpxError> {
         let mut all = Vec::new();
         loop {
@@ -236,6 +264,10 @@ impl Encoder {
     }
 
     /// The quantiser (0 to 63) of the frames to come, exactly.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the changed settings.
     pub fn set_quantiser(&mut self, quantiser: u8) -> Result<(), VpxError> {
         let quantiser = u32::from(quantiser.min(MAX_QUANTISER));
         self.codec.configure("change the quantiser", |s| {
@@ -245,6 +277,10 @@ impl Encoder {
 
     /// Target bit rate in kbit/s and frame rate of the frames to come, as a browser's congestion control and
     /// `setParameters` change them in the middle of a stream.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the changed settings.
     pub fn set_rate(&mut self, kbps: u32, fps: f64) -> Result<(), VpxError> {
         if fps.total_cmp(&self.fps).is_ne() {
             self.since += (self.frame as f64 * 90_000.0 / self.fps).round() as i64;

@@ -53,7 +53,7 @@ impl RemoteAddr {
 
 /// The server's addresses that clients receive as ICE host candidates.
 #[derive(Debug, Clone, Default)]
-pub struct LocalAddrs {
+pub(super) struct LocalAddrs {
     /// UDP.
     pub udp: Vec<SocketAddr>,
     /// TCP; empty without a TCP listener.

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use windlass_types::Layer;
 
 /// Wall-clock time and RTP timestamp of a sender report.
-pub type Report = (SystemTime, u32);
+pub(super) type Report = (SystemTime, u32);
 
 /// Frames of each layer whose timestamps are kept: 2 s at 30 frames a second.
 const MAX_FRAMES: usize = 64;
@@ -53,14 +53,14 @@ struct Shift {
 
 /// The layers of one track.
 #[derive(Debug, Default)]
-pub struct Alignment {
+pub(super) struct Alignment {
     timelines: [Timeline; 3],
     shifts: [[Option<Shift>; 3]; 3],
 }
 
 impl Alignment {
     /// Takes a packet's timestamp, and the last sender report of its layer.
-    pub fn on_packet(&mut self, of: Layer, timestamp: u32, report: Option<Report>) {
+    pub(super) fn on_packet(&mut self, of: Layer, timestamp: u32, report: Option<Report>) {
         let timeline = &mut self.timelines[of as usize];
         if report.is_some() {
             timeline.report = report;
@@ -77,7 +77,7 @@ impl Alignment {
 
     /// The timestamp in layer `to` of the camera frame with `timestamp` in layer `from`; `None` while the shift is not certain. Layer `to`
     /// may lack the frame.
-    pub fn map(&mut self, from: Layer, timestamp: u32, to: Layer) -> Option<u32> {
+    pub(super) fn map(&mut self, from: Layer, timestamp: u32, to: Layer) -> Option<u32> {
         let reported = self.reported_shift(from, to);
         let timeline = &self.timelines[to as usize];
         let shift = &mut self.shifts[from as usize][to as usize];

@@ -37,7 +37,7 @@ const LADDER: [Rung; 5] = [Rung::Q, Rung::QPlus, Rung::H, Rung::HPlus, Rung::F];
 
 /// The demand of one track.
 #[derive(Debug, Clone, Copy)]
-pub struct Demand {
+pub(super) struct Demand {
     /// Maximum rung, from the client and its tile.
     pub max: Rung,
     /// Bitrate of each layer that is sent, smallest first.
@@ -56,7 +56,7 @@ pub struct Demand {
 
 /// The estimate that one track needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BitrateNeeds {
+pub(super) struct BitrateNeeds {
     /// For the held rung.
     pub held: Bitrate,
     /// For the next better rung; `None`: there is none.
@@ -67,7 +67,7 @@ pub struct BitrateNeeds {
 
 /// The result for one track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Grant {
+pub(super) enum Grant {
     /// A rung.
     Rung(Rung),
     /// Paused, as the bandwidth does not suffice.
@@ -156,7 +156,7 @@ impl Demand {
 
 /// The allocator of one subscriber.
 #[derive(Debug, Default)]
-pub struct Allocator {
+pub(super) struct Allocator {
     last_fall: Option<Instant>,
     /// Since when the estimate is too low for the held rungs.
     short_since: Option<Instant>,
@@ -184,7 +184,7 @@ impl Budget {
 impl Allocator {
     /// Grants each demand its rung. `available` is for video and anchors; `None` means no limit. `congested`: rungs fall at once,
     /// without [`FALL_DELAY`].
-    pub fn allocate(
+    pub(super) fn allocate(
         &mut self,
         now: Instant,
         available: Option<Bitrate>,

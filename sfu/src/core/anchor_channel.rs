@@ -11,10 +11,10 @@ use super::peer::Peer;
 use crate::stats::Counters;
 
 /// Label of the data channel.
-pub const CHANNEL: &str = "windlass-anchors";
+pub(super) const CHANNEL: &str = "windlass-anchors";
 
 /// The anchor channel of one subscriber.
-pub struct AnchorChannel {
+pub(super) struct AnchorChannel {
     /// Whether the client can decode anchors.
     decodes: bool,
     /// Whether an offer of the client had an `m=application` section.
@@ -31,7 +31,7 @@ pub struct AnchorChannel {
 
 impl AnchorChannel {
     /// No channel yet.
-    pub fn new(decodes: bool, now: Instant) -> AnchorChannel {
+    pub(super) fn new(decodes: bool, now: Instant) -> AnchorChannel {
         AnchorChannel {
             decodes,
             negotiated: false,
@@ -43,24 +43,24 @@ impl AnchorChannel {
     }
 
     /// Takes whether an offer of the client has an `m=application` section.
-    pub fn on_offer(&mut self, has_application: bool) {
+    pub(super) fn on_offer(&mut self, has_application: bool) {
         self.negotiated |= has_application;
     }
 }
 
 impl Peer {
     /// Whether the client can decode anchors, and may receive them.
-    pub fn may_receive_anchors(&self) -> bool {
+    pub(super) fn may_receive_anchors(&self) -> bool {
         self.anchors.decodes && self.permissions.enhance
     }
 
     /// Whether anchors can be sent to the client now.
-    pub fn can_receive_anchors(&self) -> bool {
+    pub(super) fn can_receive_anchors(&self) -> bool {
         self.anchors.open && self.may_receive_anchors()
     }
 
     /// Opens the anchor channel if it can be opened and is not open. Messages older than `budget` are not retransmitted.
-    pub fn open_anchor_channel(&mut self, budget: Duration) {
+    pub(super) fn open_anchor_channel(&mut self, budget: Duration) {
         if !self.connected
             || !self.anchors.negotiated
             || !self.may_receive_anchors()
@@ -81,14 +81,14 @@ impl Peer {
     }
 
     /// Bytes that the anchor channel still holds.
-    pub fn anchor_bytes_buffered(&mut self) -> usize {
+    pub(super) fn anchor_bytes_buffered(&mut self) -> usize {
         let Some(id) = self.anchors.id else { return 0 };
         let buffered = |rtc: &mut Rtc| rtc.channel(id).map(|mut c| c.buffered_amount());
         self.stack.call(&mut self.wake, buffered).flatten().unwrap_or_default()
     }
 
     /// Sends the anchor messages that are due.
-    pub fn release_anchors(&mut self, now: Instant, counters: &mut Counters) {
+    pub(super) fn release_anchors(&mut self, now: Instant, counters: &mut Counters) {
         while let Some(released) = self.anchors.pacer.release(now) {
             self.wake.touch();
             let (mid, sent) = match released {

@@ -64,7 +64,7 @@ impl Meter {
 
 /// The meters of one track.
 #[derive(Debug)]
-pub struct AnchorCostMeter {
+pub(super) struct AnchorCostMeter {
     captured: Meter,
     enhanced: Meter,
 }
@@ -80,7 +80,7 @@ impl Default for AnchorCostMeter {
 
 impl AnchorCostMeter {
     /// Counts an anchor.
-    pub fn count(&mut self, source: AnchorSource, bytes: usize) {
+    pub(super) fn count(&mut self, source: AnchorSource, bytes: usize) {
         let meter = match source {
             AnchorSource::Captured => &mut self.captured,
             AnchorSource::Enhanced => &mut self.enhanced,
@@ -95,7 +95,7 @@ impl AnchorCostMeter {
     }
 
     /// Expected bitrates where captured anchors are `captured_octaves` larger than the layer; 0: there are none.
-    pub fn expected(&self, captured_octaves: u8) -> AnchorCosts {
+    pub(super) fn expected(&self, captured_octaves: u8) -> AnchorCosts {
         AnchorCosts {
             captured: if captured_octaves > 0 { self.captured.mean() } else { Bitrate::ZERO },
             captured_octaves,

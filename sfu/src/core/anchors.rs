@@ -37,7 +37,7 @@ const MAX_VIDEO_QUEUE: Duration = Duration::from_millis(500);
 
 /// Decision about an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// Send it; its last message is due after this time.
     Send(Duration),
     /// Drop it: it is older than the latency budget.
@@ -60,7 +60,7 @@ struct Waiting {
 
 /// The end of an anchor, with its last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AnchorEnd {
+pub(super) struct AnchorEnd {
     /// The m-line of the anchor's video.
     pub slot: Mid,
     /// Bytes of all its messages.
@@ -71,7 +71,7 @@ pub struct AnchorEnd {
 
 /// What [`AnchorPacer::release`] returns.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Released {
+pub(super) enum Released {
     /// A message to send, and the end of its anchor if it is the last one.
     Message(Vec<u8>, Option<AnchorEnd>),
     /// The rest of an anchor of this m-line is dropped: its deadline has passed.
@@ -80,7 +80,7 @@ pub enum Released {
 
 /// The pacer.
 #[derive(Debug)]
-pub struct AnchorPacer {
+pub(super) struct AnchorPacer {
     /// Tokens of the bucket, in bytes.
     tokens: f64,
     last_refill: Instant,
@@ -96,7 +96,7 @@ pub struct AnchorPacer {
 
 impl AnchorPacer {
     /// A pacer with tokens for one anchor.
-    pub fn new(now: Instant) -> AnchorPacer {
+    pub(super) fn new(now: Instant) -> AnchorPacer {
         AnchorPacer {
             tokens: MIN_BUCKET_BYTES,
             last_refill: now,
@@ -114,14 +114,14 @@ impl AnchorPacer {
     }
 
     /// Counts `bytes` of video that were sent.
-    pub fn video_sent(&mut self, now: Instant, bytes: usize) {
+    pub(super) fn video_sent(&mut self, now: Instant, bytes: usize) {
         if self.video.conforms(now, MAX_VIDEO_QUEUE) {
             self.video.add(now, self.transmission_time(bytes));
         }
     }
 
     /// Maximum payload of a message in bytes.
-    pub fn max_message(&self) -> usize {
+    pub(super) fn max_message(&self) -> usize {
         if self.downlink_bps <= 0.0 {
             return message::MAX_CHUNK;
         }
@@ -131,7 +131,7 @@ impl AnchorPacer {
 
     /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate` is the mean rate of anchors, `buffered` the bytes in the
     /// data channel.
-    pub fn admit(
+    pub(super) fn admit(
         &mut self,
         now: Instant,
         rate: Bitrate,
@@ -162,7 +162,7 @@ impl AnchorPacer {
     }
 
     /// Queues the messages of an admitted anchor.
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         now: Instant,
         slot: Mid,
@@ -186,7 +186,7 @@ impl AnchorPacer {
     }
 
     /// The next message that is due, or an anchor whose deadline has passed.
-    pub fn release(&mut self, now: Instant) -> Option<Released> {
+    pub(super) fn release(&mut self, now: Instant) -> Option<Released> {
         let first = self.waiting.front()?;
         if now > first.deadline {
             let slot = first.slot;
@@ -209,7 +209,7 @@ impl AnchorPacer {
     }
 
     /// When [`AnchorPacer::release`] is due.
-    pub fn timeout(&self) -> Option<Instant> {
+    pub(super) fn timeout(&self) -> Option<Instant> {
         // Messages that wait for video may pass their deadline: they are dropped just after it.
         let stale = |first: &Waiting| first.deadline + Duration::from_nanos(1);
         self.waiting.front().map(|first| self.due().min(stale(first)))
@@ -221,7 +221,7 @@ impl AnchorPacer {
     }
 
     /// Number of anchors whose messages wait.
-    pub fn waiting(&self) -> u64 {
+    pub(super) fn waiting(&self) -> u64 {
         self.waiting.iter().filter(|w| w.end.is_some()).count() as u64
     }
 
@@ -247,7 +247,7 @@ impl AnchorPacer {
 }
 
 /// The messages of an anchor at a place in a subscriber's timeline; `None` if the format cannot hold it.
-pub fn messages(
+pub(super) fn messages(
     anchor: &Anchor,
     rtp_timestamp: u32,
     epoch: u16,

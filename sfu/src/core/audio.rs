@@ -18,7 +18,7 @@ struct Span {
 
 /// Gives packets their numbers in the subscriber's timeline.
 #[derive(Debug)]
-pub struct AudioTimeline {
+pub(super) struct AudioTimeline {
     span: Option<Span>,
     next_seq: u64,
     last_timestamp: u32,
@@ -27,17 +27,17 @@ pub struct AudioTimeline {
 
 impl AudioTimeline {
     /// A stream that has not begun; its timeline begins at `timestamp`.
-    pub fn new(timestamp: u32) -> AudioTimeline {
+    pub(super) fn new(timestamp: u32) -> AudioTimeline {
         AudioTimeline { span: None, next_seq: 1000, last_timestamp: timestamp, last_arrival: None }
     }
 
     /// The next packet does not continue the stream.
-    pub fn interrupt(&mut self) {
+    pub(super) fn interrupt(&mut self) {
         self.span = None;
     }
 
     /// New sequence number and timestamp of a packet; `None` for one from before the stream's begin.
-    pub fn push(&mut self, track: TrackId, packet: PacketIn) -> Option<(u64, u32)> {
+    pub(super) fn push(&mut self, track: TrackId, packet: PacketIn) -> Option<(u64, u32)> {
         if self.span.as_ref().is_none_or(|s| s.track != track) {
             let elapsed = self.last_arrival.map_or(0, |last| {
                 packet.arrival.saturating_duration_since(last).as_micros() as u64 * CLOCK_PER_MS

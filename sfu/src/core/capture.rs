@@ -9,7 +9,7 @@ use super::alignment::Alignment;
 use super::tap::Tap;
 
 /// The next input for the enhancer from the tap of the higher layer; `low` is the tapped layer.
-pub fn poll(capture: &mut Tap, alignment: &mut Alignment, low: Layer) -> Option<TapInput> {
+pub(super) fn poll(capture: &mut Tap, alignment: &mut Alignment, low: Layer) -> Option<TapInput> {
     let TapInput::Frame(frame) = capture.poll()? else {
         return Some(TapInput::CapturedGap { stream: capture.stream() });
     };

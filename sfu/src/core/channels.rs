@@ -7,11 +7,11 @@ use super::regions;
 /// Label of a channel that clients open so that their offers have an `m=application` section. It carries no messages.
 const CONTROL: &str = "ctl";
 /// Data channels that a client may open in its life.
-pub const MAX_CHANNELS: usize = 8;
+pub(super) const MAX_CHANNELS: usize = 8;
 
 /// The channels of one client.
 #[derive(Debug, Default)]
-pub struct ClientChannels {
+pub(super) struct ClientChannels {
     region: Option<ChannelId>,
     control: Option<ChannelId>,
     /// Channels that the client has opened so far.
@@ -20,7 +20,7 @@ pub struct ClientChannels {
 
 impl ClientChannels {
     /// Takes a channel that the client has opened; returns whether it stays open.
-    pub fn on_open(&mut self, id: ChannelId, label: &str) -> bool {
+    pub(super) fn on_open(&mut self, id: ChannelId, label: &str) -> bool {
         self.opened += 1;
         let place = match label {
             regions::CHANNEL => &mut self.region,
@@ -35,24 +35,24 @@ impl ClientChannels {
     }
 
     /// Forgets a channel that was closed.
-    pub fn on_close(&mut self, id: ChannelId) {
+    pub(super) fn on_close(&mut self, id: ChannelId) {
         for place in [&mut self.region, &mut self.control] {
             place.take_if(|open| *open == id);
         }
     }
 
     /// Whether a channel is the one for answers to region requests.
-    pub fn is_region(&self, id: ChannelId) -> bool {
+    pub(super) fn is_region(&self, id: ChannelId) -> bool {
         self.region == Some(id)
     }
 
     /// Whether the client answers region requests.
-    pub fn has_region(&self) -> bool {
+    pub(super) fn has_region(&self) -> bool {
         self.region.is_some()
     }
 
     /// Whether the client has opened more channels than it may.
-    pub fn is_over_limit(&self) -> bool {
+    pub(super) fn is_over_limit(&self) -> bool {
         self.opened > MAX_CHANNELS
     }
 }

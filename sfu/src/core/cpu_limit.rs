@@ -25,18 +25,18 @@ thread_local! {
 }
 
 /// Records that input was decrypted on this thread.
-pub fn set_authenticated() {
+pub(super) fn set_authenticated() {
     AUTHENTICATED.set(true);
 }
 
 /// Whether input was decrypted on this thread since the last call.
-pub fn take_authenticated() -> bool {
+pub(super) fn take_authenticated() -> bool {
     AUTHENTICATED.take()
 }
 
 /// The limit of one connection.
 #[derive(Debug, Default)]
-pub struct CpuLimit {
+pub(super) struct CpuLimit {
     used: Gcra,
     /// Whether input was dropped in this second.
     dropped: bool,
@@ -46,19 +46,19 @@ pub struct CpuLimit {
 
 impl CpuLimit {
     /// Whether input may be taken now.
-    pub fn admit(&mut self, now: Instant) -> bool {
+    pub(super) fn admit(&mut self, now: Instant) -> bool {
         let admitted = self.used.conforms(now, BURST * SHARE);
         self.dropped |= !admitted;
         admitted
     }
 
     /// Charges the time that input took.
-    pub fn charge(&mut self, now: Instant, took: Duration) {
+    pub(super) fn charge(&mut self, now: Instant, took: Duration) {
         self.used.add(now, took.min(MAX_CHARGE) * SHARE);
     }
 
     /// Ends a second; returns whether the connection is to be removed.
-    pub fn end_second(&mut self) -> bool {
+    pub(super) fn end_second(&mut self) -> bool {
         self.seconds = if std::mem::take(&mut self.dropped) { self.seconds + 1 } else { 0 };
         self.seconds >= MAX_SECONDS
     }

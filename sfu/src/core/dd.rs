@@ -9,12 +9,12 @@
 use str0m::rtp::{ExtensionSerializer, ExtensionValues};
 
 /// The extension's URI.
-pub const URI: &str =
+pub(super) const URI: &str =
     "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
 
 /// The fields of a packet's descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameDependency {
+pub(super) struct FrameDependency {
     /// Number of the frame in the subscriber's stream.
     pub frame: u16,
     /// Whether the frame is a key frame.
@@ -30,7 +30,7 @@ const TEMPLATES: [(Option<u8>, u8); 2] = [(None, 0), (Some(1), 1)];
 
 impl FrameDependency {
     /// Writes the descriptor; returns its length, at most [`FrameDependency::MAX_LEN`], or 0 without room for it.
-    pub fn write(self, buffer: &mut [u8]) -> usize {
+    pub(super) fn write(self, buffer: &mut [u8]) -> usize {
         let mut bits = Bits { bytes: [0; Self::MAX_LEN], at: 0 };
         bits.put(u32::from(self.begin), 1);
         bits.put(u32::from(self.end), 1);
@@ -70,7 +70,7 @@ impl FrameDependency {
 
     /// Puts it among a packet's values for [`Serializer`]. The stack has a place for user values, a hash map that is made,
     /// copied and dropped with each packet; frame marking, which is never negotiated here, has one that costs nothing.
-    pub fn set(self, values: &mut ExtensionValues) {
+    pub(super) fn set(self, values: &mut ExtensionValues) {
         let flags = u32::from(self.key) | u32::from(self.begin) << 1 | u32::from(self.end) << 2;
         values.frame_mark = Some(u32::from(self.frame) | flags << 16);
     }
@@ -82,7 +82,7 @@ impl FrameDependency {
     }
 
     /// The longest descriptor in bytes; short enough for the one-byte extension form.
-    pub const MAX_LEN: usize = 9;
+    pub(super) const MAX_LEN: usize = 9;
 }
 
 struct Bits {
@@ -101,7 +101,7 @@ impl Bits {
 
 /// Writes [`FrameDependency`] values for the WebRTC stack.
 #[derive(Debug)]
-pub struct Serializer;
+pub(super) struct Serializer;
 
 impl ExtensionSerializer for Serializer {
     fn write_to(&self, buf: &mut [u8], ev: &ExtensionValues) -> usize {

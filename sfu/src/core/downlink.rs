@@ -72,7 +72,7 @@ use std::time::{Duration, Instant};
 use windlass_types::Bitrate;
 
 /// Interval of the stack's statistics, each of which is one feedback. Short, so that a full queue is seen before it is felt.
-pub const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
 /// Window of the minimum round trip. As long as BBR's: a path that became longer counts as congested for this time at most.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 /// Queue delay (RTT − min RTT) above which the queue is full. Below the shortest buffer of the test links (200 ms), above their jitter.
@@ -157,7 +157,7 @@ pub struct Feedback {
 
 /// What the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BitrateTargets {
+pub(super) struct BitrateTargets {
     /// Rate up to which padding fills what is sent.
     pub minimum: Bitrate,
     /// Rate up to which the stack probes.
@@ -166,7 +166,7 @@ pub struct BitrateTargets {
 
 /// State of the congestion controller; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     /// The estimate holds.
     Normal,
     /// The queue is full: the estimate is capped, and repairs would only fill the queue.
@@ -203,7 +203,7 @@ impl Signals {
 
 /// The congestion controller; see the module.
 #[derive(Debug, Default)]
-pub struct Downlink {
+pub(super) struct Downlink {
     /// GoogCC's estimate, or what it is being reset to.
     estimate: Option<Bitrate>,
     /// Upper bound of the estimate; `None` in [`State::Normal`].
@@ -409,7 +409,7 @@ impl Downlink {
 
     /// Whether packets may bypass the stack's pacer. Everything wanted fits, and the link has been quiet with the packets as
     /// the publishers' own pacers spread them.
-    pub fn is_unpaced(&self, now: Instant) -> bool {
+    pub(super) fn is_unpaced(&self, now: Instant) -> bool {
         let quiet_for = self.quiet_since.map(|since| now.saturating_duration_since(since));
         quiet_for.is_some_and(|quiet_for| quiet_for >= UNPACED_AFTER)
             && !self.bandwidth_limited

@@ -37,7 +37,7 @@ struct State {
 
 /// The layers of one track.
 #[derive(Debug, Default)]
-pub struct Dynacast([State; 3]);
+pub(super) struct Dynacast([State; 3]);
 
 impl Dynacast {
     /// Bitrates for the allocator: measured, and the last ones of layers that are paused or being resumed.
@@ -53,7 +53,7 @@ impl Dynacast {
     }
 
     /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to resume.
-    pub fn update(
+    pub(super) fn update(
         &mut self,
         now: Instant,
         needed: [bool; 3],

@@ -37,6 +37,10 @@ impl fmt::Display for Fault {
 }
 
 /// Runs `work`, and catches its panic. The caller must drop all that `work` was changing.
+///
+/// # Errors
+///
+/// Fails if `work` panics; the fault says where.
 pub fn contained<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     DEPTH.set(DEPTH.get() + 1);
     let done = catch_unwind(AssertUnwindSafe(work));

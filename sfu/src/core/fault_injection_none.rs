@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 #[inline(always)]
-pub fn panic(_: &str, _: &str) {}
+pub(super) fn panic(_: &str, _: &str) {}
 
 #[inline(always)]
-pub fn thread<'a>(_: impl Iterator<Item = &'a String>) {}
+pub(super) fn thread<'a>(_: impl Iterator<Item = &'a String>) {}
 
-pub fn connect() -> Option<Duration> {
+pub(super) fn connect() -> Option<Duration> {
     None
 }

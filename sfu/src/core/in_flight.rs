@@ -8,7 +8,7 @@ const MAX_PACKETS: usize = 128;
 
 /// The packets of one stream.
 #[derive(Debug)]
-pub struct InFlight {
+pub(super) struct InFlight {
     epoch: Instant,
     /// Sequence number and microseconds since `epoch`, at the number modulo the length.
     packets: Box<[Option<(u16, u32)>; MAX_PACKETS]>,
@@ -16,18 +16,18 @@ pub struct InFlight {
 
 impl InFlight {
     /// A stream without packets.
-    pub fn new(now: Instant) -> InFlight {
+    pub(super) fn new(now: Instant) -> InFlight {
         InFlight { epoch: now, packets: Box::new([None; MAX_PACKETS]) }
     }
 
     /// Adds a packet by its outgoing sequence number.
-    pub fn begin(&mut self, number: u16, arrival: Instant) {
+    pub(super) fn begin(&mut self, number: u16, arrival: Instant) {
         let us = arrival.saturating_duration_since(self.epoch).as_micros() as u32;
         self.packets[usize::from(number) % MAX_PACKETS] = Some((number, us));
     }
 
     /// Removes a packet that is sent now; returns its arrival, `None` for a retransmission.
-    pub fn end(&mut self, number: u16, now: Instant) -> Option<Instant> {
+    pub(super) fn end(&mut self, number: u16, now: Instant) -> Option<Instant> {
         let packet = &mut self.packets[usize::from(number) % MAX_PACKETS];
         let (_, us) = packet.take_if(|(begun, _)| *begun == number)?;
         // The counter of microseconds wraps every 71 minutes.
@@ -37,7 +37,7 @@ impl InFlight {
 }
 
 /// SSRC and sequence number of an encrypted RTP packet; `None` for RTCP, STUN and DTLS (RFC 5761 §4).
-pub fn rtp_numbers(datagram: &[u8]) -> Option<(u32, u16)> {
+pub(super) fn rtp_numbers(datagram: &[u8]) -> Option<(u32, u16)> {
     let head: &[u8; 12] = datagram.first_chunk()?;
     let is_rtp = head[0] >> 6 == 2 && !(192..=223).contains(&head[1]);
     let number = u16::from_be_bytes([head[2], head[3]]);

@@ -34,7 +34,7 @@ const BURST_OF_ONE: Duration = Duration::from_secs(4);
 const BURST_OF_ALL: Duration = Duration::from_secs(10);
 
 /// The subscriber that needs a key frame; `None`: this server's tap or another server, which limit themselves.
-pub type Requester = Option<ParticipantId>;
+pub(super) type Requester = Option<ParticipantId>;
 
 /// The open requests of one subscriber, by layer.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ struct Request {
 
 /// The requests for one track.
 #[derive(Debug, Default)]
-pub struct KeyFrameRequests {
+pub(super) struct KeyFrameRequests {
     requests: BTreeMap<Requester, Request>,
     last_sent: Option<Instant>,
     used: Gcra,
@@ -75,17 +75,17 @@ impl Request {
 
 impl KeyFrameRequests {
     /// Requests a key frame for a subscriber that begins to show a layer.
-    pub fn request(&mut self, requester: Requester, layer: Layer) {
+    pub(super) fn request(&mut self, requester: Requester, layer: Layer) {
         self.requests.entry(requester).or_default().start[layer as usize] = true;
     }
 
     /// Requests a key frame for a decoder that lost frames of a layer.
-    pub fn request_repair(&mut self, requester: Requester, layer: Layer) {
+    pub(super) fn request_repair(&mut self, requester: Requester, layer: Layer) {
         self.requests.entry(requester).or_default().repair[layer as usize] = true;
     }
 
     /// The first packet of a layer's key frame arrived.
-    pub fn on_begin(&mut self, layer: Layer, now: Instant) {
+    pub(super) fn on_begin(&mut self, layer: Layer, now: Instant) {
         self.began[layer as usize] = Some(now);
         for request in self.requests.values_mut() {
             (request.start[layer as usize], request.repair[layer as usize]) = (false, false);
@@ -93,19 +93,19 @@ impl KeyFrameRequests {
     }
 
     /// The last packet of a layer's key frame arrived.
-    pub fn on_complete(&mut self, layer: Layer, now: Instant) {
+    pub(super) fn on_complete(&mut self, layer: Layer, now: Instant) {
         if let Some(began) = self.began[layer as usize].take() {
             self.took[layer as usize] = now.saturating_duration_since(began);
         }
     }
 
     /// Drops all open requests: the publisher cannot answer now.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.requests.values_mut().for_each(Request::close);
     }
 
     /// When [`KeyFrameRequests::poll`] is due.
-    pub fn timeout(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
         let open = self.requests.iter().filter(|(_, request)| request.is_open());
         let due = open.map(|(requester, request)| self.due(*requester, request, now)).min()?;
         Some(self.used.conforms_at(BURST_OF_ALL).map_or(due, |all| due.max(all)))
@@ -124,7 +124,7 @@ impl KeyFrameRequests {
     }
 
     /// The layer to request from the publisher now: the lowest of those that are due. It closes all open requests.
-    pub fn poll(&mut self, now: Instant) -> Option<Layer> {
+    pub(super) fn poll(&mut self, now: Instant) -> Option<Layer> {
         self.timeout(now).filter(|&due| due <= now)?;
         let due: Vec<_> = self
             .requests

@@ -21,11 +21,11 @@ struct Meter {
 
 /// The layers of one track.
 #[derive(Debug, Default)]
-pub struct Layers([Meter; 3]);
+pub(super) struct Layers([Meter; 3]);
 
 impl Layers {
     /// Counts a packet.
-    pub fn count(&mut self, layer: Layer, bytes: usize, now: Instant) {
+    pub(super) fn count(&mut self, layer: Layer, bytes: usize, now: Instant) {
         let meter = &mut self.0[layer as usize];
         if meter.last_packet.is_none_or(|last| now.saturating_duration_since(last) > SILENCE) {
             *meter = Meter::default();
@@ -44,7 +44,7 @@ impl Layers {
     }
 
     /// Moves the measurements of one layer to another: a single encoding has changed its size.
-    pub fn rename(&mut self, from: Layer, to: Layer) {
+    pub(super) fn rename(&mut self, from: Layer, to: Layer) {
         self.0[to as usize] = std::mem::take(&mut self.0[from as usize]);
     }
 

@@ -121,6 +121,28 @@ pub enum Output {
 }
 
 /// The rooms, participants and tracks of one shard.
+///
+/// ```
+/// use std::time::Instant;
+/// use windlass_sfu::core::{Core, Output};
+/// use windlass_sfu::{JoinError, JoinOptions, ParticipantId, SfuConfig, SfuEvent};
+///
+/// let now = Instant::now();
+/// let mut core = Core::new(SfuConfig::default(), ([192, 0, 2, 1], 7881).into(), now);
+/// let (ana, ben) = (ParticipantId(1), ParticipantId(2));
+/// core.join(now, "tea", ana, JoinOptions::default())?;
+/// let (members, tracks) = core.join(now, "tea", ben, JoinOptions::default())?;
+/// assert_eq!((members, tracks.len()), (vec![ana], 0));
+///
+/// // What the caller has to do: here, to tell Ana that Ben has come.
+/// let mut outputs = std::iter::from_fn(|| core.poll());
+/// assert!(outputs.any(|output| matches!(
+///     output,
+///     Output::Event(to, SfuEvent::ParticipantJoined { participant }) if to == ana && participant == ben
+/// )));
+/// assert_eq!(core.join(now, "tea", ana, JoinOptions::default()), Err(JoinError::AlreadyJoined));
+/// # Ok::<(), JoinError>(())
+/// ```
 pub struct Core {
     /// Counters; the caller adds its own.
     pub counters: Counters,

@@ -54,6 +54,11 @@ impl Answered {
 
 impl Core {
     /// Answers an offer, and updates the participant's tracks and subscriptions by its lists.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant has not joined, the description or a list is malformed or asks for what is not supported, not
+    /// permitted or beyond the limits, or the stack panics at it, which removes the participant.
     pub fn offer(
         &mut self,
         now: Instant,
@@ -65,6 +70,10 @@ impl Core {
     }
 
     /// Answers a parsed offer.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`Core::offer`] does.
     pub fn answer(
         &mut self,
         now: Instant,

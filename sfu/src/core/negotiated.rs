@@ -32,7 +32,7 @@ impl Line {
 
 /// The negotiated state of one connection.
 #[derive(Debug, Default)]
-pub struct Negotiated {
+pub(super) struct Negotiated {
     lines: Vec<Line>,
     /// Meaning of each payload type, for the connection's life (RFC 3264 §8.3.2).
     roles: BTreeMap<u8, Role>,
@@ -47,7 +47,7 @@ fn bad(why: &str) -> OfferError {
 
 impl Negotiated {
     /// Whether the description may follow the last one.
-    pub fn check(&self, next: &Description) -> Result<(), OfferError> {
+    pub(super) fn check(&self, next: &Description) -> Result<(), OfferError> {
         if next.sections.len() < self.lines.len() {
             return Err(bad("m-lines are missing that the last offer had"));
         }
@@ -90,7 +90,7 @@ impl Negotiated {
     }
 
     /// Takes a description that was answered.
-    pub fn commit(&mut self, next: &Description) {
+    pub(super) fn commit(&mut self, next: &Description) {
         self.roles.extend(next.sections.iter().flat_map(roles_of));
         for section in &next.sections {
             let chosen = section.line.kind.zip(section.chosen.as_ref());

@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 
 /// The addresses of one client.
 #[derive(Debug, Default)]
-pub struct Nomination {
+pub(super) struct Nomination {
     /// The verified address, and when its last datagram came.
     verified: Option<(RemoteAddr, Instant)>,
     /// The address of a newer nomination.
@@ -38,7 +38,7 @@ pub struct Nomination {
 impl Nomination {
     /// Takes a datagram that the connection accepts: STUN by its integrity, others by their address. Returns whether the client now
     /// receives at another address.
-    pub fn on_datagram(&mut self, now: Instant, from: RemoteAddr, datagram: &[u8]) -> bool {
+    pub(super) fn on_datagram(&mut self, now: Instant, from: RemoteAddr, datagram: &[u8]) -> bool {
         let Some(fresh) = self.is_fresh(datagram) else { return false };
         if fresh && attribute(datagram, USE_CANDIDATE).is_some() {
             return self.on_nomination(now, from);
@@ -92,7 +92,7 @@ impl Nomination {
     }
 
     /// The address for a datagram that the stack sends to `to`.
-    pub fn redirect(&mut self, to: RemoteAddr, datagram: &[u8]) -> RemoteAddr {
+    pub(super) fn redirect(&mut self, to: RemoteAddr, datagram: &[u8]) -> RemoteAddr {
         if is_stun(datagram) {
             return to;
         }

@@ -14,7 +14,7 @@ const MAX_NEW_ADDRESSES: usize = 1000;
 
 /// The paths of one client.
 #[derive(Debug, Default)]
-pub struct Paths {
+pub(super) struct Paths {
     /// Server user name fragments, oldest first.
     ufrags: Vec<String>,
     /// Source addresses of the client, oldest first.
@@ -27,28 +27,28 @@ pub struct Paths {
 
 impl Paths {
     /// The server's user name fragments, oldest first.
-    pub fn ufrags(&self) -> &[String] {
+    pub(super) fn ufrags(&self) -> &[String] {
         &self.ufrags
     }
 
     /// The client's addresses, oldest first.
-    pub fn addresses(&self) -> impl Iterator<Item = &RemoteAddr> {
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &RemoteAddr> {
         self.addresses.iter()
     }
 
     /// Whether a server user name fragment is of the last answer.
-    pub fn is_current(&self, ufrag: &str) -> bool {
+    pub(super) fn is_current(&self, ufrag: &str) -> bool {
         self.ufrags.last().is_some_and(|last| last == ufrag)
     }
 
     /// Whether the client may use one more address; after [`MAX_NEW_ADDRESSES`] it must restart ICE.
-    pub fn admit_new_address(&mut self) -> bool {
+    pub(super) fn admit_new_address(&mut self) -> bool {
         self.new_addresses += 1;
         self.new_addresses <= MAX_NEW_ADDRESSES
     }
 
     /// Adds the user name fragment of new credentials; returns the oldest one if there are too many.
-    pub fn add_ufrag(&mut self, ufrag: String) -> Option<String> {
+    pub(super) fn add_ufrag(&mut self, ufrag: String) -> Option<String> {
         self.new_addresses = 0;
         let oldest = (self.ufrags.len() == MAX_UFRAGS).then(|| self.ufrags.remove(0));
         self.ufrags.push(ufrag);
@@ -56,13 +56,13 @@ impl Paths {
     }
 
     /// Adds an address; returns the oldest one if there are too many.
-    pub fn add_address(&mut self, address: RemoteAddr) -> Option<RemoteAddr> {
+    pub(super) fn add_address(&mut self, address: RemoteAddr) -> Option<RemoteAddr> {
         self.addresses.push_back(address);
         (self.addresses.len() > MAX_ADDRESSES).then(|| self.addresses.pop_front()).flatten()
     }
 
     /// Removes an address that leads to another connection now.
-    pub fn remove_address(&mut self, address: RemoteAddr) {
+    pub(super) fn remove_address(&mut self, address: RemoteAddr) {
         self.addresses.retain(|a| *a != address);
     }
 }

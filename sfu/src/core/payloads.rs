@@ -18,7 +18,7 @@ const FEEDBACK: [&str; 5] = ["goog-remb", "transport-cc", "ccm fir", "nack", "na
 
 /// One payload type of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Payload {
+pub(super) struct Payload {
     pt: u8,
     /// Name, clock rate and channels, in lower case.
     codec: String,
@@ -29,7 +29,7 @@ pub struct Payload {
 
 /// What a payload type of the rewritten offer stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     /// Opus.
     Opus,
     /// VP9 of profile 0.
@@ -42,7 +42,7 @@ pub enum Role {
 
 /// The payload types of a section in the rewritten offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub(super) struct Chosen {
     /// Payload type of the codec.
     pub pt: u8,
     /// Payload type of its retransmissions (video) or redundancy (audio).
@@ -55,7 +55,7 @@ pub struct Chosen {
 
 impl Chosen {
     /// Meaning of each payload type.
-    pub fn roles(&self, kind: Kind) -> impl Iterator<Item = (u8, Role)> {
+    pub(super) fn roles(&self, kind: Kind) -> impl Iterator<Item = (u8, Role)> {
         let (first, second): (_, fn(u8) -> Role) = match kind {
             Kind::Audio => (Role::Opus, Role::Redundancy),
             Kind::Video => (Role::Vp9, Role::Repair),
@@ -76,7 +76,7 @@ fn number(text: &str) -> Result<u8, OfferError> {
 
 impl Payload {
     /// Reads the types that an m-line lists; `a=rtpmap` and `a=fmtp` of other types are ignored.
-    pub fn read<'a>(
+    pub(super) fn read<'a>(
         listed: impl Iterator<Item = &'a str>,
         rtpmaps: impl Iterator<Item = &'a str>,
         fmtps: impl Iterator<Item = &'a str>,
@@ -158,7 +158,7 @@ fn fixed(pt: u8) -> Option<&'static str> {
 
 /// Meanings of the payload types of one description.
 #[derive(Debug, Default)]
-pub struct Payloads {
+pub(super) struct Payloads {
     meanings: HashMap<u8, (String, String)>,
     /// Payload types of Opus and VP9 in the first sections that have them: the stack keeps these.
     first: HashMap<Kind, u8>,
@@ -167,7 +167,7 @@ pub struct Payloads {
 impl Payloads {
     /// Chooses the payload types of a section for the stack; `None` without a forwarded codec. A section that `receives` must have
     /// the codec's payload type of the first section.
-    pub fn choose<'a>(
+    pub(super) fn choose<'a>(
         &mut self,
         kind: Kind,
         receives: bool,

@@ -43,7 +43,7 @@ use crate::stats::Counters;
 /// Maximum playout delay of a browser, smoothing included (the `playout-delay` header extension).
 const MAX_PLAYOUT_DELAY: Duration = Duration::from_millis(200);
 /// Packets of one stream that are kept for retransmission (RTX).
-pub const MAX_RTX_PACKETS: usize = 1024;
+pub(super) const MAX_RTX_PACKETS: usize = 1024;
 /// Age up to which packets are retransmitted.
 const MAX_RTX_AGE: Duration = Duration::from_secs(3);
 /// Maximum of retransmissions (RTX) as a share of a stream's bits.
@@ -55,7 +55,7 @@ const TIMELINE_OFFSET: u32 = 90_000;
 
 /// A publisher's encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
+pub(super) enum Encoding {
     /// A simulcast layer, by its `a=rid`.
     Layer(Layer),
     /// The only encoding. Browsers send no rid for a single encoding, even if it has one.
@@ -65,7 +65,7 @@ pub enum Encoding {
 }
 
 /// An event of a connection, for the core.
-pub enum PeerEvent {
+pub(super) enum PeerEvent {
     /// An RTP packet arrived.
     Rtp(Mid, Encoding, Box<RtpPacket>),
     /// A message of the publisher's region channel arrived.
@@ -85,7 +85,7 @@ pub enum PeerEvent {
 }
 
 /// A participant.
-pub struct Peer {
+pub(super) struct Peer {
     /// Its id.
     pub id: ParticipantId,
     /// Name of its room.
@@ -130,7 +130,7 @@ pub struct Peer {
 
 impl Peer {
     /// A participant without a connection.
-    pub fn new(
+    pub(super) fn new(
         id: ParticipantId,
         room: &str,
         decodes_anchors: bool,
@@ -164,7 +164,7 @@ impl Peer {
 
     /// Passes an offer to the stack, which makes the connection for the first one. Returns the answer and its ICE user name
     /// fragment; `None` if the stack panicked.
-    pub fn accept(
+    pub(super) fn accept(
         &mut self,
         offer: SdpOffer,
         config: &SfuConfig,
@@ -180,7 +180,7 @@ impl Peer {
     }
 
     /// The slot of an m-line, made on first use.
-    pub fn slot(&mut self, mid: Mid, kind: Kind, now: Instant) -> &mut Slot {
+    pub(super) fn slot(&mut self, mid: Mid, kind: Kind, now: Instant) -> &mut Slot {
         let at = self.slots.iter().position(|s| s.mid == mid).unwrap_or_else(|| {
             let timestamp = TIMELINE_OFFSET * (self.slots.len() as u32 + 1);
             self.slots.push(Slot::new(mid, kind, timestamp, now));
@@ -207,7 +207,7 @@ impl Peer {
     }
 
     /// Requests a key frame of one layer from the publisher: of the encoding with its rid, or of the only one.
-    pub fn request_key_frame(&mut self, mid: Mid, layer: Layer) -> bool {
+    pub(super) fn request_key_frame(&mut self, mid: Mid, layer: Layer) -> bool {
         let rid = Rid::from(layer.rid());
         let sent = self.stack.call(&mut self.wake, |rtc| {
             let mut api = rtc.direct_api();
@@ -224,7 +224,12 @@ impl Peer {
     }
 
     /// Passes a datagram to the connection.
-    pub fn receive(&mut self, arrival: Instant, data: &[u8], input: Input) -> Result<(), RtcError> {
+    pub(super) fn receive(
+        &mut self,
+        arrival: Instant,
+        data: &[u8],
+        input: Input,
+    ) -> Result<(), RtcError> {
         self.wake.touch();
         self.last_heard = self.last_heard.max(Some(arrival));
         let (stack, wake, room) = (&mut self.stack, &mut self.wake, &self.room);
@@ -238,13 +243,13 @@ impl Peer {
     }
 
     /// Closes the connection, and polls its last output.
-    pub fn close(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
+    pub(super) fn close(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
         self.stack.call(&mut self.wake, |rtc| rtc.close().is_ok());
         self.drain(now, outputs, &mut Vec::new());
     }
 
     /// Advances the connection's time.
-    pub fn tick(&mut self, now: Instant) {
+    pub(super) fn tick(&mut self, now: Instant) {
         self.stack.call(&mut self.wake, |rtc| {
             fault_injection::panic("timer", &self.room);
             if let Err(error) = rtc.handle_input(Input::Timeout(now)) {
@@ -255,7 +260,7 @@ impl Peer {
     }
 
     /// Polls all output of the connection. Returns whether the connection lives.
-    pub fn drain(
+    pub(super) fn drain(
         &mut self,
         now: Instant,
         outputs: &mut VecDeque<Output>,
@@ -291,7 +296,7 @@ impl Peer {
     }
 
     /// Forwards a video packet on a slot. Returns its new numbers, or `None` if it is not for this subscriber.
-    pub fn send_video(
+    pub(super) fn send_video(
         &mut self,
         slot: usize,
         source: Source,
@@ -315,7 +320,7 @@ impl Peer {
     }
 
     /// Forwards an audio packet on a slot. `red`: the packet with its redundancy, and the publisher's payload type of its blocks.
-    pub fn send_audio(
+    pub(super) fn send_audio(
         &mut self,
         slot: usize,
         track: TrackId,
@@ -364,13 +369,13 @@ impl Peer {
     }
 
     /// The payload type of the blocks, if `pt` is the participant's type of Opus with redundancy (RED).
-    pub fn red_block_type(&self, pt: Pt) -> Option<Pt> {
+    pub(super) fn red_block_type(&self, pt: Pt) -> Option<Pt> {
         let params = self.stack.rtc()?.codec_config().params();
         params.iter().find(|p| p.red() == Some(pt)).map(PayloadParams::pt)
     }
 
     /// To be called after an offer was answered: payload types may have changed, and m-lines may be new.
-    pub fn on_negotiated(&mut self) {
+    pub(super) fn on_negotiated(&mut self) {
         for slot in &mut self.slots {
             slot.pt = None;
         }
@@ -378,7 +383,7 @@ impl Peer {
     }
 
     /// Sets the limits of retransmissions. To be called for new m-lines, and when congestion begins or ends.
-    pub fn limit_retransmissions(&mut self) {
+    pub(super) fn limit_retransmissions(&mut self) {
         let congested = self.downlink.state() == State::Congested;
         let share = if congested { MAX_RTX_SHARE_CONGESTED } else { MAX_RTX_SHARE };
         let differs = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);

@@ -12,11 +12,11 @@ const MAX_PACKETS: usize = 64;
 
 /// The last packets of one track.
 #[derive(Default)]
-pub struct Recent([VecDeque<(PacketIn, Arc<[u8]>)>; 3]);
+pub(super) struct Recent([VecDeque<(PacketIn, Arc<[u8]>)>; 3]);
 
 impl Recent {
     /// Keeps a packet. Returns whether it is stale: [`MAX_PACKETS`] newer ones came before it.
-    pub fn push(&mut self, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
+    pub(super) fn push(&mut self, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
         let kept = &mut self.0[layer as usize];
         let place = kept.partition_point(|(p, _)| p.seq < packet.seq);
         let stale = place == 0 && kept.len() == MAX_PACKETS;
@@ -32,7 +32,11 @@ impl Recent {
     }
 
     /// The kept packets with sequence numbers after `seq`, in order.
-    pub fn after(&self, layer: Layer, seq: u64) -> impl Iterator<Item = &(PacketIn, Arc<[u8]>)> {
+    pub(super) fn after(
+        &self,
+        layer: Layer,
+        seq: u64,
+    ) -> impl Iterator<Item = &(PacketIn, Arc<[u8]>)> {
         let kept = &self.0[layer as usize];
         kept.range(kept.partition_point(|(p, _)| p.seq <= seq)..)
     }

@@ -8,7 +8,7 @@ const MAX_BLOCKS: usize = 8;
 
 /// A parsed packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Red<'a> {
+pub(super) struct Red<'a> {
     /// The payload.
     payload: &'a [u8],
     /// Bytes of the block headers.
@@ -20,7 +20,7 @@ pub struct Red<'a> {
 impl<'a> Red<'a> {
     /// Parses a payload whose blocks all have type `pt`; `None` if it is malformed or has other types (RFC 2198 permits them; browsers do not
     /// send them).
-    pub fn parse(payload: &'a [u8], pt: u8) -> Option<Red<'a>> {
+    pub(super) fn parse(payload: &'a [u8], pt: u8) -> Option<Red<'a>> {
         let (mut at, mut repeated) = (0, 0);
         for _ in 0..MAX_BLOCKS {
             let &first = payload.get(at)?;
@@ -40,12 +40,12 @@ impl<'a> Red<'a> {
     }
 
     /// The newest block: the packet without redundancy.
-    pub fn primary(self) -> &'a [u8] {
+    pub(super) fn primary(self) -> &'a [u8] {
         &self.payload[self.primary..]
     }
 
     /// The payload with blocks of type `pt`.
-    pub fn renamed(self, pt: u8) -> Vec<u8> {
+    pub(super) fn renamed(self, pt: u8) -> Vec<u8> {
         let mut renamed = self.payload.to_vec();
         for at in (0..self.headers).step_by(4) {
             renamed[at] = renamed[at] & 0x80 | pt & 0x7f;

@@ -48,7 +48,7 @@ struct Open {
 
 /// Why a message of the region channel is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub(super) enum Refused {
     /// The message is not an anchor message.
     Malformed,
     /// No open request matches.
@@ -57,7 +57,7 @@ pub enum Refused {
 
 /// The requests to one publisher.
 #[derive(Debug, Default)]
-pub struct Regions {
+pub(super) struct Regions {
     open: VecDeque<Open>,
     next: u16,
     last: Option<Instant>,
@@ -66,7 +66,7 @@ pub struct Regions {
 
 impl Regions {
     /// Makes a request for tiles of a track's low layer (`size`), at `scale` times its size; `None` within [`MIN_INTERVAL`] of the last.
-    pub fn request(
+    pub(super) fn request(
         &mut self,
         now: Instant,
         track: TrackId,
@@ -89,7 +89,7 @@ impl Regions {
     }
 
     /// Takes a message; returns the answer and its track with the answer's last message.
-    pub fn take(
+    pub(super) fn take(
         &mut self,
         now: Instant,
         message: &[u8],

@@ -15,7 +15,7 @@ const MAX_EARLY: Duration = Duration::from_secs(2);
 
 /// How many anchors of one subscription may still be reported on, and when.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct ReportQuota {
+pub(super) struct ReportQuota {
     /// Anchors that were sent, whole or in part, and not reported on.
     unreported: u64,
     /// When the next report is due.
@@ -24,7 +24,7 @@ pub struct ReportQuota {
 
 impl ReportQuota {
     /// Counts an anchor that was sent.
-    pub fn on_sent(&mut self) {
+    pub(super) fn on_sent(&mut self) {
         self.unreported += 1;
     }
 
@@ -57,6 +57,10 @@ impl ReportQuota {
 impl Core {
     /// Takes a subscriber's report on a track's anchors. `decay` is the loss of quality with the frames since an anchor, as in
     /// [`Core::decay`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant does not subscribe to the track, or has sent a report on it less than a second ago.
     pub fn report(
         &mut self,
         now: Instant,

@@ -20,7 +20,7 @@ use crate::api::TrackId;
 
 /// A source of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Source {
+pub(super) struct Source {
     /// Which track.
     pub track: TrackId,
     /// Which of its layers.
@@ -29,7 +29,7 @@ pub struct Source {
 
 /// The fields of a publisher's packet that forwarding needs.
 #[derive(Debug, Clone, Copy)]
-pub struct PacketIn {
+pub(super) struct PacketIn {
     /// Extended sequence number of its layer.
     pub seq: u64,
     /// The publisher's RTP timestamp.
@@ -46,14 +46,14 @@ pub struct PacketIn {
 
 impl PacketIn {
     /// When the packet arrived at the kernel.
-    pub fn kernel_arrival(&self) -> Instant {
+    pub(super) fn kernel_arrival(&self) -> Instant {
         self.arrival.checked_sub(self.handover_delay).unwrap_or(self.arrival)
     }
 }
 
 /// The numbers of a packet in the subscriber's timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PacketOut {
+pub(super) struct PacketOut {
     /// Extended sequence number.
     pub seq: u64,
     /// RTP timestamp.
@@ -74,7 +74,7 @@ pub struct PacketOut {
 
 /// New values of a packet's payload descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rewrite {
+pub(super) struct Rewrite {
     descriptor: Descriptor,
     picture_id: u16,
     tl0: u8,
@@ -82,14 +82,14 @@ pub struct Rewrite {
 
 impl Rewrite {
     /// Writes the values into the packet's payload, or a copy of it.
-    pub fn apply(self, payload: &mut [u8]) {
+    pub(super) fn apply(self, payload: &mut [u8]) {
         self.descriptor.rewrite(payload, self.picture_id, self.tl0);
     }
 }
 
 /// Why a packet is not forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dropped {
+pub(super) enum Dropped {
     /// The packet is of another source than the current one.
     OtherSource,
     /// The packet is of the current source, from before the switch.
@@ -130,7 +130,7 @@ const CLOCK_PER_MS: u64 = 90;
 
 /// The timeline of one subscriber's m-line.
 #[derive(Debug)]
-pub struct Rewriter {
+pub(super) struct Rewriter {
     target: Option<Source>,
     span: Option<Span>,
     epoch: u16,
@@ -148,7 +148,7 @@ pub struct Rewriter {
 
 impl Rewriter {
     /// A stream that has not begun. `timestamp` is where its timeline begins.
-    pub fn new(timestamp: u32) -> Rewriter {
+    pub(super) fn new(timestamp: u32) -> Rewriter {
         Rewriter {
             target: None,
             span: None,
@@ -166,7 +166,7 @@ impl Rewriter {
     }
 
     /// Sets the source to switch to at its next key frame. `None` ends forwarding at once.
-    pub fn set_target(&mut self, target: Option<Source>) {
+    pub(super) fn set_target(&mut self, target: Option<Source>) {
         self.target = target;
         let other_track =
             target.is_none_or(|t| self.span.as_ref().is_some_and(|s| s.source.track != t.track));
@@ -176,17 +176,17 @@ impl Rewriter {
     }
 
     /// The source that is forwarded.
-    pub fn current(&self) -> Option<Source> {
+    pub(super) fn current(&self) -> Option<Source> {
         self.span.as_ref().map(|s| s.source)
     }
 
     /// The source whose key frame is being waited for.
-    pub fn waits_for(&self) -> Option<Source> {
+    pub(super) fn waits_for(&self) -> Option<Source> {
         self.target.filter(|&t| self.current() != Some(t))
     }
 
     /// Whether packets of this source are for this subscriber now.
-    pub fn concerns(&self, source: Source) -> bool {
+    pub(super) fn concerns(&self, source: Source) -> bool {
         Some(source) == self.target || Some(source) == self.current()
     }
 
@@ -197,7 +197,7 @@ impl Rewriter {
 
     /// The place of a publisher's frame in the subscriber's timeline: timestamp and epoch. `None` when that frame
     /// was not forwarded, or a newer epoch has begun since.
-    pub fn locate(&self, source: Source, timestamp: u32) -> Option<(u32, u16)> {
+    pub(super) fn locate(&self, source: Source, timestamp: u32) -> Option<(u32, u16)> {
         let frame =
             self.forwarded.iter().rev().find(|f| f.source == source && f.publisher == timestamp)?;
         (frame.epoch == self.epoch).then_some((frame.subscriber, frame.epoch))
@@ -205,7 +205,7 @@ impl Rewriter {
 
     /// [`Rewriter::renumber`], and rewrites the payload.
     #[cfg(test)]
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         source: Source,
         packet: PacketIn,
@@ -219,7 +219,7 @@ impl Rewriter {
     }
 
     /// Places a packet in the subscriber's timeline. Returns its numbers and the changes of its payload descriptor, or why it is dropped.
-    pub fn renumber(
+    pub(super) fn renumber(
         &mut self,
         source: Source,
         packet: PacketIn,
@@ -311,7 +311,7 @@ impl Rewriter {
     }
 
     /// Places a packet without payload (padding).
-    pub fn push_empty(&mut self, source: Source, packet: PacketIn) -> Option<(u64, u32)> {
+    pub(super) fn push_empty(&mut self, source: Source, packet: PacketIn) -> Option<(u64, u32)> {
         let span =
             self.span.as_ref().filter(|s| s.source == source && packet.seq >= s.first_seq)?;
         let seq = packet.seq.checked_add_signed(span.seq)?;

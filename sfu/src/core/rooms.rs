@@ -32,6 +32,10 @@ fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
 
 impl Core {
     /// Adds a participant to a room; returns the members and tracks that are there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the id is in use, the room or the server is full, or the room is new and the SFU takes no new rooms.
     pub fn join(
         &mut self,
         now: Instant,

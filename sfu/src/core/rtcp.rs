@@ -49,7 +49,7 @@ impl Rate {
 
 /// The limits of one connection.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct RtcpLimits {
+pub(super) struct RtcpLimits {
     packets: Gcra,
     twcc_packets: Gcra,
     twcc_statuses: Gcra,
@@ -58,7 +58,7 @@ pub struct RtcpLimits {
 
 impl RtcpLimits {
     /// Whether the stack may process a datagram. A refused datagram uses nothing.
-    pub fn admit(&mut self, now: Instant, datagram: &[u8]) -> bool {
+    pub(super) fn admit(&mut self, now: Instant, datagram: &[u8]) -> bool {
         let cost = RtcpCost::of(datagram);
         let used = || {
             Some(RtcpLimits {
@@ -121,12 +121,12 @@ impl RtcpCost {
 }
 
 /// Whether the stack takes a datagram for RTCP (RFC 5761 §4, RFC 7983).
-pub fn is_rtcp(datagram: &[u8]) -> bool {
+pub(super) fn is_rtcp(datagram: &[u8]) -> bool {
     matches!(datagram, [128..192, kind, _, ..] if (64..96).contains(&(kind & 0x7f)))
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -143,7 +143,7 @@ pub mod tests {
     }
 
     /// A report on so many packets, in runs of lost ones.
-    pub fn congestion(base: u16, twcc_statuses: u16) -> Vec<u8> {
+    pub(crate) fn congestion(base: u16, twcc_statuses: u16) -> Vec<u8> {
         let mut content = [base.to_be_bytes(), twcc_statuses.to_be_bytes()].concat();
         content.extend([0, 0, 1, 7]);
         for run in (0..twcc_statuses).step_by(0x1fff) {

@@ -47,12 +47,12 @@ thread_local! {
 }
 
 /// Whether the connection whose output was just polled is over a limit. Resets the answer.
-pub fn take_over_limit() -> bool {
+pub(super) fn take_over_limit() -> bool {
     OVER_LIMIT.take()
 }
 
 /// The stack's cryptography with DTLS and SRTP (`srtp`) wrapped.
-pub fn provider() -> Arc<CryptoProvider> {
+pub(super) fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
         static OURS: LazyLock<Provider> =
             LazyLock::new(|| Provider(from_feature_flags().dtls_provider));

@@ -14,7 +14,7 @@ use crate::api::{Kind, OfferError};
 /// Maximum of lines with one attribute in a section, and before the first section. A browser writes less than half of it.
 const MAX_LINES: usize = 128;
 /// Longest mid that the WebRTC stack distinguishes, in bytes.
-pub const MAX_MID: usize = 16;
+pub(super) const MAX_MID: usize = 16;
 /// Longest ICE user name fragment and password, in bytes (RFC 8445 §5.3).
 const MAX_ICE: usize = 256;
 /// Longest certificate fingerprint, in bytes: of SHA-512, as hex pairs with colons.
@@ -47,7 +47,7 @@ pub struct MediaLine {
 
 /// One section, from its m-line to the next one.
 #[derive(Debug, Clone, Default)]
-pub struct Section {
+pub(super) struct Section {
     /// The m-line, for the publish and subscribe lists.
     pub line: MediaLine,
     /// Whether the client rejects the section: port 0, and not bundled.
@@ -68,7 +68,7 @@ pub struct Section {
 
 /// ICE and DTLS parameters of the client.
 #[derive(Debug, Clone, Default)]
-pub struct Transport {
+pub(super) struct Transport {
     /// ICE user name fragment and password.
     pub ice: (String, String),
     /// Hash function and digest of its certificate.
@@ -79,7 +79,7 @@ pub struct Transport {
 
 /// A parsed offer, consistent by itself. [`Negotiated`](super::negotiated::Negotiated) checks it against earlier offers.
 #[derive(Debug, Clone, Default)]
-pub struct Description {
+pub(super) struct Description {
     /// The sections, in order.
     pub sections: Vec<Section>,
     /// The transport that all sections share.
@@ -87,6 +87,10 @@ pub struct Description {
 }
 
 /// The m-lines of an offer, in order.
+///
+/// # Errors
+///
+/// Fails if the description is malformed, or the SFU could not answer it.
 pub fn media_lines(sdp: &str) -> Result<Vec<MediaLine>, OfferError> {
     Ok(Description::read(sdp)?.sections.into_iter().map(|section| section.line).collect())
 }
@@ -128,7 +132,7 @@ impl<'a> Lines<'a> {
 
 impl Description {
     /// Reads a description.
-    pub fn read(sdp: &str) -> Result<Description, OfferError> {
+    pub(super) fn read(sdp: &str) -> Result<Description, OfferError> {
         let (session, sections) = split(sdp)?;
         let bundle = session.all("group").find_map(|group| group.strip_prefix("BUNDLE"));
         let bundle = bundle.ok_or_else(|| bad("`a=group:BUNDLE` is missing"))?;

@@ -16,7 +16,7 @@ use crate::api::{Kind, TrackId, TrackStats};
 
 /// The last announcement of a subscription to the client ([`SfuEvent::RungChanged`](crate::SfuEvent::RungChanged)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AnnouncedRung {
+pub(super) struct AnnouncedRung {
     /// The rung.
     pub rung: Rung,
     /// Epoch of the subscriber's timeline.
@@ -28,7 +28,7 @@ pub struct AnnouncedRung {
 }
 
 /// An m-line on which the participant receives. It lives as long as the m-line, whatever track it carries.
-pub struct Slot {
+pub(super) struct Slot {
     /// `a=mid`.
     pub mid: Mid,
     /// Negotiated media.
@@ -67,7 +67,7 @@ pub struct Slot {
 
 /// What one subscription was sent.
 #[derive(Default, Clone, Copy)]
-pub struct Sent {
+pub(super) struct Sent {
     /// Bytes of RTP payload in this second.
     pub(super) media_bytes: u64,
     anchor_bytes: u64,
@@ -107,7 +107,7 @@ impl Slot {
     }
 
     /// Carries another track, or none, from now on.
-    pub fn set_track(&mut self, track: Option<TrackId>) {
+    pub(super) fn set_track(&mut self, track: Option<TrackId>) {
         if self.track != track {
             self.track = track;
             self.rung = None;
@@ -127,13 +127,13 @@ impl Slot {
     }
 
     /// Ends the current stream: the next packet does not continue it.
-    pub fn interrupt(&mut self) {
+    pub(super) fn interrupt(&mut self) {
         self.video.set_target(None);
         self.audio.interrupt();
     }
 
     /// Counts an anchor that was sent.
-    pub fn on_anchor_sent(&mut self, bytes: usize) {
+    pub(super) fn on_anchor_sent(&mut self, bytes: usize) {
         self.sent.anchors += 1;
         self.sent.second_anchors += 1;
         self.sent.anchor_bytes += bytes as u64;

@@ -32,7 +32,7 @@ struct Voice {
 
 /// The voices of one room.
 #[derive(Debug, Default)]
-pub struct Speakers {
+pub(super) struct Speakers {
     voices: HashMap<ParticipantId, Voice>,
     speaker: Option<ParticipantId>,
     /// The participant that is louder than the active speaker, and since when.
@@ -41,7 +41,7 @@ pub struct Speakers {
 
 impl Speakers {
     /// Takes the level of an audio packet, in dBov (0 to -127).
-    pub fn on_level(&mut self, now: Instant, id: ParticipantId, dbov: i8) {
+    pub(super) fn on_level(&mut self, now: Instant, id: ParticipantId, dbov: i8) {
         let dbov = f64::from(dbov).clamp(MIN_LEVEL, 0.0);
         let voice = self.voices.entry(id).or_insert(Voice { level: MIN_LEVEL, last_packet: now });
         let span = now.saturating_duration_since(voice.last_packet).min(STALE);
@@ -52,19 +52,19 @@ impl Speakers {
     }
 
     /// Removes a participant that has left or has no audio any more.
-    pub fn remove(&mut self, id: ParticipantId) {
+    pub(super) fn remove(&mut self, id: ParticipantId) {
         self.voices.remove(&id);
         self.speaker.take_if(|speaker| *speaker == id);
         self.challenger.take_if(|(challenger, _)| *challenger == id);
     }
 
     /// The active speaker; during a pause, the last one.
-    pub fn speaker(&self) -> Option<ParticipantId> {
+    pub(super) fn speaker(&self) -> Option<ParticipantId> {
         self.speaker
     }
 
     /// Updates the active speaker; returns the new one if it has changed.
-    pub fn poll(&mut self, now: Instant) -> Option<ParticipantId> {
+    pub(super) fn poll(&mut self, now: Instant) -> Option<ParticipantId> {
         let level = |id: ParticipantId| {
             let voice = self.voices.get(&id)?;
             let fresh = now.saturating_duration_since(voice.last_packet) < STALE;

@@ -36,7 +36,7 @@ struct Pending {
 
 /// The RTCP check of one connection.
 #[derive(Debug, Default)]
-pub struct RtcpGuard {
+pub(super) struct RtcpGuard {
     limits: RtcpLimits,
     /// Whether the connection uses AES-CM.
     cm: bool,
@@ -45,7 +45,7 @@ pub struct RtcpGuard {
 
 impl RtcpGuard {
     /// Runs `process`, by which the connection decrypts and processes a datagram, with the check; `None` if that is refused at once.
-    pub fn guard<T>(
+    pub(super) fn guard<T>(
         &mut self,
         now: Instant,
         datagram: &[u8],
@@ -70,12 +70,12 @@ impl RtcpGuard {
     }
 
     /// To be called after the connection's output was polled: takes over which cipher it has negotiated.
-    pub fn on_output(&mut self) {
+    pub(super) fn on_output(&mut self) {
         self.cm |= CREATED_CM.take();
     }
 
     /// Takes the number of datagrams that were refused.
-    pub fn take_refused(&mut self) -> u64 {
+    pub(super) fn take_refused(&mut self) -> u64 {
         std::mem::take(&mut self.refused)
     }
 }
@@ -95,7 +95,7 @@ fn admit(plain: &[u8], encrypted: bool) -> Result<(), CryptoError> {
 }
 
 /// The stack's SRTP with wrapped ciphers.
-pub fn provider() -> &'static dyn SrtpProvider {
+pub(super) fn provider() -> &'static dyn SrtpProvider {
     &Wrapped
 }
 

@@ -19,24 +19,24 @@ use crate::config::SfuConfig;
 
 /// A participant's connection: none before the first offer, and none after a panic.
 #[derive(Default)]
-pub struct Stack {
+pub(super) struct Stack {
     rtc: Option<Rtc>,
     fault: Option<Fault>,
 }
 
 impl Stack {
     /// Whether there is a connection, or was one.
-    pub fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.rtc.is_some() || self.fault.is_some()
     }
 
     /// The connection, to read from.
-    pub fn rtc(&self) -> Option<&Rtc> {
+    pub(super) fn rtc(&self) -> Option<&Rtc> {
         self.rtc.as_ref()
     }
 
     /// Makes the connection, unless there is one, or was one.
-    pub fn begin(&mut self, make: impl FnOnce() -> Rtc) {
+    pub(super) fn begin(&mut self, make: impl FnOnce() -> Rtc) {
         if self.rtc.is_none() && self.fault.is_none() {
             match contained(make) {
                 Ok(rtc) => self.rtc = Some(rtc),
@@ -46,7 +46,11 @@ impl Stack {
     }
 
     /// Calls the connection; `None` without one, or after a panic. Then the peer is touched, so that the core removes it.
-    pub fn call<T>(&mut self, wake: &mut Wake, work: impl FnOnce(&mut Rtc) -> T) -> Option<T> {
+    pub(super) fn call<T>(
+        &mut self,
+        wake: &mut Wake,
+        work: impl FnOnce(&mut Rtc) -> T,
+    ) -> Option<T> {
         let rtc = self.rtc.as_mut()?;
         match contained(|| work(rtc)) {
             Ok(done) => Some(done),
@@ -60,13 +64,13 @@ impl Stack {
     }
 
     /// Drops the connection, whatever its state.
-    pub fn discard(&mut self) {
+    pub(super) fn discard(&mut self) {
         let rtc = self.rtc.take();
         let _ = contained(|| drop(rtc));
     }
 
     /// The panic that ended the connection.
-    pub fn fault(&self) -> Option<&Fault> {
+    pub(super) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 }
@@ -77,7 +81,7 @@ pub fn stack_bitrate(rate: Bitrate) -> bwe::Bitrate {
 }
 
 /// Makes a connection in the stack.
-pub fn connection(config: &SfuConfig, locals: &LocalAddrs, now: Instant) -> Rtc {
+pub(super) fn connection(config: &SfuConfig, locals: &LocalAddrs, now: Instant) -> Rtc {
     let mut rtc_config = Rtc::builder()
         .set_crypto_provider(sctp_filter::provider())
         .clear_codecs()

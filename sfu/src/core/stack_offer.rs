@@ -13,7 +13,7 @@ const UNKNOWN_CODEC: &str = "35 nothing/90000";
 
 impl Description {
     /// The offer for the stack.
-    pub fn to_stack_offer(&self) -> String {
+    pub(super) fn to_stack_offer(&self) -> String {
         let mut text = String::with_capacity(1024 * (1 + self.sections.len()));
         // Writing to a string does not fail.
         let _ = self.write(&mut text);

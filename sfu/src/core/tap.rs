@@ -17,9 +17,9 @@ use super::rewriter::PacketIn;
 use super::vp9::{Descriptor, key_frame_size};
 
 /// Time to wait for a missing packet: a retransmission over a usual round trip.
-pub const MAX_WAIT: Duration = Duration::from_millis(100);
+pub(super) const MAX_WAIT: Duration = Duration::from_millis(100);
 /// Packets that may wait behind a missing one.
-pub const MAX_WAITING: usize = 64;
+pub(super) const MAX_WAITING: usize = 64;
 /// Epochs whose layer is kept, for anchors that are being made.
 const MAX_EPOCHS: usize = 8;
 /// Time without a gap after which key frames are requested at the first interval again.
@@ -51,7 +51,7 @@ struct Partial {
 }
 
 /// The tap of one layer.
-pub struct Tap {
+pub(super) struct Tap {
     stream: StreamId,
     layer: Layer,
     max_frame_bytes: usize,
@@ -88,7 +88,12 @@ pub struct Tap {
 
 impl Tap {
     /// A tap of `layer`. `first_epoch` must be greater than the epochs of earlier taps of the stream.
-    pub fn new(stream: StreamId, layer: Layer, first_epoch: u16, max_frame_bytes: usize) -> Tap {
+    pub(super) fn new(
+        stream: StreamId,
+        layer: Layer,
+        first_epoch: u16,
+        max_frame_bytes: usize,
+    ) -> Tap {
         Tap {
             stream,
             layer,
@@ -115,7 +120,7 @@ impl Tap {
     }
 
     /// Whether to pass a request for a whole anchor to the enhancer; at most one in [`MIN_WHOLE_ANCHOR_INTERVAL`].
-    pub fn admit_whole_request(&mut self, now: Instant) -> bool {
+    pub(super) fn admit_whole_request(&mut self, now: Instant) -> bool {
         let admitted = self
             .last_whole_request
             .is_none_or(|then| now.saturating_duration_since(then) >= MIN_WHOLE_ANCHOR_INTERVAL);
@@ -126,7 +131,7 @@ impl Tap {
     }
 
     /// The tapped stream.
-    pub fn stream(&self) -> StreamId {
+    pub(super) fn stream(&self) -> StreamId {
         self.stream
     }
 
@@ -136,17 +141,17 @@ impl Tap {
     }
 
     /// Whether frames are not passed on because they are too large.
-    pub fn is_too_large(&self) -> bool {
+    pub(super) fn is_too_large(&self) -> bool {
         self.too_large
     }
 
     /// The tapped layer.
-    pub fn layer(&self) -> Layer {
+    pub(super) fn layer(&self) -> Layer {
         self.layer
     }
 
     /// Taps another layer from its next key frame on.
-    pub fn set_layer(&mut self, layer: Layer) {
+    pub(super) fn set_layer(&mut self, layer: Layer) {
         if layer != self.layer {
             self.layer = layer;
             self.max_scale = layer.max_scale();
@@ -158,7 +163,7 @@ impl Tap {
     }
 
     /// Whether to request a key frame now.
-    pub fn take_key_request(&mut self, now: Instant) -> bool {
+    pub(super) fn take_key_request(&mut self, now: Instant) -> bool {
         // Another key frame of a size that is too large would be of no use.
         if self.next.is_some() || self.too_large || self.next_key_request.is_some_and(|at| now < at)
         {
@@ -171,42 +176,42 @@ impl Tap {
     }
 
     /// The layer of an epoch; `None` for old epochs.
-    pub fn layer_of(&self, epoch: Epoch) -> Option<Layer> {
+    pub(super) fn layer_of(&self, epoch: Epoch) -> Option<Layer> {
         self.epochs.iter().find(|e| e.0 == epoch).map(|e| e.1)
     }
 
     /// The next epoch number.
-    pub fn next_epoch(&self) -> u16 {
+    pub(super) fn next_epoch(&self) -> u16 {
         self.next_epoch
     }
 
     /// The enhancer's queue was full, so an input is lost.
-    pub fn on_overflow(&mut self) {
+    pub(super) fn on_overflow(&mut self) {
         self.await_key();
         self.gap_due = true;
     }
 
     /// The next input for the enhancer.
-    pub fn poll(&mut self) -> Option<TapInput> {
+    pub(super) fn poll(&mut self) -> Option<TapInput> {
         self.out.pop_front()
     }
 
     /// When [`Tap::advance`] is due; `None` if no packet is missing.
-    pub fn timeout(&self) -> Option<Instant> {
+    pub(super) fn timeout(&self) -> Option<Instant> {
         let next = self.next?;
         let (&first, oldest) = self.waiting.first_key_value()?;
         (first != next).then(|| oldest.packet.arrival + MAX_WAIT)
     }
 
     /// Treats packets that are missing for too long as a gap.
-    pub fn advance(&mut self, now: Instant) {
+    pub(super) fn advance(&mut self, now: Instant) {
         while self.timeout().is_some_and(|t| t <= now) {
             self.gap();
         }
     }
 
     /// Takes a packet of the layer. Malformed ones are ignored; the caller counts them.
-    pub fn push(&mut self, packet: PacketIn, payload: &Arc<[u8]>) {
+    pub(super) fn push(&mut self, packet: PacketIn, payload: &Arc<[u8]>) {
         let descriptor = match Descriptor::parse(payload) {
             Ok(descriptor) => Some(descriptor),
             Err(_) if payload.is_empty() => None,
@@ -242,7 +247,7 @@ impl Tap {
     }
 
     /// Drops frames until the next key frame, as the decoder cannot continue.
-    pub fn await_key(&mut self) {
+    pub(super) fn await_key(&mut self) {
         self.next = None;
         self.partial = None;
         self.steady_since = None;

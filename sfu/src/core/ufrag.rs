@@ -8,12 +8,12 @@ const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 const HEADER: usize = 20;
 
 /// The receiver's user name fragment; `None` without one, or if the datagram is not a STUN message.
-pub fn ufrag(datagram: &[u8]) -> Option<&str> {
+pub(super) fn ufrag(datagram: &[u8]) -> Option<&str> {
     std::str::from_utf8(attribute(datagram, USERNAME)?).ok()?.split(':').next()
 }
 
 /// The first attribute of type `wanted`; `None` without one, or if the datagram is not a STUN message.
-pub fn attribute(datagram: &[u8], wanted: u16) -> Option<&[u8]> {
+pub(super) fn attribute(datagram: &[u8], wanted: u16) -> Option<&[u8]> {
     let (head, mut rest) = datagram.split_at_checked(HEADER)?;
     if head[0] >= 4 || head[4..8] != MAGIC_COOKIE {
         return None;

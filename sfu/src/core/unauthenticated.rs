@@ -29,7 +29,7 @@ pub(super) struct UnauthenticatedLimit {
 
 impl UnauthenticatedLimit {
     /// Whether a datagram of an unauthenticated address may be processed; `max` a second, 0 for no limit.
-    pub fn admit(&mut self, now: Instant, ip: IpAddr, max: u32) -> bool {
+    pub(super) fn admit(&mut self, now: Instant, ip: IpAddr, max: u32) -> bool {
         let Some(ip) = rate_limit_address(ip).filter(|_| max > 0) else { return true };
         let is_over = |since: Instant| now.saturating_duration_since(since) >= WINDOW;
         if self.windows.len() >= MAX_ADDRESSES && !self.windows.contains_key(&ip) {

@@ -63,7 +63,7 @@ impl View {
 }
 
 /// Weight of a track in the allocation; `view` is `None` where the client sends none.
-pub fn weight(view: Option<View>, speaks: bool) -> f64 {
+pub(super) fn weight(view: Option<View>, speaks: bool) -> f64 {
     let by_size = view.map_or(1.0, |view| {
         let pixels = f64::from(view.width) * f64::from(view.height);
         (pixels / UNIT_WEIGHT_PIXELS).sqrt().clamp(MIN_SIZE_WEIGHT, MAX_SIZE_WEIGHT)

@@ -2,16 +2,16 @@
 //!
 //! Parses the fields that forwarding needs, and rewrites picture id and TL0PICIDX in place. Malformed input is an error, never a panic.
 
-pub use windlass_types::key_frame::key_frame_size;
+pub(super) use windlass_types::key_frame::key_frame_size;
 
 /// The descriptor cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed VP9 payload descriptor")]
-pub struct Malformed;
+pub(super) struct Malformed;
 
 /// A picture id, with its place and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PictureId {
+pub(super) struct PictureId {
     /// Its value.
     pub value: u16,
     /// 15 bits rather than 7.
@@ -21,14 +21,14 @@ pub struct PictureId {
 
 impl PictureId {
     /// Mask of the id's bits.
-    pub fn mask(&self) -> u16 {
+    pub(super) fn mask(&self) -> u16 {
         if self.wide { 0x7fff } else { 0x7f }
     }
 }
 
 /// A parsed descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Descriptor {
+pub(super) struct Descriptor {
     /// Picture id, if present.
     pub picture_id: Option<PictureId>,
     /// TL0PICIDX and its offset; only in non-flexible mode.
@@ -47,12 +47,12 @@ pub struct Descriptor {
 
 impl Descriptor {
     /// Whether a key frame of the base spatial layer begins here.
-    pub fn starts_key(&self) -> bool {
+    pub(super) fn starts_key(&self) -> bool {
         self.begin && !self.inter && self.spatial == 0
     }
 
     /// Reads the descriptor at the start of an RTP payload.
-    pub fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
+    pub(super) fn parse(payload: &[u8]) -> Result<Descriptor, Malformed> {
         let mut reader = Reader { data: payload, at: 0 };
         let flags = reader.u8()?;
         let (inter, flexible) = (flags & 0x40 != 0, flags & 0x10 != 0);
@@ -95,7 +95,7 @@ impl Descriptor {
     }
 
     /// Writes the picture id and TL0PICIDX into the payload that the descriptor was read from.
-    pub fn rewrite(&self, payload: &mut [u8], picture_id: u16, tl0: u8) {
+    pub(super) fn rewrite(&self, payload: &mut [u8], picture_id: u16, tl0: u8) {
         if let Some(id) = self.picture_id {
             let value = picture_id & id.mask();
             let [high, low] = value.to_be_bytes();

@@ -109,6 +109,10 @@ impl SfuHandle {
     }
 
     /// Adds a participant to a room. A room begins with its first participant.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the id is in use, the room or the server is full, the room is new and the SFU takes no new rooms, or it has stopped.
     pub async fn join(
         &self,
         room: &str,
@@ -125,6 +129,11 @@ impl SfuHandle {
     }
 
     /// Answers an offer: the complete list of what the participant publishes and subscribes to from now on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant has not joined, the description or a list is malformed or asks for what is not supported, not
+    /// permitted or beyond the limits, the SFU panics at it, which removes the participant, or it has stopped.
     pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
         // Parsing may take milliseconds, so it runs neither on a media thread nor on a runtime's worker.
         let sdp_bytes = self.shared.sdp_bytes;
@@ -153,6 +162,10 @@ impl SfuHandle {
     }
 
     /// Sets the maximum rung that the participant wants of a track. The default is [`Rung::F`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn set_max_rung(
         &self,
         id: ParticipantId,
@@ -163,6 +176,10 @@ impl SfuHandle {
     }
 
     /// Sets how the participant shows a track, which gives the track's weight and sufficient layer.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn set_view(
         &self,
         id: ParticipantId,
@@ -173,6 +190,10 @@ impl SfuHandle {
     }
 
     /// Requests a whole anchor of a track, for a participant without earlier anchors. One anchor serves all subscribers, at a limited rate.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn request_whole_anchor(
         &self,
         id: ParticipantId,
@@ -182,6 +203,10 @@ impl SfuHandle {
     }
 
     /// Takes a publisher's report on its uplink, at most once a second.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn uplink(
         &self,
         id: ParticipantId,
@@ -193,6 +218,11 @@ impl SfuHandle {
 
     /// Takes a subscriber's report on a track's anchors, at most once a second. `decay`: loss of quality with each frame since an anchor, in
     /// squared grey levels of luma, and the number of frames. Returns the report bounded by what was sent.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant does not subscribe to the track, has sent a report on it less than a second ago, or the SFU has
+    /// stopped.
     pub async fn report(
         &self,
         id: ParticipantId,
@@ -207,6 +237,10 @@ impl SfuHandle {
     }
 
     /// Mutes or unmutes a participant's own track. A muted track is not forwarded.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn set_muted(
         &self,
         id: ParticipantId,
@@ -217,6 +251,10 @@ impl SfuHandle {
     }
 
     /// Sets a participant's permissions. Tracks, subscriptions and anchors that are not permitted any more end at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn set_permissions(
         &self,
         id: ParticipantId,
@@ -230,6 +268,10 @@ impl SfuHandle {
 
     /// Sets the anchor policy of a room, or of all rooms without their own. `None` removes a room's own policy, or restores the configured
     /// one. False if too many rooms have their own policy.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn set_policy(
         &self,
         room: Option<String>,
@@ -240,31 +282,55 @@ impl SfuHandle {
     }
 
     /// Changes limits and policy.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn tune(&self, tuning: Tuning) -> Result<(), SfuClosed> {
         self.send_to_all(|| Command::Tune(tuning)).await
     }
 
     /// Refuses new rooms from now on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn drain(&self) -> Result<(), SfuClosed> {
         self.send_to_all(|| Command::Drain).await
     }
 
     /// Removes the participant and its tracks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn leave(&self, id: ParticipantId) -> Result<(), SfuClosed> {
         self.commands(id).send(Command::Leave(id)).await.map_err(|_| SfuClosed)
     }
 
     /// Sets the other SFUs that a room is on.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn share(&self, room: &str, nodes: &[NodeId]) -> Result<(), SfuClosed> {
         self.send_to_all(|| Command::Share(room.to_owned(), nodes.to_vec())).await
     }
 
     /// Sets whether there is a link to another SFU. Without one its participants are removed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn linked(&self, node: NodeId, up: bool) -> Result<(), SfuClosed> {
         self.send_from_node(FromNode::Link(node, up)).await
     }
 
     /// Takes a message of another SFU about a room. Media is dropped and counted if the queue is full; other messages wait for room.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn relayed(
         &self,
         node: NodeId,
@@ -316,6 +382,10 @@ impl SfuHandle {
     }
 
     /// A snapshot of counts and counters.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
     pub async fn stats(&self) -> Result<SfuStats, SfuClosed> {
         let mut forwarding = Latencies::new(Instant::now());
         let mut all = SfuStats::default();

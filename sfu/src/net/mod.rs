@@ -113,11 +113,19 @@ pub struct Sfu {
 impl Sfu {
     /// Binds the sockets and starts the threads. `tap` takes the frames of tapped layers; it is called on these threads and
     /// must not block.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a socket cannot be bound to its configured address, or the system gives no more threads.
     pub fn start(config: &SfuConfig, tap: &TapSink) -> Result<Sfu, StartError> {
         Sfu::start_shared(config, tap, None)
     }
 
     /// [`Sfu::start`] for an SFU that shares rooms with others: `relay` takes messages for them, on the media threads.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`Sfu::start`] does.
     pub fn start_shared(
         config: &SfuConfig,
         tap: &TapSink,

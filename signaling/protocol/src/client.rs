@@ -261,6 +261,11 @@ const TYPES: [&str; 13] = [
 impl Request {
     /// Reads one message. Never panics; what is wrong comes back with its code and, where one
     /// could be read, the message's id.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is longer than [`limits::MESSAGE_BYTES`], is not JSON, or is not a message of the protocol within its
+    /// limits.
     pub fn parse(text: &str) -> Result<Request, ProtocolError> {
         if text.len() > limits::MESSAGE_BYTES {
             return Err(ProtocolError::new(
@@ -313,6 +318,10 @@ impl Request {
 
 impl ClientMessage {
     /// Reads one message and forgets its id.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`Request::parse`] does.
     pub fn parse(text: &str) -> Result<ClientMessage, ProtocolError> {
         Request::parse(text).map(|r| r.message)
     }

@@ -173,7 +173,7 @@ impl ProtocolError {
         Self { code, message: message.into(), id: None }
     }
 
-    /// The same error as the answer to message `id`.
+    /// This error as the answer to message `id`.
     #[must_use]
     pub fn answering(mut self, id: Option<u32>) -> Self {
         self.id = id;

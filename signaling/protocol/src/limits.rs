@@ -38,6 +38,10 @@ pub const PUBLISHED_TRACKS: usize = 16;
 pub const SUBSCRIBED_TRACKS: usize = 256;
 
 /// A room name is part of a link: 1 to [`ROOM_CHARS`] of `A–Z a–z 0–9 - _ .`.
+///
+/// # Errors
+///
+/// Fails if the name is empty, is too long, or has another character.
 pub fn check_room(room: &str) -> Result<(), ProtocolError> {
     check_token("room", room, ROOM_CHARS)
 }
@@ -91,6 +95,10 @@ pub(crate) fn check_codecs(names: &[String]) -> Result<(), ProtocolError> {
 }
 
 /// A display name has 1 to [`NAME_CHARS`] characters in at most [`NAME_BYTES`] bytes, which show as they are.
+///
+/// # Errors
+///
+/// Fails if the name is too long, is blank, or has characters that are not shown as they are.
 pub fn check_name(name: &str) -> Result<(), ProtocolError> {
     if name.len() > NAME_BYTES || name.chars().count() > NAME_CHARS {
         return Err(too_long("name", NAME_CHARS));

@@ -356,6 +356,10 @@ impl ServerMessage {
     }
 
     /// Reads a server's message, as clients and tests do.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not JSON, or is not a message of the protocol.
     pub fn parse(text: &str) -> Result<ServerMessage, serde_json::Error> {
         serde_json::from_str(text)
     }

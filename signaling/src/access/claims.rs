@@ -32,7 +32,11 @@ impl Grants {
         self.0.contains(&grant)
     }
 
-    /// An error, if the set lacks `grant`.
+    /// Checks that the set has `grant`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the set lacks `grant`.
     pub fn check(&self, grant: Grant) -> Result<(), AccessError> {
         if self.has(grant) { Ok(()) } else { Err(AccessError::NotGranted(grant)) }
     }

@@ -104,6 +104,10 @@ impl TokenKey {
     }
 
     /// Makes a token. Needs the secret, or the private key.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key is a public one, or the token cannot be encoded.
     pub fn sign(&self, claims: &Claims) -> Result<String, BadKey> {
         let (algorithm, key) = if self.is_pem() {
             let key = EncodingKey::from_ed_pem(&self.text);
@@ -147,7 +151,11 @@ impl fmt::Debug for TokenKeys {
 }
 
 impl TokenKeys {
-    /// These keys, each with an id of its own.
+    /// The set of these keys, each with an id of its own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are more than 16 keys, two have one id, or a key is a private one or no Ed25519 key.
     pub fn new(keys: Vec<TokenKey>) -> Result<TokenKeys, BadKey> {
         if keys.len() > MAX_KEYS {
             return Err(BadKey::Many(keys.len()));

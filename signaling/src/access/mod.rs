@@ -21,6 +21,31 @@ const MAX_EXPIRES: f64 = 253_402_300_799.0;
 pub const ALL_ROOMS: &str = "*";
 
 /// The keys of access tokens. Clones share one state.
+///
+/// ```
+/// use windlass_protocol::Grant;
+/// use windlass_signaling::access::{Access, AccessError, Claims, Grants, TokenKey};
+///
+/// let key: TokenKey = "app=a secret that has 32 bytes at the least".parse()?;
+/// let access = Access::new(vec![key.clone()])?;
+/// let token = key.sign(&Claims {
+///     room: "tea".into(),
+///     sub: "ana@example.org".into(),
+///     name: None,
+///     grants: Grants::participant(),
+///     exp: 2000.0,
+///     jti: None,
+///     nbf: None,
+/// })?;
+///
+/// // Until second 2000 after 1970, Ana may enter this room and no other.
+/// let ana = access.admit(1000, "tea", Some(&token)).expect("a valid token");
+/// assert_eq!(ana.identity.as_deref(), Some("ana@example.org"));
+/// assert!(!ana.grants.has(Grant::Admin));
+/// assert_eq!(access.admit(1000, "work", Some(&token)), Err(AccessError::OtherRoom));
+/// assert_eq!(access.admit(3000, "tea", Some(&token)), Err(AccessError::Expired));
+/// # Ok::<(), windlass_signaling::access::BadKey>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     keys: Arc<RwLock<Option<TokenKeys>>>,
@@ -104,6 +129,10 @@ impl From<AccessError> for ProtocolError {
 
 impl Access {
     /// Rooms that need a token signed by one of `keys`; without any, open ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there are more than 16 keys, two have one id, or a key is a private one or no Ed25519 key.
     pub fn new(keys: Vec<TokenKey>) -> Result<Access, BadKey> {
         let keys = if keys.is_empty() { None } else { Some(TokenKeys::new(keys)?) };
         Ok(Access { keys: Arc::new(RwLock::new(keys)) })
@@ -121,6 +150,11 @@ impl Access {
     }
 
     /// What the bearer of a token may do in `room` at `now` (seconds since 1970).
+    ///
+    /// # Errors
+    ///
+    /// Fails if rooms need a token and there is none, it is not signed by one of the keys, it is not valid yet or has expired, or
+    /// it is for another room.
     pub fn admit(
         &self,
         now: u64,
@@ -140,6 +174,10 @@ impl Access {
     }
 
     /// Checks that the bearer may administer `room`, or the server (`None`).
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`Access::admit`] does, or if the token does not grant [`Grant::Admin`].
     pub fn admin(
         &self,
         now: u64,

@@ -31,7 +31,7 @@ pub(super) struct Caller<'a> {
 
 impl<'a> Caller<'a> {
     /// Admits a client that may enter the room, and reads the offer.
-    pub async fn admit(
+    pub(super) async fn admit(
         shared: &Shared,
         protocol: Protocol,
         room: &'a str,

@@ -23,7 +23,7 @@ pub(super) struct Credentials<'a> {
 
 impl<'a> Credentials<'a> {
     /// The first credentials in a fragment; `None`: it has no valid ones.
-    pub fn of(fragment: &'a str) -> Option<Self> {
+    pub(super) fn of(fragment: &'a str) -> Option<Self> {
         let first = |prefix| fragment.lines().find_map(|line| line.trim_end().strip_prefix(prefix));
         let (ufrag, password) = (first(UFRAG_LINE)?, first(PASSWORD_LINE)?);
         let is_text = |text: &str| {
@@ -34,7 +34,7 @@ impl<'a> Credentials<'a> {
     }
 
     /// The offer with these credentials instead of its own, and without candidates.
-    pub fn put_into(&self, offer: &str) -> String {
+    pub(super) fn put_into(&self, offer: &str) -> String {
         let mut text = String::with_capacity(offer.len() + 64);
         for line in offer.lines().map(str::trim_end) {
             if line.starts_with("a=candidate:") || line == "a=end-of-candidates" {

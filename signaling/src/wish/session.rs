@@ -49,7 +49,7 @@ impl Protocol {
     }
 
     /// The grant that its token needs.
-    pub fn grant(self) -> Grant {
+    pub(super) fn grant(self) -> Grant {
         match self {
             Protocol::Whip => Grant::Publish,
             Protocol::Whep => Grant::Subscribe,

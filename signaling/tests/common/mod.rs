@@ -2,8 +2,8 @@
 
 #![allow(dead_code)] // each test binary uses its share
 
-pub mod offer;
-pub mod tokens;
+pub(crate) mod offer;
+pub(crate) mod tokens;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use windlass_signaling::cluster::Cluster;
 use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
 
 /// A request with these further header lines.
-pub fn post(path: &str, more: &str, body: &str) -> String {
+pub(crate) fn post(path: &str, more: &str, body: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          content-type: application/json\r\n{more}content-length: {}\r\n\r\n{body}",
@@ -32,7 +32,7 @@ pub fn post(path: &str, more: &str, body: &str) -> String {
 }
 
 /// A server on free ports, and what the tests look at.
-pub struct Server {
+pub(crate) struct Server {
     pub addr: SocketAddr,
     pub enhancer_on: Arc<AtomicBool>,
     pub stop: Option<oneshot::Sender<()>>,
@@ -41,12 +41,12 @@ pub struct Server {
 }
 
 /// One that programs of this machine may administer, where it has no token keys.
-pub async fn start(config: SignalingConfig) -> Server {
+pub(crate) async fn start(config: SignalingConfig) -> Server {
     start_in(SignalingConfig { admin_local: true, ..config }, None).await
 }
 
 /// One of several servers, or one as its configuration says.
-pub async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cluster>>) -> Server {
+pub(crate) async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cluster>>) -> Server {
     let udp = "127.0.0.1:0".parse().unwrap();
     let media = SfuConfig { udp, threads: 2, ..SfuConfig::default() };
     let tap: TapSink = Arc::new(|_| true);
@@ -78,26 +78,26 @@ pub async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cluster>>
     Server { addr, enhancer_on, stop: Some(stop), served, _sfu: sfu }
 }
 
-pub struct Client(pub WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Client(pub WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {
-    pub async fn open(server: &Server) -> Client {
+    pub(crate) async fn open(server: &Server) -> Client {
         Client(connect_async(format!("ws://{}/ws", server.addr)).await.unwrap().0)
     }
 
-    pub async fn joined(server: &Server, room: &str, name: &str) -> (Client, Value) {
+    pub(crate) async fn joined(server: &Server, room: &str, name: &str) -> (Client, Value) {
         let mut client = Client::open(server).await;
         client.say(&json!({"type": "join", "version": 1, "room": room, "name": name})).await;
         let welcome = client.hear("welcome").await;
         (client, welcome)
     }
 
-    pub async fn say(&mut self, message: &Value) {
+    pub(crate) async fn say(&mut self, message: &Value) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
     /// The next message, which may be something else than text.
-    pub async fn next(&mut self) -> Option<Message> {
+    pub(crate) async fn next(&mut self) -> Option<Message> {
         tokio::time::timeout(Duration::from_secs(5), self.0.next())
             .await
             .expect("the server is silent")
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// The next message of a type; others (such as `stats`) are passed over.
-    pub async fn hear(&mut self, kind: &str) -> Value {
+    pub(crate) async fn hear(&mut self, kind: &str) -> Value {
         loop {
             if let Some(Message::Text(text)) = self.next().await {
                 let message: Value = serde_json::from_str(&text).unwrap();
@@ -117,17 +117,17 @@ impl Client {
         }
     }
 
-    pub async fn hear_error(&mut self) -> String {
+    pub(crate) async fn hear_error(&mut self) -> String {
         self.hear("error").await["code"].as_str().unwrap().to_owned()
     }
 
     /// Still served: a ping comes back.
-    pub async fn check_alive(&mut self) {
+    pub(crate) async fn check_alive(&mut self) {
         self.say(&json!({"type": "ping", "time": 1.5})).await;
         assert_eq!(self.hear("pong").await["time"], 1.5);
     }
 
-    pub async fn close_code(&mut self) -> u16 {
+    pub(crate) async fn close_code(&mut self) -> u16 {
         loop {
             match self.next().await {
                 Some(Message::Close(frame)) => return frame.unwrap().code.into(),
@@ -139,7 +139,7 @@ impl Client {
 }
 
 /// A request of HTTP/1.1 as bytes; the whole response as text.
-pub async fn http(server: &Server, request: &str) -> String {
+pub(crate) async fn http(server: &Server, request: &str) -> String {
     let mut stream = TcpStream::connect(server.addr).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut response = String::new();
@@ -147,7 +147,7 @@ pub async fn http(server: &Server, request: &str) -> String {
     response
 }
 
-pub async fn get(server: &Server, path: &str) -> String {
+pub(crate) async fn get(server: &Server, path: &str) -> String {
     http(server, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
         .await
 }

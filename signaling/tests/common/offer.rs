@@ -7,14 +7,14 @@ use str0m::Rtc;
 use str0m::media::{Direction, MediaKind};
 
 /// The message `offer` with its id, publishing a camera.
-pub fn camera(id: u32) -> Value {
+pub(crate) fn camera(id: u32) -> Value {
     let (sdp, mids) = sdp(&[(MediaKind::Video, Direction::SendOnly)]);
     let publish = json!([{"mid": mids[0], "kind": "video", "name": "camera"}]);
     json!({"type": "offer", "id": id, "sdp": sdp, "publish": publish})
 }
 
 /// A session description with these sections, and their mids.
-pub fn sdp(sections: &[(MediaKind, Direction)]) -> (String, Vec<String>) {
+pub(crate) fn sdp(sections: &[(MediaKind, Direction)]) -> (String, Vec<String>) {
     str0m::crypto::from_feature_flags().install_process_default();
     let rtc = Rtc::builder().clear_codecs().enable_vp9(true).enable_opus(true, false);
     let mut rtc = rtc.build(Instant::now());

@@ -7,18 +7,24 @@ use windlass_protocol::Grant;
 use windlass_signaling::SignalingConfig;
 use windlass_signaling::access::{Access, Claims, Grants, TokenKey};
 
-pub const OLD: &str = "old=0123456789abcdef0123456789abcdef";
-pub const NEW: &str = "new=fedcba9876543210fedcba9876543210";
-pub const STRANGER: &str = "old=00000000000000000000000000000000";
+pub(crate) const OLD: &str = "old=0123456789abcdef0123456789abcdef";
+pub(crate) const NEW: &str = "new=fedcba9876543210fedcba9876543210";
+pub(crate) const STRANGER: &str = "old=00000000000000000000000000000000";
 
-pub fn config() -> SignalingConfig {
+pub(crate) fn config() -> SignalingConfig {
     let keys = [OLD, NEW].map(|text| text.parse().unwrap());
     let access = Access::new(keys.to_vec()).unwrap();
     SignalingConfig { access, ..SignalingConfig::default() }
 }
 
 /// A token that is good for `seconds` from now on.
-pub fn token(key: &str, room: &str, identity: &str, grants: &[Grant], seconds: f64) -> String {
+pub(crate) fn token(
+    key: &str,
+    room: &str,
+    identity: &str,
+    grants: &[Grant],
+    seconds: f64,
+) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
     let claims = Claims {
         room: room.into(),
@@ -32,10 +38,10 @@ pub fn token(key: &str, room: &str, identity: &str, grants: &[Grant], seconds: f
     key.parse::<TokenKey>().unwrap().sign(&claims).unwrap()
 }
 
-pub fn guest(room: &str, identity: &str) -> String {
+pub(crate) fn guest(room: &str, identity: &str) -> String {
     token(NEW, room, identity, &Grant::PARTICIPANT, 60.0)
 }
 
-pub fn join(room: &str, token: &str) -> serde_json::Value {
+pub(crate) fn join(room: &str, token: &str) -> serde_json::Value {
     json!({"type": "join", "version": 1, "room": room, "name": "Ana", "token": token})
 }

@@ -47,6 +47,10 @@ impl fmt::Display for Mismatch {
 ///
 /// A stream that libvpx itself refuses is an error as well (with `decoder` "libvpx"): the
 /// conformance streams are all sound.
+///
+/// # Errors
+///
+/// Fails at the first picture that differs, or chunk that is refused.
 pub fn stream(
     stream: &Stream,
     decoders: &mut [Box<dyn FrameDecoder + '_>],

@@ -43,6 +43,10 @@ impl Case {
     }
 
     /// Makes it. The error says what libvpx refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses the encoding, or the change refuses the encoded stream.
     pub fn make(&self) -> Result<Stream, String> {
         let encode = |encoding: &Encoding| {
             encoding.encode(self.name.as_str()).map_err(|e| format!("{}: {e}", self.name))

@@ -212,6 +212,10 @@ impl Encoding {
     }
 
     /// Encodes. The error says what libvpx refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails if libvpx refuses a setting or a picture.
     pub fn encode(&self, name: impl Into<String>) -> Result<Stream, String> {
         let chunks = if self.two_pass {
             self.run(ffi::vpx_enc_pass::VPX_RC_FIRST_PASS, Vec::new())

@@ -3,6 +3,10 @@
 use super::Stream;
 
 /// The chunks of an IVF file. The error says why it is none.
+///
+/// # Errors
+///
+/// Fails if the bytes are not an IVF file of VP9, or it is truncated.
 pub fn read(name: impl Into<String>, bytes: &[u8]) -> Result<Stream, String> {
     let number = |at: usize, size: usize| -> Option<usize> {
         let field = bytes.get(at..at + size)?;

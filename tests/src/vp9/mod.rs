@@ -38,6 +38,10 @@ pub trait FrameDecoder {
     fn name(&self) -> &'static str;
 
     /// Decodes a chunk: a frame or a superframe. Gives the pictures to display, at most one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the decoder refuses the chunk.
     fn decode(&mut self, chunk: &[u8]) -> Result<Vec<I420>, String>;
 }
 

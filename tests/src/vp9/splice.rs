@@ -53,6 +53,10 @@ pub fn pair_up(stream: &Stream) -> Stream {
 /// Every header goes through `change` (with the number of its frame) and is written anew; what
 /// follows it stays. Changes must keep how the rest is parsed: no other transform mode, references
 /// or switchable filter where there were none.
+///
+/// # Errors
+///
+/// Fails if a frame's header cannot be parsed.
 pub fn rewrite(
     stream: &Stream,
     what: &str,

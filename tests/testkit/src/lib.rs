@@ -9,7 +9,7 @@
 //! use std::time::Duration;
 //! use windlass_link::Profile;
 //! use windlass_sfu::{ParticipantId, SfuConfig};
-//! use windlass_testkit::{Access, Happening, World};
+//! use windlass_testkit::{Access, WorldEvent, World};
 //!
 //! let mut world = World::new(SfuConfig::default());
 //! let publisher = world.join(ParticipantId(1), Access::wide(1));
@@ -17,7 +17,7 @@
 //! let viewer = world.join(ParticipantId(2), Access::of(Profile::Lte, 3));
 //! world.subscribe(viewer, &[track]);
 //! let happened = world.run(Duration::from_secs(4));
-//! let came = |h: &&Happening| matches!(h, Happening::Arrived { at, .. } if *at == viewer);
+//! let came = |h: &&WorldEvent| matches!(h, WorldEvent::Arrived { at, .. } if *at == viewer);
 //! assert!(happened.iter().filter(came).count() > 100);
 //! ```
 
@@ -27,4 +27,4 @@ mod world;
 
 pub use camera::{Camera, CameraPacket};
 pub use client::{Client, Offered, Said, Video};
-pub use world::{Access, Happening, Party, World};
+pub use world::{Access, Party, World, WorldEvent};

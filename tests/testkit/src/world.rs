@@ -20,9 +20,9 @@ use crate::camera::Camera;
 use crate::client::{Client, Offered, Said, Video};
 
 /// The longest that time jumps.
-const STEP: Duration = Duration::from_millis(5);
+const MAX_STEP: Duration = Duration::from_millis(5);
 /// The shortest.
-const LEAST: Duration = Duration::from_micros(250);
+const MIN_STEP: Duration = Duration::from_micros(250);
 /// From a publisher's answer to its camera's first frame.
 const CAMERA: Duration = Duration::from_millis(500);
 /// Cameras are so far out of step.
@@ -73,7 +73,7 @@ impl Party {
 }
 
 /// What happened in a step of time. Participants are named by their place in [`World::parties`].
-pub enum Happening {
+pub enum WorldEvent {
     /// A datagram came to a participant.
     Arrived {
         /// To whom.
@@ -105,7 +105,7 @@ pub struct World {
     pub parties: Vec<Party>,
     by_address: HashMap<SocketAddr, usize>,
     later: VecDeque<(Instant, EnhancerOutput)>,
-    happened: Vec<Happening>,
+    happened: Vec<WorldEvent>,
 }
 
 impl World {
@@ -185,7 +185,7 @@ impl World {
     }
 
     /// Lets time pass; what happened.
-    pub fn run(&mut self, span: Duration) -> Vec<Happening> {
+    pub fn run(&mut self, span: Duration) -> Vec<WorldEvent> {
         let end = self.now + span;
         let mut all = Vec::new();
         while self.now < end {
@@ -195,8 +195,8 @@ impl World {
     }
 
     /// Lets time pass until something is due, and no longer than to `end`; what happened.
-    pub fn step(&mut self, end: Instant) -> Vec<Happening> {
-        self.now = self.next().clamp(self.now + LEAST, self.now + STEP).min(end);
+    pub fn step(&mut self, end: Instant) -> Vec<WorldEvent> {
+        self.now = self.next().clamp(self.now + MIN_STEP, self.now + MAX_STEP).min(end);
         self.shoot();
         while self.later.front().is_some_and(|(at, _)| *at <= self.now) {
             let Some((_, output)) = self.later.pop_front() else { break };
@@ -252,7 +252,7 @@ impl World {
     /// Both ways between a participant and the SFU.
     fn exchange(&mut self, at: usize) {
         while let Some((data, waited)) = self.parties[at].down.poll(self.now) {
-            self.happened.push(Happening::Arrived { at, bytes: data.len(), waited });
+            self.happened.push(WorldEvent::Arrived { at, bytes: data.len(), waited });
             self.parties[at].client.receive(self.now, self.sfu, &data).expect("a client");
             self.hear(at);
         }
@@ -280,7 +280,7 @@ impl World {
                     {
                         camera.key_wanted();
                     }
-                    self.happened.push(Happening::Client(at, event));
+                    self.happened.push(WorldEvent::Client(at, event));
                 }
             }
         }
@@ -298,10 +298,10 @@ impl World {
                 }
                 Output::Event(id, event) => {
                     self.obey(id, &event);
-                    Happening::Told(id, event)
+                    WorldEvent::Told(id, event)
                 }
-                Output::Tap(input) => Happening::Tapped(input),
-                Output::Relay(node, room, message) => Happening::Relayed(node, room, message),
+                Output::Tap(input) => WorldEvent::Tapped(input),
+                Output::Relay(node, room, message) => WorldEvent::Relayed(node, room, message),
             };
             self.happened.push(happening);
         }

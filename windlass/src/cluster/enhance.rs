@@ -38,7 +38,7 @@ pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Arguments of `windlass enhance`.
 #[derive(Debug, Clone, Args)]
-pub struct EnhanceArgs {
+pub(crate) struct EnhanceArgs {
     /// Listening address for SFUs
     #[arg(long, default_value = "127.0.0.1:7890", value_name = "ADDRESS")]
     listen: SocketAddr,
@@ -108,7 +108,7 @@ impl OfferedEnhancer for Offer {
 }
 
 /// Works for others until SIGINT, or SIGTERM and until its streams have gone to others.
-pub fn run(args: &EnhanceArgs) -> Result<()> {
+pub(crate) fn run(args: &EnhanceArgs) -> Result<()> {
     let config = args.serve.load()?;
     if let Some(parent) = args.parent {
         children::end_with(parent)?;

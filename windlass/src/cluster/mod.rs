@@ -2,7 +2,7 @@
 //!
 //! `no_cluster.rs` takes the place of this module in a build without the feature `cluster`.
 
-pub mod enhance;
+pub(crate) mod enhance;
 mod mutual;
 mod node;
 mod workers;
@@ -22,18 +22,18 @@ use self::node::Node;
 use self::workers::Workers;
 use crate::config::Config;
 
-pub use windlass_cluster::mutual::Files;
-pub use windlass_cluster::nats::NatsConfig;
-pub use windlass_cluster::token::ClusterToken;
+pub(crate) use windlass_cluster::mutual::Files;
+pub(crate) use windlass_cluster::nats::NatsConfig;
+pub(crate) use windlass_cluster::token::ClusterToken;
 
 /// Whether workers enhance instead of this process.
-pub fn has_workers(config: &Config) -> bool {
+pub(crate) fn has_workers(config: &Config) -> bool {
     Workers::wanted(config)
 }
 
 /// This server's connections with other machines.
 #[derive(Clone)]
-pub struct Connections {
+pub(crate) struct Connections {
     workers: Arc<Workers>,
     nats: Option<nats::Client>,
     node: Option<Arc<Node>>,
@@ -42,7 +42,7 @@ pub struct Connections {
 
 impl Connections {
     /// Connects with NATS, where the configuration names it. Other servers do not see this one before [`Connections::join`].
-    pub async fn open(config: &Config) -> Result<Connections> {
+    pub(crate) async fn open(config: &Config) -> Result<Connections> {
         let nats = match &config.nats {
             Some(nats) => Some(connect(nats, config).await?),
             None => None,
@@ -56,24 +56,24 @@ impl Connections {
     }
 
     /// Takes what the SFU has for other servers; `None`: this server does not share rooms.
-    pub fn relay(&self) -> Option<RelaySink> {
+    pub(crate) fn relay(&self) -> Option<RelaySink> {
         self.node.as_ref()?.sink()
     }
 
     /// Takes the SFU's tap inputs for the workers.
-    pub fn tap(&self) -> TapSink {
+    pub(crate) fn tap(&self) -> TapSink {
         let workers = self.workers.clone();
         Arc::new(move |input| workers.push(input))
     }
 
     /// The key of seats that all servers of the cluster share; `None`: this server is alone.
-    pub fn seats(&self) -> Option<SeatKey> {
+    pub(crate) fn seats(&self) -> Option<SeatKey> {
         let client = self.nats.as_ref().filter(|_| self.node.is_some())?;
         Some(SeatKey::of(&client.seal_key().derive("windlass seats")))
     }
 
     /// Starts the exchange with workers, if the configuration asks for them.
-    pub fn start_workers(&self, config: &Config, sfu: SfuHandle) -> Result<()> {
+    pub(crate) fn start_workers(&self, config: &Config, sfu: SfuHandle) -> Result<()> {
         if !has_workers(config) {
             return Ok(());
         }
@@ -81,44 +81,44 @@ impl Connections {
     }
 
     /// Whether the exchange with workers has started.
-    pub fn has_workers(&self) -> bool {
+    pub(crate) fn has_workers(&self) -> bool {
         self.workers.started()
     }
 
     /// Places rooms on the servers of the cluster; `None`: this server is alone.
-    pub fn placement(&self) -> Option<Arc<dyn Cluster>> {
+    pub(crate) fn placement(&self) -> Option<Arc<dyn Cluster>> {
         self.node.clone().map(|node| node as Arc<dyn Cluster>)
     }
 
     /// Joins the cluster, if this server is one of several.
-    pub fn join(&self, signaling: Signaling, sfu: SfuHandle) {
+    pub(crate) fn join(&self, signaling: Signaling, sfu: SfuHandle) {
         if let Some(node) = &self.node {
             node.start(signaling, sfu);
         }
     }
 
     /// Gives all rooms to other servers, where there are any, and takes no new ones.
-    pub async fn drain(&self) {
+    pub(crate) async fn drain(&self) {
         if let Some(node) = &self.node {
             node.drain().await;
         }
     }
 
     /// Releases the lease.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         if let Some(node) = &self.node {
             node.stop();
         }
     }
 
     /// Releases the lease, and waits until that is done; `None`: there is no lease.
-    pub fn leave(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+    pub(crate) fn leave(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         let node = self.node.clone()?;
         Some(Box::pin(async move { node.leave().await }))
     }
 
     /// Metrics of all connections.
-    pub fn metrics(&self) -> Vec<Metric> {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
         let mut all = self.workers.metrics();
         all.extend(self.nats.as_ref().map(|client| {
             let connected = f64::from(u8::from(client.is_connected()));

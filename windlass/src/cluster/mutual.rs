@@ -13,7 +13,7 @@ use crate::reload::Watch;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Loads the certificate, if one is configured, and reloads it for as long as the process runs.
-pub fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
+pub(super) fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
     let Some(files) = files else { return Ok(None) };
     let mutual = Mutual::load(files, role).context("the cluster's certificates")?;
     let mut watches = files.all().map(Watch::new);
@@ -41,7 +41,7 @@ pub fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
 }
 
 /// Metrics of the certificate.
-pub fn metrics(mutual: &Mutual) -> Vec<Metric> {
+pub(super) fn metrics(mutual: &Mutual) -> Vec<Metric> {
     let name = "cluster_certificate_not_after_timestamp_seconds";
     vec![
         Metric::gauge(name, mutual.not_after() as f64)

@@ -19,7 +19,7 @@ use windlass_signaling::{Metric, ParticipantInfo, Signaling};
 use crate::config::{Config, NodeConfig};
 
 /// Signalling and SFU, as the cluster needs them.
-pub struct Host {
+pub(super) struct Host {
     signaling: Signaling,
     sfu: SfuHandle,
 }
@@ -80,11 +80,11 @@ impl windlass_cluster::node::Host for Host {
 }
 
 /// See the module.
-pub struct Node(Arc<ClusterNode<Host>>);
+pub(super) struct Node(Arc<ClusterNode<Host>>);
 
 impl Node {
     /// A node that others do not see before [`Node::start`].
-    pub async fn new(
+    pub(super) async fn new(
         client: Client,
         node: NodeConfig,
         config: &Config,
@@ -104,34 +104,34 @@ impl Node {
     }
 
     /// Joins the cluster.
-    pub fn start(&self, signaling: Signaling, sfu: SfuHandle) {
+    pub(super) fn start(&self, signaling: Signaling, sfu: SfuHandle) {
         self.0.start(Host { signaling, sfu });
     }
 
     /// Takes what the SFU has for other servers; `None`: this server does not share rooms.
-    pub fn sink(&self) -> Option<RelaySink> {
+    pub(super) fn sink(&self) -> Option<RelaySink> {
         let node = self.0.clone();
         let send = move |to, room: &Arc<str>, relayed| node.relay(to, room, &relayed);
         self.0.shares_rooms().then(|| Arc::new(send) as RelaySink)
     }
 
     /// Gives all rooms to other servers, where there are any, and takes no new ones.
-    pub async fn drain(&self) {
+    pub(super) async fn drain(&self) {
         self.0.drain().await;
     }
 
     /// Releases the lease.
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.0.stop();
     }
 
     /// Releases the lease, and waits until that is done.
-    pub async fn leave(&self) {
+    pub(super) async fn leave(&self) {
         self.0.leave().await;
     }
 
     /// Its figures.
-    pub fn metrics(&self) -> Vec<Metric> {
+    pub(super) fn metrics(&self) -> Vec<Metric> {
         metrics(&self.0.stats())
     }
 }

@@ -15,18 +15,18 @@ use crate::metrics::label_value;
 
 /// Empty before [`Workers::start`], and in a process that enhances itself.
 #[derive(Default)]
-pub struct Workers {
+pub(super) struct Workers {
     remote: OnceLock<Remote>,
 }
 
 impl Workers {
     /// Whether the configuration asks for remote enhancers.
-    pub fn wanted(config: &Config) -> bool {
+    pub(super) fn wanted(config: &Config) -> bool {
         config.enhancer.is_some() && (!config.workers.is_empty() || config.nats.is_some())
     }
 
     /// Starts to exchange inputs and outputs between the SFU and the workers.
-    pub fn start(
+    pub(super) fn start(
         self: &Arc<Self>,
         config: &Config,
         sfu: SfuHandle,
@@ -56,17 +56,17 @@ impl Workers {
     }
 
     /// Takes a tap's input; `false`: a queue is full. Without workers inputs are ignored.
-    pub fn push(&self, input: TapInput) -> bool {
+    pub(super) fn push(&self, input: TapInput) -> bool {
         self.remote.get().is_none_or(|remote| remote.push(input))
     }
 
     /// Whether remote enhancers are in use.
-    pub fn started(&self) -> bool {
+    pub(super) fn started(&self) -> bool {
         self.remote.get().is_some()
     }
 
     /// Figures of the workers.
-    pub fn metrics(&self) -> Vec<Metric> {
+    pub(super) fn metrics(&self) -> Vec<Metric> {
         self.remote.get().map_or_else(Vec::new, |remote| figures(&remote.stats()))
     }
 }

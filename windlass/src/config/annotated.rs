@@ -11,7 +11,7 @@ const WIDTH: usize = 100;
 
 /// An option, as its type describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Described {
+pub(super) struct Described {
     /// As on the command line, without its dashes; the key in the file.
     pub name: String,
     /// What it does, in one paragraph, without its default.
@@ -25,7 +25,7 @@ pub struct Described {
 }
 
 /// Every option that a file may have, in the order of the help.
-pub fn options() -> Vec<Described> {
+pub(super) fn options() -> Vec<Described> {
     let command = Settings::augment_args(Command::new("windlass"));
     command.get_arguments().map(described).collect()
 }
@@ -59,7 +59,7 @@ fn described(arg: &Arg) -> Described {
 }
 
 /// The file.
-pub fn annotated() -> String {
+pub(crate) fn annotated() -> String {
     let options = options();
     let mut text = String::from(
         "# windlass.yaml, for `windlass serve --config windlass.yaml`. Every option is here with its default; lines may\n\

@@ -12,7 +12,7 @@ use crate::cluster::{ClusterToken, Files, NatsConfig};
 
 /// The files of mutual TLS: `CA,CERT,KEY`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClusterFiles(Files);
+pub(crate) struct ClusterFiles(Files);
 
 impl FromStr for ClusterFiles {
     type Err = String;
@@ -27,7 +27,7 @@ impl FromStr for ClusterFiles {
 
 /// Where other servers reach this one: `IP:PORT`, or `IP:PORT,URL` where the URL is another than of that address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeListen {
+pub(crate) struct NodeListen {
     listen: SocketAddr,
     url: Option<String>,
 }
@@ -73,7 +73,7 @@ pub(super) fn supported(said: &Settings, has_cluster: bool) -> Result<()> {
 
 /// How servers and workers authenticate each other.
 #[derive(Debug, Clone, Default)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     /// The cluster's secret.
     pub token: Option<ClusterToken>,
     /// The files of CA certificate, certificate and private key.
@@ -109,7 +109,7 @@ pub(super) fn nats(said: &Settings) -> Result<Option<NatsConfig>> {
 
 /// One server of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeConfig {
+pub(crate) struct NodeConfig {
     /// Public URL of its signalling.
     pub url: String,
     /// Where it listens for other servers; without, its rooms are on this server only.

@@ -24,7 +24,7 @@ const STILLS: Bitrate = Bitrate::bps(50_000);
 
 /// What runs the networks: `off`, an engine's name, or GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Device {
+pub(crate) enum Device {
     /// Nothing: media is only forwarded.
     Off,
     /// The CPU, or all GPUs that CUDA shows.
@@ -88,7 +88,7 @@ impl fmt::Display for Device {
 
 /// How anchors are chosen: `POLICY,ROOM=POLICY,…`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Policies {
+pub(crate) struct Policies {
     /// In rooms that are not named.
     pub usual: AnchorPolicy,
     /// In rooms by name.
@@ -130,7 +130,7 @@ impl fmt::Display for Policies {
 
 /// A use of a publisher's own larger pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Use {
+pub(crate) enum Use {
     /// Anchors are made of the next larger layer.
     Layers,
     /// Publishers who agree are asked for stills.
@@ -152,7 +152,7 @@ impl Use {
 
 /// What a publisher's own larger pictures are used for: `off`, or a list of [`Use`]s with `layers` among them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured(BTreeSet<Use>);
+pub(crate) struct Captured(BTreeSet<Use>);
 
 impl Captured {
     /// Whether pictures are used so.

@@ -17,7 +17,7 @@ const NEAR: f64 = 0.8;
 
 /// Why a configuration file cannot be used.
 #[derive(Debug, Error)]
-pub enum FileError {
+pub(crate) enum FileError {
     /// It cannot be read.
     #[error("cannot read it: {0}")]
     Io(#[from] std::io::Error),
@@ -38,7 +38,7 @@ pub enum FileError {
 
 /// What a file says, and where.
 #[derive(Debug, Clone, Default)]
-pub struct File {
+pub(crate) struct File {
     /// The settings.
     pub settings: Settings,
     /// Where the value of each key stands: line and column.
@@ -47,12 +47,12 @@ pub struct File {
 
 impl File {
     /// Reads and checks a file.
-    pub fn read(path: &Path) -> Result<File, FileError> {
+    pub(crate) fn read(path: &Path) -> Result<File, FileError> {
         Self::parse(&std::fs::read_to_string(path)?)
     }
 
     /// Reads and checks a file's text, as if nothing were said on the command line.
-    pub fn parse(text: &str) -> Result<File, FileError> {
+    pub(crate) fn parse(text: &str) -> Result<File, FileError> {
         let options = options();
         // A file of comments alone is no document to the reader.
         if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {

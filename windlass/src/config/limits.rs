@@ -11,7 +11,7 @@ use super::values::parts;
 
 /// Limits of one address: `sockets=N,joins=N,stun=N`, of which each may be left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MaxPerIp {
+pub(crate) struct MaxPerIp {
     /// Signalling sockets at a time.
     sockets: Option<usize>,
     /// Joins in a minute.

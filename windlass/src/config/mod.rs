@@ -18,19 +18,19 @@ use self::values::TlsChoice;
 use crate::cluster::NatsConfig;
 use crate::{logging, tls};
 
-pub use self::annotated::annotated;
-pub use self::cluster::{Cluster, NodeConfig};
-pub use self::file::File;
-pub use self::settings::{Settings, is_live};
+pub(crate) use self::annotated::annotated;
+pub(crate) use self::cluster::{Cluster, NodeConfig};
+pub(crate) use self::file::File;
+pub(crate) use self::settings::{Settings, is_live};
 
 /// Why options of a cluster and `windlass enhance` are refused by a build without the feature `cluster`.
-pub const NO_CLUSTER: &str = "this build has no cluster support: it was built without the feature `cluster`; build with \
+pub(crate) const NO_CLUSTER: &str = "this build has no cluster support: it was built without the feature `cluster`; build with \
                               `cargo build --release -p windlass`";
 
 /// An option whose value is not allowed.
 #[derive(Debug, Error)]
 #[error("{option} {allowed}")]
-pub struct Invalid {
+pub(crate) struct Invalid {
     /// Its name.
     pub option: &'static str,
     /// What it must be, and what it is.
@@ -54,7 +54,7 @@ macro_rules! allow {
 
 mod annotated;
 mod cluster;
-pub mod enhancement;
+pub(crate) mod enhancement;
 mod file;
 mod limits;
 mod memory;
@@ -65,7 +65,7 @@ mod values;
 
 /// What each part is started with.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub(crate) struct Config {
     /// Address of page and signalling.
     pub http: SocketAddr,
     /// Address of the metrics, where it is another.
@@ -100,7 +100,7 @@ pub struct Config {
 
 impl Config {
     /// Fills in the defaults and checks the values.
-    pub fn resolve(said: Settings) -> Result<Config> {
+    pub(crate) fn resolve(said: Settings) -> Result<Config> {
         cluster::supported(&said, cfg!(feature = "cluster"))?;
         let budget = said.budget_ms();
         allow!((50..=2000).contains(&budget), "budget-ms", "must be from 50 to 2000, not {budget}");
@@ -205,11 +205,11 @@ fn tls_source(said: &Settings) -> Option<tls::Source> {
      windlass serve … --token-key k1=@windlass.key\n\
      Or add --open-rooms, where everybody who reaches the server is trusted"
 )]
-pub struct OpenToOthers(SocketAddr);
+pub(crate) struct OpenToOthers(SocketAddr);
 
 impl Config {
     /// Refuses to serve others without token keys, unless that was asked for.
-    pub fn closed(&self) -> Result<(), OpenToOthers> {
+    pub(crate) fn closed(&self) -> Result<(), OpenToOthers> {
         let alone = self.http.ip().to_canonical().is_loopback();
         if alone || self.open_rooms || !self.signaling.access.is_open() {
             return Ok(());

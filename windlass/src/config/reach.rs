@@ -10,7 +10,7 @@ use super::{Invalid, Settings};
 
 /// Where media over TCP is taken: `IP:PORT` or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tcp {
+pub(crate) enum Tcp {
     /// Nowhere.
     Off,
     /// At this address.
@@ -30,7 +30,7 @@ impl FromStr for Tcp {
 
 /// An address for ICE candidates: `[tcp:]IP[:PORT]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Advertise {
+pub(crate) struct Advertise {
     /// Port 0 stands for the port of the socket.
     pub addr: SocketAddr,
     /// Whether it is for TCP only.

@@ -53,7 +53,7 @@ macro_rules! settings {
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
         // These are help texts as well, where `[::]` is an address.
         #[allow(rustdoc::broken_intra_doc_links, rustdoc::bare_urls)]
-        pub struct Settings { $($(
+        pub(crate) struct Settings { $($(
             $(#[doc = $help])+
             #[arg(
                 long,
@@ -67,19 +67,19 @@ macro_rules! settings {
         impl Settings {
             $($($(
                 /// The given value, or the default.
-                pub fn $option(&self) -> $type {
+                pub(crate) fn $option(&self) -> $type {
                     self.$option.clone().unwrap_or_else(|| $default)
                 }
             )?)+)+
 
             /// These settings, and `others` for the options that are not given here.
             #[must_use]
-            pub fn over(self, others: Settings) -> Settings {
+            pub(crate) fn over(self, others: Settings) -> Settings {
                 Settings { $($($option: self.$option.or(others.$option),)+)+ }
             }
 
             /// Names of the options whose values differ.
-            pub fn differing(&self, other: &Settings) -> Vec<String> {
+            pub(crate) fn differing(&self, other: &Settings) -> Vec<String> {
                 let mut names = Vec::new();
                 $($(if self.$option != other.$option {
                     names.push(stringify!($option).replace('_', "-"));
@@ -89,7 +89,7 @@ macro_rules! settings {
 
             /// These settings, with the live options of `other`.
             #[must_use]
-            pub fn with_live_of(&self, other: &Settings) -> Settings {
+            pub(crate) fn with_live_of(&self, other: &Settings) -> Settings {
                 Settings { $($($option: match Reload::$reload {
                     Reload::Live => other.$option.clone(),
                     Reload::Restart => self.$option.clone(),
@@ -98,7 +98,7 @@ macro_rules! settings {
         }
 
         /// Whether a changed option takes effect while the server runs.
-        pub fn is_live(option: &str) -> bool {
+        pub(crate) fn is_live(option: &str) -> bool {
             let options = [$($((stringify!($option), Reload::$reload),)+)+];
             options.iter().any(|(name, reload)| {
                 *reload == Reload::Live && name.replace('_', "-") == option

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 /// A value that the file has as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parsed<T>(pub T);
+pub(crate) struct Parsed<T>(pub T);
 
 impl<T: FromStr> FromStr for Parsed<T> {
     type Err = T::Err;
@@ -77,7 +77,7 @@ impl<T: fmt::Display> fmt::Display for Parsed<T> {
 
 /// Where the certificate of the HTTP server comes from: `CERT,KEY` or `self-signed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TlsChoice {
+pub(crate) enum TlsChoice {
     /// A certificate for development, which the server makes.
     SelfSigned,
     /// PEM files: the certificate with its chain, and its private key.

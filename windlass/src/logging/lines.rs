@@ -16,7 +16,7 @@ const MOST: usize = 256 << 10;
 
 /// The queue. Clones are the same.
 #[derive(Debug, Clone)]
-pub struct Lines(Arc<Shared>);
+pub(super) struct Lines(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -35,7 +35,7 @@ struct Queue {
 
 impl Lines {
     /// Starts the thread that writes to `stream`; `told` hears how many lines were lost, once some can be written again.
-    pub fn start(
+    pub(super) fn start(
         name: &str,
         stream: impl Write + Send + 'static,
         told: impl Fn(u64) + Send + 'static,
@@ -47,7 +47,7 @@ impl Lines {
     }
 
     /// Queues text that ends with a line's end.
-    pub fn push(&self, text: &[u8]) {
+    pub(super) fn push(&self, text: &[u8]) {
         let mut queue = self.queue();
         if queue.text.len() + text.len() > MOST {
             self.lose(text);
@@ -58,12 +58,12 @@ impl Lines {
     }
 
     /// Lines that found no room, or could not be written.
-    pub fn lost(&self) -> u64 {
+    pub(super) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
 
     /// Waits until all is written, for so long at the most.
-    pub fn flushed(&self, patience: Duration) {
+    pub(super) fn flushed(&self, patience: Duration) {
         let until = Instant::now() + patience;
         let mut queue = self.queue();
         while queue.writing || !queue.text.is_empty() {

@@ -16,15 +16,15 @@ use serde_json::Value;
 use crate::server::{Server, lab};
 
 /// Each test has many processes: one after the other.
-pub fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub const TOKEN: &str = "the-cluster-of-these-tests";
+pub(crate) const TOKEN: &str = "the-cluster-of-these-tests";
 
 /// A real `windlass enhance`.
-pub struct Worker {
+pub(crate) struct Worker {
     child: Child,
     pub url: String,
     /// Where its figures are, with `--metrics`.
@@ -32,7 +32,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn start(args: &[&str]) -> Worker {
+    pub(crate) fn start(args: &[&str]) -> Worker {
         let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(["enhance", "--listen", "127.0.0.1:0", "--anchor-fraction", "0.2"])
             .args(["--network", "xs", "--cluster-token", TOKEN])
@@ -51,7 +51,7 @@ impl Worker {
         Worker { url: format!("http://{address}"), figures, child }
     }
 
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
         assert!(sent.unwrap().success());
     }
@@ -59,7 +59,7 @@ impl Worker {
 
 impl Worker {
     /// How it ended, when it has.
-    pub fn ended(&mut self) -> ExitStatus {
+    pub(crate) fn ended(&mut self) -> ExitStatus {
         let since = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -71,7 +71,7 @@ impl Worker {
     }
 
     /// Streams that a server says it has.
-    pub fn streams(&self, server: &Server) -> f64 {
+    pub(crate) fn streams(&self, server: &Server) -> f64 {
         let name = format!("windlass_worker_streams{{worker=\"{}\"}}", self.url);
         server.metric_if_any(&name).unwrap_or_default()
     }
@@ -85,7 +85,7 @@ impl Drop for Worker {
 }
 
 /// Two publishers with a subscriber each for so long, on the server; its report comes when it ends.
-pub fn call(server: &Server, seconds: &str) -> JoinHandle<Output> {
+pub(crate) fn call(server: &Server, seconds: &str) -> JoinHandle<Output> {
     let url = format!("http://{}", server.addr);
     let mut load = lab();
     load.args(["loadtest", "--server", &url, "--publishers", "2", "--ramp", "0.5"]);
@@ -93,7 +93,7 @@ pub fn call(server: &Server, seconds: &str) -> JoinHandle<Output> {
     std::thread::spawn(move || load.output().unwrap())
 }
 
-pub fn row(load: JoinHandle<Output>) -> Value {
+pub(crate) fn row(load: JoinHandle<Output>) -> Value {
     let ran = load.join().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let report: Value = serde_json::from_slice(&ran.stdout).expect("one JSON object");
@@ -101,14 +101,14 @@ pub fn row(load: JoinHandle<Output>) -> Value {
 }
 
 /// What a call reports that went on whatever happened: nothing was lost, and video never stopped.
-pub fn went_on(load: JoinHandle<Output>) {
+pub(crate) fn went_on(load: JoinHandle<Output>) {
     let row = row(load);
     assert_eq!(row["lost"], 0, "{row}");
     assert!(row["shown_fps"].as_f64() > Some(25.0), "video never stopped: {row}");
 }
 
 /// Waits until it is so; how long that took.
-pub fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) -> Duration {
+pub(crate) fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) -> Duration {
     let since = Instant::now();
     while !is_so() {
         assert!(since.elapsed() < Duration::from_secs(20), "never {what}: {}", server.log());
@@ -118,15 +118,15 @@ pub fn eventually(server: &Server, what: &str, is_so: impl Fn() -> bool) -> Dura
 }
 
 /// The same until a figure is at least so much.
-pub fn until(server: &Server, name: &str, least: f64) -> Duration {
+pub(crate) fn until(server: &Server, name: &str, least: f64) -> Duration {
     eventually(server, name, || server.metric(name) >= least)
 }
 
-pub const ANCHORS: &str = "windlass_worker_anchors_total";
-pub const MOVES: &str = "windlass_worker_moves_total";
+pub(crate) const ANCHORS: &str = "windlass_worker_anchors_total";
+pub(crate) const MOVES: &str = "windlass_worker_moves_total";
 
 /// A real `nats-server` with JetStream.
-pub struct Nats {
+pub(crate) struct Nats {
     child: Child,
     pub port: u16,
     folder: PathBuf,
@@ -134,12 +134,12 @@ pub struct Nats {
 
 impl Nats {
     /// At a free port, or a certain one; none where it is not installed.
-    pub fn start(port: Option<u16>) -> Option<Nats> {
+    pub(crate) fn start(port: Option<u16>) -> Option<Nats> {
         Self::start_with(port, &[])
     }
 
     /// The same with more options.
-    pub fn start_with(port: Option<u16>, more: &[&str]) -> Option<Nats> {
+    pub(crate) fn start_with(port: Option<u16>, more: &[&str]) -> Option<Nats> {
         let name = format!("windlass-nats-{}-{}", std::process::id(), port.unwrap_or_default());
         let folder = std::env::temp_dir().join(name);
         let started = Command::new("nats-server")
@@ -161,7 +161,7 @@ impl Nats {
         Some(Nats { child, port, folder })
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 }

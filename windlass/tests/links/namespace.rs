@@ -16,7 +16,7 @@ const QUEUE: &str = "300ms";
 const BURST: &str = "1600";
 
 /// See the module.
-pub struct Namespace {
+pub(crate) struct Namespace {
     holder: Child,
     interface: String,
     /// Our end's address.
@@ -25,7 +25,7 @@ pub struct Namespace {
 
 impl Namespace {
     /// A namespace at the end of a link of so many kbit/s towards it, and as fast as the machine from it; or what is missing for that.
-    pub fn new(kbps: u32) -> Result<Namespace, String> {
+    pub(crate) fn new(kbps: u32) -> Result<Namespace, String> {
         let mut unshare = Command::new("unshare");
         // `cat` ends when we do.
         unshare.args(["--net", "cat"]).stdin(Stdio::piped()).stdout(Stdio::null());
@@ -52,12 +52,12 @@ impl Namespace {
     }
 
     /// Has the link carry so many kbit/s from now on.
-    pub fn set(&self, kbps: u32) {
+    pub(crate) fn set(&self, kbps: u32) {
         self.shape("change", kbps).expect("another rate");
     }
 
     /// Runs a program inside.
-    pub fn command(&self, program: &OsStr) -> Command {
+    pub(crate) fn command(&self, program: &OsStr) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--net", "--target", &self.holder.id().to_string()]).arg(program);
         command

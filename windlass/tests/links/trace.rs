@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A tenth of a second of one viewer of one track.
 #[derive(Debug, Clone)]
-pub struct Tenth {
+pub(crate) struct Tenth {
     /// When it was over.
     pub at: Instant,
     /// What it is given then: a rung, `paused` or nothing yet.
@@ -38,7 +38,7 @@ impl Tenth {
 }
 
 /// A load test that runs.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     tenths: Arc<Mutex<Vec<Tenth>>>,
     log: Arc<Mutex<String>>,
@@ -46,7 +46,7 @@ pub struct Running {
 
 impl Running {
     /// Starts `command`, to which `loadtest --trace --json` and `args` are added.
-    pub fn start(mut command: Command, args: &[&str]) -> Running {
+    pub(crate) fn start(mut command: Command, args: &[&str]) -> Running {
         let mut child = command
             .args(["loadtest", "--trace", "--json"])
             .args(args)
@@ -70,12 +70,12 @@ impl Running {
     }
 
     /// What has come so far.
-    pub fn tenths(&self) -> Vec<Tenth> {
+    pub(crate) fn tenths(&self) -> Vec<Tenth> {
         self.tenths.lock().expect("tenths").clone()
     }
 
     /// Waits until `enough` of what has come so far; whether it was within `patience`.
-    pub fn wait(&self, patience: Duration, enough: impl Fn(&[Tenth]) -> bool) -> bool {
+    pub(crate) fn wait(&self, patience: Duration, enough: impl Fn(&[Tenth]) -> bool) -> bool {
         let since = Instant::now();
         while !enough(&self.tenths()) {
             if since.elapsed() > patience {
@@ -87,7 +87,7 @@ impl Running {
     }
 
     /// Waits for its end: its only row, and all tenths.
-    pub fn ended(mut self) -> (Value, Vec<Tenth>) {
+    pub(crate) fn ended(mut self) -> (Value, Vec<Tenth>) {
         let mut said = String::new();
         let mut out = self.child.stdout.take().expect("its report");
         out.read_to_string(&mut said).expect("its report");

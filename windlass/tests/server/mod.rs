@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The laboratory's program, which makes calls: beside the server's. Cargo makes it with its own tests alone, so it is built
 /// here where it is missing.
-pub fn lab() -> Command {
+pub(crate) fn lab() -> Command {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let program = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("windlass-lab");
         if !program.exists() {
@@ -37,7 +37,7 @@ pub fn lab() -> Command {
 }
 
 /// Status line, head and body of an answer.
-pub fn get_from(addr: SocketAddr, path: &str, head: &str) -> String {
+pub(crate) fn get_from(addr: SocketAddr, path: &str, head: &str) -> String {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}\r\n")
@@ -48,11 +48,11 @@ pub fn get_from(addr: SocketAddr, path: &str, head: &str) -> String {
 }
 
 /// A figure of `/metrics`, by its full name and labels.
-pub fn figure(page: &str, name: &str) -> Option<f64> {
+pub(crate) fn figure(page: &str, name: &str) -> Option<f64> {
     page.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok())
 }
 
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     /// What it said on standard output first.
     pub said: String,
@@ -64,21 +64,21 @@ pub struct Server {
 
 impl Server {
     /// Starts on free ports, without an enhancer, and waits until it serves.
-    pub fn start(args: &[&str]) -> Server {
+    pub(crate) fn start(args: &[&str]) -> Server {
         Self::start_with(args, &[])
     }
 
     /// The same with an enhancer.
-    pub fn start_enhanced(args: &[&str]) -> Server {
+    pub(crate) fn start_enhanced(args: &[&str]) -> Server {
         Self::spawn(args, &[])
     }
 
     /// Likewise, in an environment.
-    pub fn start_enhanced_with(args: &[&str], env: &[(&str, &str)]) -> Server {
+    pub(crate) fn start_enhanced_with(args: &[&str], env: &[(&str, &str)]) -> Server {
         Self::spawn(args, env)
     }
 
-    pub fn start_with(args: &[&str], env: &[(&str, &str)]) -> Server {
+    pub(crate) fn start_with(args: &[&str], env: &[(&str, &str)]) -> Server {
         Self::spawn(&[args, &["--device=off"]].concat(), env)
     }
 
@@ -112,26 +112,26 @@ impl Server {
         Server { child, said, addr: SocketAddr::from(([127, 0, 0, 1], port)), log, unread }
     }
 
-    pub fn pid(&self) -> String {
+    pub(crate) fn pid(&self) -> String {
         self.child.id().to_string()
     }
 
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.pid()]).status().unwrap();
         assert!(sent.success());
     }
 
     /// Whether anybody reads what it says on standard error.
-    pub fn is_read(&self, read: bool) {
+    pub(crate) fn is_read(&self, read: bool) {
         self.unread.store(!read, Ordering::Relaxed);
     }
 
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
     /// Waits until the log has a text.
-    pub fn wait_for_log(&self, text: &str) {
+    pub(crate) fn wait_for_log(&self, text: &str) {
         let since = Instant::now();
         while !self.log().contains(text) {
             assert!(since.elapsed() < PATIENCE, "no {text:?} in {}", self.log());
@@ -140,32 +140,32 @@ impl Server {
     }
 
     /// Status line, head and body of an answer.
-    pub fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         self.get_with(path, "")
     }
 
-    pub fn get_with(&self, path: &str, head: &str) -> String {
+    pub(crate) fn get_with(&self, path: &str, head: &str) -> String {
         get_from(self.addr, path, head)
     }
 
-    pub fn status(&self, path: &str) -> u16 {
+    pub(crate) fn status(&self, path: &str) -> u16 {
         let answer = self.get(path);
         let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
         code.unwrap_or_else(|| panic!("{answer}"))
     }
 
     /// A figure of `/metrics`, by its full name and labels.
-    pub fn metric(&self, name: &str) -> f64 {
+    pub(crate) fn metric(&self, name: &str) -> f64 {
         self.metric_if_any(name).unwrap_or_else(|| panic!("no {name}"))
     }
 
     /// The same of a figure that comes and goes.
-    pub fn metric_if_any(&self, name: &str) -> Option<f64> {
+    pub(crate) fn metric_if_any(&self, name: &str) -> Option<f64> {
         figure(&self.get("/metrics"), name)
     }
 
     /// Waits until a figure has a value.
-    pub fn wait_for_metric(&self, name: &str, value: f64) {
+    pub(crate) fn wait_for_metric(&self, name: &str, value: f64) {
         let since = Instant::now();
         while (self.metric(name) - value).abs() > 1e-9 {
             assert!(since.elapsed() < PATIENCE, "{name} is {}", self.metric(name));
@@ -174,7 +174,7 @@ impl Server {
     }
 
     /// Waits for the end; exit code and how long it took.
-    pub fn ended(&mut self) -> (Option<i32>, Duration) {
+    pub(crate) fn ended(&mut self) -> (Option<i32>, Duration) {
         let since = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -185,7 +185,7 @@ impl Server {
         }
     }
 
-    pub fn is_running(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 }
@@ -198,15 +198,15 @@ impl Drop for Server {
 }
 
 /// A client of the signalling.
-pub struct Client(pub WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>);
+pub(crate) struct Client(pub WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>);
 
 impl Client {
-    pub async fn open(server: &Server) -> Client {
+    pub(crate) async fn open(server: &Server) -> Client {
         Client(connect_async(format!("ws://{}/ws", server.addr)).await.unwrap().0)
     }
 
     /// Opens a socket at a path, with these lines in the request's head; or the status of the refusal.
-    pub async fn try_open(
+    pub(crate) async fn try_open(
         server: &Server,
         path: &str,
         head: &[(&'static str, &str)],
@@ -223,32 +223,36 @@ impl Client {
         }
     }
 
-    pub async fn open_with(server: &Server, path: &str, head: &[(&'static str, &str)]) -> Client {
+    pub(crate) async fn open_with(
+        server: &Server,
+        path: &str,
+        head: &[(&'static str, &str)],
+    ) -> Client {
         Self::try_open(server, path, head).await.unwrap_or_else(|status| panic!("{status}"))
     }
 
     /// Opens a socket and asks to join; the answer is `welcome` or `error`.
-    pub async fn join(server: &Server, room: &str, name: &str) -> (Client, Value) {
+    pub(crate) async fn join(server: &Server, room: &str, name: &str) -> (Client, Value) {
         let mut client = Client::open(server).await;
         let answer = client.ask_to_join(room, name).await;
         (client, answer)
     }
 
-    pub async fn ask_to_join(&mut self, room: &str, name: &str) -> Value {
+    pub(crate) async fn ask_to_join(&mut self, room: &str, name: &str) -> Value {
         self.say(&json!({"type": "join", "version": 1, "room": room, "name": name})).await;
         self.hear(&["welcome", "error"]).await
     }
 
-    pub async fn say_text(&mut self, text: &str) {
+    pub(crate) async fn say_text(&mut self, text: &str) {
         self.0.send(Message::text(text)).await.unwrap();
     }
 
-    pub async fn say(&mut self, message: &Value) {
+    pub(crate) async fn say(&mut self, message: &Value) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
     /// The next message of one of these types.
-    pub async fn hear(&mut self, kinds: &[&str]) -> Value {
+    pub(crate) async fn hear(&mut self, kinds: &[&str]) -> Value {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("silence");
             let Some(Ok(message)) = next else { panic!("the socket ended: {next:?}") };

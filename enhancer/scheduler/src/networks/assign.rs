@@ -96,7 +96,7 @@ pub(crate) struct Assigner {
 
 impl Assigner {
     /// Gives every demand its network. `scales`, `costs`: of each network, by scale, then the cheapest first.
-    pub fn assign(&mut self, scales: &[usize], costs: &mut [CostModel], room: &Room) {
+    pub(super) fn assign(&mut self, scales: &[usize], costs: &mut [CostModel], room: &Room) {
         self.assigned.clear();
         let Some(first) = costs.first() else { return };
         self.assigned.resize(self.demands.len(), Assigned::default());

@@ -38,7 +38,7 @@ pub(crate) struct Networks {
 }
 
 impl Networks {
-    pub fn new(networks: &[NetworkCost]) -> Self {
+    pub(crate) fn new(networks: &[NetworkCost]) -> Self {
         Networks {
             costs: networks.iter().map(|n| CostModel::new(n.per_pixel)).collect(),
             captured_cost: CostModel::new(CAPTURED_PER_PIXEL),
@@ -51,17 +51,17 @@ impl Networks {
     }
 
     /// The measured costs, of each network.
-    pub fn costs(&self) -> &[CostModel] {
+    pub(crate) fn costs(&self) -> &[CostModel] {
         &self.costs
     }
 
     /// The costs of one network, to learn from a measurement or to doubt.
-    pub fn costs_mut(&mut self, network: usize) -> Option<&mut CostModel> {
+    pub(crate) fn costs_mut(&mut self, network: usize) -> Option<&mut CostModel> {
         self.costs.get_mut(network)
     }
 
     /// The costs of anchors made of the publisher's own pictures.
-    pub fn captured_cost_mut(&mut self) -> &mut CostModel {
+    pub(crate) fn captured_cost_mut(&mut self) -> &mut CostModel {
         &mut self.captured_cost
     }
 
@@ -75,12 +75,12 @@ impl Networks {
     }
 
     /// By how much a network enlarges.
-    pub fn scale(&self, network: usize) -> Option<usize> {
+    pub(crate) fn scale(&self, network: usize) -> Option<usize> {
         self.scales.get(network).copied()
     }
 
     /// The network of a frame: its stream's, or the cheapest of the frame's scale where that is about to change.
-    pub fn fitting(&self, network: usize, frame: &Candidate) -> usize {
+    pub(crate) fn fitting(&self, network: usize, frame: &Candidate) -> usize {
         if self.scale(network) == Some(frame.scale) {
             return network;
         }
@@ -88,17 +88,17 @@ impl Networks {
     }
 
     /// Streams that each network had at the last tick.
-    pub fn in_use(&self) -> &[usize] {
+    pub(crate) fn in_use(&self) -> &[usize] {
         &self.in_use
     }
 
     /// Seconds of inference in each second that all streams together would take, were there no cap.
-    pub fn demand_s(&self) -> f64 {
+    pub(crate) fn demand_s(&self) -> f64 {
         self.demand_s
     }
 
     /// Counts which stream has which network.
-    pub fn count<'a>(&mut self, streams: impl Iterator<Item = &'a StreamNetwork>) {
+    pub(crate) fn count<'a>(&mut self, streams: impl Iterator<Item = &'a StreamNetwork>) {
         self.in_use.fill(0);
         for stream in streams.filter(|stream| stream.is_sustained()) {
             if let Some(count) = self.in_use.get_mut(stream.index()) {
@@ -108,7 +108,7 @@ impl Networks {
     }
 
     /// The time since the last assignment, where another one is due: once a second.
-    pub fn begin_assignment(&mut self, now: Duration) -> Option<Duration> {
+    pub(crate) fn begin_assignment(&mut self, now: Duration) -> Option<Duration> {
         let elapsed = now.saturating_sub(*self.assigned.get_or_insert(now));
         (elapsed >= ASSIGN_EVERY).then(|| {
             self.assigned = Some(now);
@@ -117,7 +117,7 @@ impl Networks {
     }
 
     /// Decides by which network the anchors of each demand are made.
-    pub fn assign(&mut self, demands: impl Iterator<Item = Demand>, room: &Room) {
+    pub(crate) fn assign(&mut self, demands: impl Iterator<Item = Demand>, room: &Room) {
         self.assigner.demands.clear();
         self.assigner.demands.extend(demands);
         let counted = self.assigner.demands.iter().filter(|demand| !demand.held_back);
@@ -130,7 +130,7 @@ impl Networks {
     }
 
     /// Gives the streams their networks, in the order of the demands; each with its maximum scale.
-    pub fn apply<'a>(
+    pub(crate) fn apply<'a>(
         &self,
         now: Duration,
         streams: impl Iterator<Item = (&'a mut StreamNetwork, usize)>,

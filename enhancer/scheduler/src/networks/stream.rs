@@ -31,23 +31,29 @@ pub(crate) struct StreamNetwork {
 
 impl StreamNetwork {
     /// The network's index.
-    pub fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.assigned.network
     }
 
     /// Whether the network may run; else only its scale is of use.
-    pub fn is_sustained(&self) -> bool {
+    pub(crate) fn is_sustained(&self) -> bool {
         !self.assigned.too_dear
     }
 
     /// Whether the last change of scale is long enough ago.
-    pub fn may_grow(&self, now: Duration) -> bool {
+    pub(crate) fn may_grow(&self, now: Duration) -> bool {
         let wait = SETTLE * (1 << self.falls.min(MAX_DOUBLINGS));
         self.rescaled.is_none_or(|then| now.saturating_sub(then) >= wait)
     }
 
     /// Another network was assigned, or the same again. `scales`: of each network.
-    pub fn set(&mut self, assigned: Assigned, scales: &[usize], max_scale: usize, now: Duration) {
+    pub(crate) fn set(
+        &mut self,
+        assigned: Assigned,
+        scales: &[usize],
+        max_scale: usize,
+        now: Duration,
+    ) {
         let (old, new) = (scales.get(self.assigned.network), scales.get(assigned.network));
         if new != old {
             let forced = new < old && old.is_some_and(|&old| old <= max_scale);

@@ -43,7 +43,7 @@ impl Default for Promised {
 
 impl Promised {
     /// Takes note of a frame.
-    pub fn saw(&mut self, arrival: Duration) {
+    pub(crate) fn saw(&mut self, arrival: Duration) {
         let arrival = arrival.as_secs_f64();
         if let Some(before) = self.arrived.replace(arrival) {
             let apart = (arrival - before).clamp(1.0 / 240.0, 1.0);
@@ -52,19 +52,19 @@ impl Promised {
     }
 
     /// Takes a viewer's report: loss per frame, and over how many frames.
-    pub fn report(&mut self, viewer: u64, now: f64, (slope, frames): (f64, f64)) {
+    pub(crate) fn report(&mut self, viewer: u64, now: f64, (slope, frames): (f64, f64)) {
         if slope.is_finite() && slope >= 0.0 && frames >= 1.0 {
             self.viewers.report(viewer, now, Decay::rebuilt(slope, frames).first);
         }
     }
 
     /// One of its frames becomes an anchor; `shown`: when viewers are expected to have it.
-    pub fn chosen(&mut self, arrival: Duration, shown: f64) {
+    pub(crate) fn chosen(&mut self, arrival: Duration, shown: f64) {
         self.last = Some(Anchored { captured: arrival.as_secs_f64(), shown });
     }
 
     /// How many of its frames the plan wants before a time.
-    pub fn take_wanted(&mut self, until: f64) -> usize {
+    pub(crate) fn take_wanted(&mut self, until: f64) -> usize {
         let wanted = self.planned.iter().take_while(|begins| **begins < until).count();
         self.planned.drain(..wanted).count()
     }
@@ -159,12 +159,12 @@ pub(crate) struct Promises {
 
 impl Promises {
     /// Whether it is time for another plan.
-    pub fn is_due(&self, now: f64) -> bool {
+    pub(crate) fn is_due(&self, now: f64) -> bool {
         self.last_plan.is_none_or(|last| now - last >= EVERY || now < last)
     }
 
     /// Plans the next second of all streams.
-    pub fn plan<'a>(
+    pub(crate) fn plan<'a>(
         &mut self,
         now: f64,
         terms: Terms,
@@ -207,12 +207,12 @@ impl Promises {
     }
 
     /// Seconds of the costliest anchor that is planned for: between two such anchors compute is saved up.
-    pub fn costliest_s(&self) -> f64 {
+    pub(crate) fn costliest_s(&self) -> f64 {
         self.costliest_s
     }
 
     /// Queues a refusal, or its end, that is not of a plan.
-    pub fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
+    pub(crate) fn tell(&mut self, id: StreamId, reason: Option<Refusal>) {
         self.told.push((id, reason));
         self.forget_excess();
     }
@@ -224,22 +224,22 @@ impl Promises {
     }
 
     /// Whether a stream was refused by the last plan.
-    pub fn refuses(&self, id: StreamId) -> bool {
+    pub(crate) fn refuses(&self, id: StreamId) -> bool {
         self.admission.verdict(id) == Some(Verdict::Refused)
     }
 
     /// How many streams have the promise, and how many were refused it.
-    pub fn standing(&self) -> (usize, usize) {
+    pub(crate) fn standing(&self) -> (usize, usize) {
         (self.served, self.clients.len() - self.served.min(self.clients.len()))
     }
 
     /// Refusals, and their ends, since the last call.
-    pub fn take_told(&mut self) -> std::vec::Drain<'_, (StreamId, Option<Refusal>)> {
+    pub(crate) fn take_told(&mut self) -> std::vec::Drain<'_, (StreamId, Option<Refusal>)> {
         self.told.drain(..)
     }
 
     /// A stream has ended, or has another policy.
-    pub fn left(&mut self, id: StreamId) {
+    pub(crate) fn left(&mut self, id: StreamId) {
         if self.refuses(id) {
             self.told.push((id, None));
         }

@@ -30,7 +30,7 @@ pub(super) struct Viewers {
 
 impl Viewers {
     /// Takes a viewer's report: the loss after one frame.
-    pub fn report(&mut self, id: u64, now: f64, first: f64) {
+    pub(super) fn report(&mut self, id: u64, now: f64, first: f64) {
         let first = first.clamp(BELIEVED.0, BELIEVED.1);
         self.viewers.retain(|viewer| now - viewer.heard < FORGOTTEN);
         if let Some(known) = self.viewers.iter_mut().find(|viewer| viewer.id == id) {
@@ -44,7 +44,7 @@ impl Viewers {
     }
 
     /// Loss after one frame by all reports, where `usual` is the usual loss; `None` without recent reports.
-    pub fn lost(&self, now: f64, usual: f64) -> Option<f64> {
+    pub(super) fn lost(&self, now: f64, usual: f64) -> Option<f64> {
         let heard = self.viewers.iter().filter(|viewer| now - viewer.heard < FORGOTTEN);
         let mut said: Vec<f64> = heard.map(|viewer| viewer.first).collect();
         if said.is_empty() {

@@ -17,7 +17,7 @@ use crate::Architecture;
 
 /// Brings a network to a GPU in the given variant, or in the quickest. That in which this process has had it `before` has passed
 /// its trial.
-pub fn choose(
+pub(super) fn choose(
     device: &Arc<Device>,
     architecture: Architecture,
     only: Option<Variant>,

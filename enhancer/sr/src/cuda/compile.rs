@@ -20,16 +20,16 @@ use super::plan::Plan;
 use crate::{Architecture, Kind};
 
 /// The networks' kernels.
-pub static NETWORK: &str =
+pub(super) static NETWORK: &str =
     concat!(include_str!("prelude.cu"), include_str!("wgmma.cu"), include_str!("network.cu"));
 /// The kernels of [`super::peaks`].
-pub static PEAKS: &str = include_str!("peaks.cu");
+pub(super) static PEAKS: &str = include_str!("peaks.cu");
 
 /// What precedes an image on disk.
 const MAGIC: &[u8; 8] = b"windkern";
 
 /// What the source is compiled with for a network.
-pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
+pub(super) fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
     let define = |(name, value): (&str, usize)| format!("-D{name}={value}");
     let needs = |kernel| usize::from(plan.groups.iter().any(|group| group.kernel() == kernel));
     let defines = [
@@ -53,7 +53,7 @@ pub fn options(architecture: &Architecture, plan: &Plan) -> Vec<String> {
 }
 
 /// The compiled kernels, from the cache where they are there.
-pub fn image(
+pub(super) fn image(
     source: &'static str,
     options: &[String],
     arch: i32,
@@ -94,13 +94,13 @@ fn kept_or_compiled(
 }
 
 /// Which of some plans for a network was the quickest on a device, on disk beside the kernels.
-pub struct Kept {
+pub(super) struct Kept {
     file: Option<PathBuf>,
     key: u64,
 }
 
 impl Kept {
-    pub fn new(architecture: &Architecture, plans: &[Plan], device: &Device) -> Kept {
+    pub(super) fn new(architecture: &Architecture, plans: &[Plan], device: &Device) -> Kept {
         let mut hasher = DefaultHasher::new();
         let all: Vec<_> = plans.iter().map(|plan| options(architecture, plan)).collect();
         (NETWORK, all, device.arch, &device.name, device.driver).hash(&mut hasher);
@@ -110,11 +110,11 @@ impl Kept {
     }
 
     /// The name of its variant.
-    pub fn read(&self) -> Option<String> {
+    pub(super) fn read(&self) -> Option<String> {
         String::from_utf8(read(self.file.as_deref()?, self.key)?).ok()
     }
 
-    pub fn write(&self, name: &str) {
+    pub(super) fn write(&self, name: &str) {
         if let Some(file) = &self.file
             && let Err(error) = write(file, self.key, name.as_bytes())
         {
@@ -123,12 +123,12 @@ impl Kept {
     }
 
     /// Where it is noted that others than the surest are being tried.
-    pub fn trying(&self) -> Option<PathBuf> {
+    pub(super) fn trying(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|file| file.with_extension("trying"))
     }
 
     /// Notes that, unless [`MAX_ENDED`] processes have ended meanwhile that noted it: whether it is to be tried.
-    pub fn tries(&self) -> bool {
+    pub(super) fn tries(&self) -> bool {
         let Some(file) = self.trying() else { return true };
         // The process that noted it last, and how many had ended before.
         let noted = std::fs::read_to_string(&file).ok();
@@ -145,7 +145,7 @@ impl Kept {
     }
 
     /// They have been tried.
-    pub fn tried(&self) {
+    pub(super) fn tried(&self) {
         if let Some(file) = self.trying() {
             // Another process may have been there first.
             let _ = std::fs::remove_file(file);
@@ -180,12 +180,16 @@ fn write(file: &Path, key: u64, image: &[u8]) -> std::io::Result<()> {
 }
 
 /// Compiles for a compute capability (10 × major + minor); the image ends with a zero.
-pub fn compile(source: &'static str, options: &[String], arch: i32) -> Result<Vec<u8>, CudaError> {
+pub(super) fn compile(
+    source: &'static str,
+    options: &[String],
+    arch: i32,
+) -> Result<Vec<u8>, CudaError> {
     compile_with_log(source, options, arch).map(|(image, _)| image)
 }
 
 /// The same; also what the compiler says.
-pub fn compile_with_log(
+pub(super) fn compile_with_log(
     source: &'static str,
     options: &[String],
     arch: i32,

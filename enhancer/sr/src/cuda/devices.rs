@@ -114,6 +114,10 @@ pub struct Devices {
 
 impl Devices {
     /// Asks the driver; at least one device.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no NVIDIA driver with NVML that can be used, or it finds no device.
     pub fn here() -> Result<Devices, DevicesError> {
         let (driver, all) = nvml::devices()?;
         if all.is_empty() { Err(DevicesError::NoDevice) } else { Ok(Devices { driver, all }) }
@@ -124,7 +128,11 @@ impl Devices {
         self.all.iter().filter(|device| device.kind != Kind::Cut).cloned().collect()
     }
 
-    /// Those that are meant, in that order, each once.
+    /// The devices that the names mean, in the order of the names, each once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a name means no device, several, or a GPU that is cut into slices.
     pub fn choose(&self, wanted: &[DeviceName]) -> Result<Vec<Device>, ChoiceError> {
         let mut chosen: Vec<Device> = Vec::new();
         for name in wanted {
@@ -160,6 +168,10 @@ fn list(devices: &[Device]) -> String {
 }
 
 /// The value of `CUDA_VISIBLE_DEVICES` for a process that is to have these.
+///
+/// # Errors
+///
+/// Fails if a slice (MIG) is chosen and not alone: CUDA shows a process nothing beside it.
 pub fn visible(chosen: &[Device]) -> Result<String, ChoiceError> {
     if chosen.len() > 1 && chosen.iter().any(|device| device.kind == Kind::Slice) {
         return Err(ChoiceError::SlicesTogether);

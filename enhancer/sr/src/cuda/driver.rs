@@ -34,7 +34,7 @@ impl From<DriverError> for CudaError {
 
 /// A GPU with its context.
 #[derive(Debug)]
-pub struct Device {
+pub(crate) struct Device {
     handle: sys::CUdevice,
     context: sys::CUcontext,
     /// Its place among those that the driver shows.
@@ -64,7 +64,7 @@ impl Device {
     /// The GPUs that the driver shows and that give a context, which stays as long as the process. Says in plain words why
     /// there are none. `CUDA_VISIBLE_DEVICES` says which the driver shows ([`super::devices`]); of a GPU that is cut up (MIG),
     /// that is one slice for each process.
-    pub fn all() -> Result<Vec<Arc<Device>>, CudaError> {
+    pub(crate) fn all() -> Result<Vec<Arc<Device>>, CudaError> {
         if !is_there() {
             return Err(CudaError::NoDriver);
         }
@@ -134,14 +134,14 @@ impl Device {
     }
 
     /// Makes the device that of the calling thread.
-    pub fn enter(&self) -> Result<(), CudaError> {
+    pub(crate) fn enter(&self) -> Result<(), CudaError> {
         // SAFETY: the context is retained.
         Ok(unsafe { result::ctx::set_current(self.context) }?)
     }
 }
 
 /// Whether the driver's library is there.
-pub fn is_there() -> bool {
+pub(super) fn is_there() -> bool {
     // SAFETY: this only tries to load libraries of the driver's names.
     unsafe { sys::is_culib_present() }
 }
@@ -176,7 +176,7 @@ impl Drop for Device {
 
 /// Memory of the device.
 #[derive(Debug)]
-pub struct DeviceBuffer {
+pub(super) struct DeviceBuffer {
     device: Arc<Device>,
     address: sys::CUdeviceptr,
     len: usize,
@@ -184,18 +184,18 @@ pub struct DeviceBuffer {
 
 impl DeviceBuffer {
     /// So many bytes, of any content; none have no address.
-    pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
+    pub(super) fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
         device.enter()?;
         // SAFETY: `drop` frees it.
         let address = if len == 0 { 0 } else { unsafe { result::malloc_sync(len) }? };
         Ok(DeviceBuffer { device: device.clone(), address, len })
     }
 
-    pub fn address(&self) -> u64 {
+    pub(super) fn address(&self) -> u64 {
         self.address
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 }
@@ -211,7 +211,7 @@ impl Drop for DeviceBuffer {
 
 /// Memory of the host that the device copies from and to by itself.
 #[derive(Debug)]
-pub struct HostBuffer {
+pub(super) struct HostBuffer {
     device: Arc<Device>,
     at: *mut c_void,
     len: usize,
@@ -222,7 +222,7 @@ unsafe impl Send for HostBuffer {}
 
 impl HostBuffer {
     /// So many bytes, zero.
-    pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
+    pub(super) fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
         device.enter()?;
         // SAFETY: `drop` frees it.
         let at = unsafe { result::malloc_host(len.max(1), 0) }?;
@@ -231,23 +231,23 @@ impl HostBuffer {
         Ok(HostBuffer { device: device.clone(), at, len })
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: `len` initialised bytes that belong to `self`; the engine reads them after it has waited for the work
         // that writes them.
         unsafe { std::slice::from_raw_parts(self.at.cast(), self.len) }
     }
 
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; no work that reads them is under way.
         unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.len) }
     }
 
     /// The same as signed numbers of 16 bits.
-    pub fn samples(&self) -> &[i16] {
+    pub(super) fn samples(&self) -> &[i16] {
         // SAFETY: as for `bytes`; the allocation is aligned for far wider types.
         unsafe { std::slice::from_raw_parts(self.at.cast(), self.len / 2) }
     }
@@ -264,7 +264,7 @@ impl Drop for HostBuffer {
 
 /// Compiled kernels.
 #[derive(Debug)]
-pub struct Module {
+pub(super) struct Module {
     device: Arc<Device>,
     module: sys::CUmodule,
 }
@@ -276,7 +276,7 @@ unsafe impl Sync for Module {}
 
 impl Module {
     /// From a cubin, or PTX that ends with a zero.
-    pub fn load(device: &Arc<Device>, image: &[u8]) -> Result<Self, CudaError> {
+    pub(super) fn load(device: &Arc<Device>, image: &[u8]) -> Result<Self, CudaError> {
         device.enter()?;
         if image.last().is_none_or(|&last| last != 0) {
             return Err(CudaError::Compile("the compiled kernels are cut off".to_owned()));
@@ -287,7 +287,7 @@ impl Module {
     }
 
     /// A kernel that may use so much shared memory.
-    pub fn kernel(&self, name: &str, shared: usize) -> Result<Kernel, CudaError> {
+    pub(super) fn kernel(&self, name: &str, shared: usize) -> Result<Kernel, CudaError> {
         use sys::CUfunction_attribute_enum as Attribute;
         let name = CString::new(name).unwrap_or_default();
         // SAFETY: the module is loaded.
@@ -311,7 +311,7 @@ impl Drop for Module {
 
 /// A kernel of a [`Module`] that its holder keeps.
 #[derive(Debug, Clone, Copy)]
-pub struct Kernel(sys::CUfunction);
+pub(super) struct Kernel(sys::CUfunction);
 
 // SAFETY: as for modules.
 unsafe impl Send for Kernel {}
@@ -320,7 +320,7 @@ unsafe impl Sync for Kernel {}
 
 /// Work in order.
 #[derive(Debug)]
-pub struct Stream {
+pub(super) struct Stream {
     device: Arc<Device>,
     stream: sys::CUstream,
 }
@@ -329,21 +329,21 @@ pub struct Stream {
 unsafe impl Send for Stream {}
 
 impl Stream {
-    pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
+    pub(super) fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
         device.enter()?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)?;
         Ok(Stream { device: device.clone(), stream })
     }
 
     /// Waits for all of its work.
-    pub fn wait(&self) -> Result<(), CudaError> {
+    pub(super) fn wait(&self) -> Result<(), CudaError> {
         self.device.enter()?;
         // SAFETY: the stream is alive.
         Ok(unsafe { result::stream::synchronize(self.stream) }?)
     }
 
     /// Copies the first `len` bytes to the device, to `at` bytes from the buffer's beginning.
-    pub fn upload(
+    pub(super) fn upload(
         &self,
         from: &HostBuffer,
         to: &DeviceBuffer,
@@ -357,7 +357,7 @@ impl Stream {
     }
 
     /// Copies `len` bytes from `at` bytes after the buffer's beginning to the host.
-    pub fn download(
+    pub(super) fn download(
         &self,
         from: &DeviceBuffer,
         at: usize,
@@ -372,7 +372,7 @@ impl Stream {
     }
 
     /// Copies `len` bytes from `at` bytes after the buffer's beginning within the device.
-    pub fn copy(
+    pub(super) fn copy(
         &self,
         from: &DeviceBuffer,
         at: usize,
@@ -392,7 +392,7 @@ impl Stream {
     ///
     /// The kernel takes one parameter of type `T`, and all addresses in it are of memory that is as large as the
     /// kernel takes it to be and outlives the work.
-    pub unsafe fn launch<T>(
+    pub(super) unsafe fn launch<T>(
         &self,
         kernel: Kernel,
         grid: (u32, u32, u32),
@@ -409,7 +409,7 @@ impl Stream {
     }
 
     /// What `work` submits to the stream, to be submitted again and again at once.
-    pub fn capture(
+    pub(super) fn capture(
         &self,
         work: impl FnOnce() -> Result<(), CudaError>,
     ) -> Result<Graph, CudaError> {
@@ -430,7 +430,7 @@ impl Stream {
     }
 
     /// Submits captured work.
-    pub fn run(&self, graph: &Graph) -> Result<(), CudaError> {
+    pub(super) fn run(&self, graph: &Graph) -> Result<(), CudaError> {
         self.device.enter()?;
         // SAFETY: both are alive; the memory that the graph names is kept by whoever keeps the graph.
         Ok(unsafe { result::graph::launch(graph.graph, self.stream) }?)
@@ -447,7 +447,7 @@ impl Drop for Stream {
 
 /// Captured work.
 #[derive(Debug)]
-pub struct Graph {
+pub(super) struct Graph {
     device: Arc<Device>,
     graph: sys::CUgraphExec,
 }
@@ -465,7 +465,7 @@ impl Drop for Graph {
 }
 
 /// The driver's text for logs, without its end.
-pub fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(bytes).map(CStr::to_string_lossy);
     text.map_or_else(|_| String::from_utf8_lossy(bytes).into_owned(), std::borrow::Cow::into_owned)
 }

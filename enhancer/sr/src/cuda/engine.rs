@@ -65,11 +65,20 @@ impl CudaEngine {
     /// compiled, and uploads the weights.
     ///
     /// Where the device has more than one way to run the network, the quickest is taken whose results are right.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no GPU that can be used, its kernels cannot be compiled, the network does not fit the GPU, or the GPU
+    /// gets a picture of known result wrong.
     pub fn new(model: &Arc<Model>) -> Result<Self, CudaError> {
         CudaEngine::with(model, None)
     }
 
-    /// The same with a variant of the kernels.
+    /// Brings the network to the GPU as [`new`](Self::new) does, with a given variant of the kernels.
+    ///
+    /// # Errors
+    ///
+    /// Fails where [`CudaEngine::new`] does.
     pub fn with_variant(model: &Arc<Model>, variant: Variant) -> Result<Self, CudaError> {
         CudaEngine::with(model, Some(variant))
     }
@@ -140,6 +149,10 @@ impl CudaEngine {
 
     /// [`Engine::infer_batch`] without its copy to single precision: calls `done` with the number of each picture, in
     /// order, and its residual in 1/64 grey level.
+    ///
+    /// # Errors
+    ///
+    /// Fails if too many pictures wait for the GPU, it has no memory left, does not answer, or fails.
     pub fn infer_each(
         &mut self,
         inputs: &[Input<'_>],

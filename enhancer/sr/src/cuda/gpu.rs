@@ -26,7 +26,7 @@ use super::waiting::Waiting;
 use crate::Architecture;
 
 /// Launches under way at a time: one copies in, one computes, one copies out.
-pub const STREAMS: usize = 3;
+pub(super) const STREAMS: usize = 3;
 
 /// Maximum pictures that wait for a GPU; more are refused.
 const MAX_WAITING: usize = 1_024;
@@ -35,7 +35,7 @@ const MAX_WAITING: usize = 1_024;
 static GPUS: Mutex<Vec<Arc<Gpu>>> = Mutex::new(Vec::new());
 
 /// A picture on its way through a GPU.
-pub struct Job {
+pub(super) struct Job {
     pub staging: Staging,
     pub weights: Arc<Weights>,
     /// Where its residual is to stay on the GPU; else it comes back with `staging`.
@@ -46,7 +46,7 @@ pub struct Job {
 }
 
 /// A picture that came back.
-pub struct Done {
+pub(super) struct Done {
     pub number: usize,
     pub staging: Staging,
     /// What of the GPU's time it took.
@@ -83,7 +83,7 @@ pub struct GpuStats {
 }
 
 /// See the module.
-pub struct Gpu {
+pub(super) struct Gpu {
     pub device: Arc<Device>,
     /// The CPUs of its NUMA node, where the machine has several nodes.
     cpus: Option<Vec<usize>>,
@@ -110,12 +110,12 @@ struct Line {
 
 impl Gpu {
     /// GPUs that were found so far.
-    pub fn known() -> Vec<Arc<Gpu>> {
+    pub(super) fn known() -> Vec<Arc<Gpu>> {
         GPUS.lock().clone()
     }
 
     /// All GPUs of this process, failed ones included.
-    pub fn all() -> Result<Vec<Arc<Gpu>>, CudaError> {
+    pub(super) fn all() -> Result<Vec<Arc<Gpu>>, CudaError> {
         let mut gpus = GPUS.lock();
         if gpus.is_empty() {
             for device in Device::all()? {
@@ -126,7 +126,7 @@ impl Gpu {
     }
 
     /// The GPU that works and has the fewest engines.
-    pub fn freest() -> Result<Arc<Gpu>, CudaError> {
+    pub(super) fn freest() -> Result<Arc<Gpu>, CudaError> {
         let gpus = Gpu::all()?;
         let working = gpus.iter().filter(|gpu| gpu.failure().is_none());
         let freest = working.min_by_key(|gpu| gpu.engines.load(Ordering::Relaxed));
@@ -166,7 +166,7 @@ impl Gpu {
     }
 
     /// The network on this GPU, in the given variant or the quickest; it is loaded if it is not there yet.
-    pub fn network(
+    pub(super) fn network(
         &self,
         architecture: Architecture,
         only: Option<Variant>,
@@ -194,7 +194,7 @@ impl Gpu {
     }
 
     /// Memory for a picture that engines share with the GPU, of the GPU's own node.
-    pub fn staging(&self, shape: &Shape) -> Result<Staging, CudaError> {
+    pub(super) fn staging(&self, shape: &Shape) -> Result<Staging, CudaError> {
         let Some(cpus) = &self.cpus else {
             return Staging::new(&self.device, shape);
         };
@@ -208,7 +208,12 @@ impl Gpu {
     }
 
     /// Hands in pictures of one shape, to be launched with `most` of it at most.
-    pub fn submit(&self, shape: &Shape, max: usize, jobs: Vec<Job>) -> Result<(), CudaError> {
+    pub(super) fn submit(
+        &self,
+        shape: &Shape,
+        max: usize,
+        jobs: Vec<Job>,
+    ) -> Result<(), CudaError> {
         let max = max.min(shape.max_pictures());
         let mut line = self.line.lock();
         if let Some(why) = &line.failed {
@@ -222,12 +227,12 @@ impl Gpu {
     }
 
     /// Why it was disabled.
-    pub fn failure(&self) -> Option<CudaError> {
+    pub(super) fn failure(&self) -> Option<CudaError> {
         self.line.lock().failed.clone()
     }
 
     /// Disables it: no job is taken any more, and waiting jobs fail.
-    pub fn fail(&self, why: &CudaError) {
+    pub(super) fn fail(&self, why: &CudaError) {
         let mut line = self.line.lock();
         if line.failed.is_none() {
             tracing::warn!(gpu = self.device.ordinal, name = self.device.name, %why, "GPU disabled after a failure");
@@ -241,7 +246,7 @@ impl Gpu {
     }
 
     /// What it has done so far.
-    pub fn stats(&self) -> GpuStats {
+    pub(super) fn stats(&self) -> GpuStats {
         // A count does not wait while a network is compiled.
         let networks = self.networks.try_lock();
         let networks = networks.iter().flat_map(|all| all.iter());

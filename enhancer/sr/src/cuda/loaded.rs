@@ -19,7 +19,7 @@ use crate::{Architecture, Model};
 const MAX_RESIDENT: usize = 64;
 
 /// See the module.
-pub struct Loaded {
+pub(super) struct Loaded {
     pub architecture: Architecture,
     pub plan: Plan,
     /// One for each group of the plan.
@@ -31,10 +31,10 @@ pub struct Loaded {
 }
 
 /// Weights on a GPU.
-pub struct Weights(DeviceBuffer);
+pub(super) struct Weights(DeviceBuffer);
 
 impl Weights {
-    pub fn address(&self) -> u64 {
+    pub(super) fn address(&self) -> u64 {
         self.0.address()
     }
 }
@@ -48,7 +48,7 @@ struct Resident {
 
 impl Loaded {
     /// Compiles the network's kernels for the GPU, or finds them compiled.
-    pub fn new(
+    pub(super) fn new(
         device: &Arc<Device>,
         architecture: Architecture,
         variant: Variant,
@@ -74,7 +74,7 @@ impl Loaded {
 
     /// The weights of a model of this architecture on the GPU, which are uploaded if they are not there yet. Beyond
     /// [`MAX_RESIDENT`], those that were asked for longest ago make room.
-    pub fn weights(&self, model: &Arc<Model>) -> Result<Arc<Weights>, CudaError> {
+    pub(super) fn weights(&self, model: &Arc<Model>) -> Result<Arc<Weights>, CudaError> {
         let mut resident = self.resident.lock();
         let Resident { stream, host, sets } = &mut *resident;
         let known = sets.iter().position(|(of, _)| of.as_ptr() == Arc::as_ptr(model));
@@ -106,7 +106,7 @@ impl Loaded {
     }
 
     /// Sets of weights that are on the GPU.
-    pub fn resident(&self) -> usize {
+    pub(super) fn resident(&self) -> usize {
         self.resident.lock().sets.len()
     }
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 /// The node of the GPU at `bus`, where the machine says it.
-pub fn of(bus: &str, sys: &Path) -> Option<usize> {
+pub(super) fn of(bus: &str, sys: &Path) -> Option<usize> {
     if bus.is_empty() || bus.contains('/') {
         return None;
     }
@@ -15,7 +15,7 @@ pub fn of(bus: &str, sys: &Path) -> Option<usize> {
 }
 
 /// The CPUs of the NUMA node of the GPU at `bus`, where the machine has several nodes.
-pub fn cpus(bus: &str, sys: &Path) -> Option<Vec<usize>> {
+pub(super) fn cpus(bus: &str, sys: &Path) -> Option<Vec<usize>> {
     let node = of(bus, sys)?;
     let nodes = sys.join("devices/system/node");
     // A machine of one node has nothing to choose.
@@ -48,7 +48,7 @@ fn list(text: &str) -> Option<Vec<usize>> {
 
 /// Binds the calling thread to these CPUs; where that is refused, it stays unbound.
 #[cfg(target_os = "linux")]
-pub fn bind_to(cpus: &[usize]) {
+pub(super) fn bind_to(cpus: &[usize]) {
     let mut set = rustix::thread::CpuSet::new();
     for &one in cpus.iter().filter(|one| **one < rustix::thread::CpuSet::MAX_CPU) {
         set.set(one);
@@ -60,7 +60,7 @@ pub fn bind_to(cpus: &[usize]) {
 
 /// Other systems have no binding.
 #[cfg(not(target_os = "linux"))]
-pub fn bind_to(_cpus: &[usize]) {}
+pub(super) fn bind_to(_cpus: &[usize]) {}
 
 #[cfg(test)]
 mod tests {

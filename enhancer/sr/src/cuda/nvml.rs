@@ -203,7 +203,7 @@ impl Drop for Library {
 }
 
 /// The driver's version and every device, each GPU before its slices.
-pub fn devices() -> Result<(String, Vec<Device>), DevicesError> {
+pub(super) fn devices() -> Result<(String, Vec<Device>), DevicesError> {
     let library = Library::load()?;
     let mut count = 0;
     // SAFETY: the address is that of a variable.

@@ -37,7 +37,7 @@ fn launch_time(network: &Arc<Loaded>, rows: usize) -> Result<Duration, CudaError
 }
 
 /// How long variants of one network take for a picture, of the same size for all: as large as is needed to be measured.
-pub fn pace(variants: &[Arc<Loaded>]) -> Result<Vec<Duration>, CudaError> {
+pub(super) fn pace(variants: &[Arc<Loaded>]) -> Result<Vec<Duration>, CudaError> {
     let mut rows = 45;
     loop {
         let times: Result<Vec<_>, _> =

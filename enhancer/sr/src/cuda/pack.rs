@@ -49,7 +49,7 @@ impl Layout {
 }
 
 /// Bytes of a packed network.
-pub fn packed_len(architecture: &Architecture, variant: Variant) -> usize {
+pub(super) fn packed_len(architecture: &Architecture, variant: Variant) -> usize {
     (0..architecture.convs).map(|n| conv_len(architecture, variant, n)).sum()
 }
 
@@ -66,7 +66,7 @@ fn in_strips(architecture: &Architecture, variant: Variant, n: usize) -> bool {
 }
 
 /// Packs a network's weights.
-pub fn pack(model: &Model, variant: Variant) -> Box<[u8]> {
+pub(super) fn pack(model: &Model, variant: Variant) -> Box<[u8]> {
     let architecture = model.architecture();
     let mut packed = vec![0; packed_len(&architecture, variant)].into_boxed_slice();
     let mut out = &mut packed[..];

@@ -12,7 +12,7 @@ use crate::number::half_bits;
 /// Rows of taps as they lie in memory.
 const ROWS: [usize; 5] = [2, 1, 0, 2, 1];
 /// Packs convolution `n`.
-pub fn pack_conv(model: &Model, n: usize, out: &mut [u8]) {
+pub(super) fn pack_conv(model: &Model, n: usize, out: &mut [u8]) {
     let conv = &model.convs()[n];
     let channels = Shape::of(&model.architecture()).channels;
     let (outputs, inputs) = model.architecture().shape(n);

@@ -36,6 +36,10 @@ const ROUND: f64 = 8.0 * 2.0 * 2_048.0;
 const TAKES: usize = 5;
 
 /// Measures the first GPU: `rounds` of products (20,000 take some milliseconds), copies of `bytes`.
+///
+/// # Errors
+///
+/// Fails if there is no GPU that can be used, it has no memory for the copies, or it fails.
 pub fn measure(rounds: u16, bytes: usize) -> Result<Peaks, CudaError> {
     let device = Gpu::freest()?.device.clone();
     let stream = Stream::new(&device)?;

@@ -33,7 +33,7 @@ const WARPS: usize = 12;
 
 /// What the kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub(super) struct Shape {
     /// Channels between convolutions, a multiple of 16.
     pub channels: usize,
     /// Channels of the first convolution's input; 0: luma's nine neighbours instead.
@@ -43,7 +43,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    pub fn of(architecture: &Architecture) -> Self {
+    pub(super) fn of(architecture: &Architecture) -> Self {
         let inputs = architecture.input_channels();
         Shape {
             channels: architecture.channels.next_multiple_of(16),
@@ -55,7 +55,7 @@ impl Shape {
 
 /// The launches of a network.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub(super) struct Plan {
     pub shape: Shape,
     /// Columns of a tile.
     pub pitch: usize,
@@ -72,7 +72,7 @@ pub struct Plan {
 
 /// One launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupPlan {
+pub(super) struct GroupPlan {
     /// Whether the first convolution is among them.
     pub head: bool,
     /// Whether the last one is.
@@ -92,7 +92,7 @@ pub struct GroupPlan {
 
 impl GroupPlan {
     /// The kernel's name.
-    pub fn kernel(&self) -> &'static str {
+    pub(super) fn kernel(&self) -> &'static str {
         match (self.head, self.tail) {
             _ if self.strips => "body_group",
             (true, true) => "only_group",
@@ -103,7 +103,7 @@ impl GroupPlan {
     }
 
     /// Tiles of a picture, across and down.
-    pub fn tiles(&self, pitch: usize, width: usize, height: usize) -> (usize, usize) {
+    pub(super) fn tiles(&self, pitch: usize, width: usize, height: usize) -> (usize, usize) {
         let own = (pitch - 2 * self.margin, self.rows - 2 * self.margin);
         (width.div_ceil(own.0), height.div_ceil(own.1))
     }
@@ -111,7 +111,7 @@ impl GroupPlan {
 
 /// Shared memory of a device in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedMemory {
+pub(crate) struct SharedMemory {
     /// Maximum of a block.
     pub block: usize,
     /// All of a multiprocessor's.
@@ -120,7 +120,7 @@ pub struct SharedMemory {
 
 impl Plan {
     /// The best plan found; `None` if not even the smallest tiles fit the device, or the variant is not for the network.
-    pub fn new(
+    pub(super) fn new(
         architecture: &Architecture,
         variant: Variant,
         memory: SharedMemory,
@@ -192,12 +192,12 @@ impl Plan {
     }
 
     /// Multiplications for a pixel, with padding and what is recomputed at edges.
-    pub fn macs(&self) -> f64 {
+    pub(super) fn macs(&self) -> f64 {
         self.by_pixel(Self::group_macs, Strips::macs)
     }
 
     /// Bytes that memory moves for a pixel.
-    pub fn bytes(&self) -> f64 {
+    pub(super) fn bytes(&self) -> f64 {
         self.by_pixel(Self::group_bytes, Strips::bytes)
     }
 

@@ -9,7 +9,7 @@ use super::driver::{Device, DeviceBuffer};
 
 /// Memory of one resident picture.
 #[derive(Debug)]
-pub struct ResidentMemory {
+pub(super) struct ResidentMemory {
     /// HR, in 1/64 grey level, of 16 bits each.
     pub residual: DeviceBuffer,
     pub low: DeviceBuffer,
@@ -17,7 +17,7 @@ pub struct ResidentMemory {
 
 impl ResidentMemory {
     /// Of so many low and high samples.
-    pub fn new(device: &Arc<Device>, low: usize, high: usize) -> Result<Self, CudaError> {
+    pub(super) fn new(device: &Arc<Device>, low: usize, high: usize) -> Result<Self, CudaError> {
         Ok(ResidentMemory {
             residual: DeviceBuffer::new(device, 2 * high)?,
             low: DeviceBuffer::new(device, low)?,
@@ -25,7 +25,7 @@ impl ResidentMemory {
     }
 
     /// Whether there is room for so many, and not for many more.
-    pub fn suits(&self, low: usize, high: usize) -> bool {
+    pub(super) fn suits(&self, low: usize, high: usize) -> bool {
         let bytes = 2 * high;
         self.low.len() >= low && (bytes..=4 * bytes).contains(&self.residual.len())
     }

@@ -15,9 +15,9 @@ use super::resident::ResidentMemory;
 use crate::{Input, Kind, Luma};
 
 /// The residual's fixed point: one grey level.
-pub const ONE: f32 = 64.0;
+pub(super) const ONE: f32 = 64.0;
 /// Maximum pictures of a launch.
-pub const MAX_PICTURES: usize = 16;
+pub(super) const MAX_PICTURES: usize = 16;
 /// Maximum low samples of a launch of several pictures.
 const MAX_SAMPLES: usize = 4 << 20;
 /// Maximum captured graphs; beyond, all of them are forgotten.
@@ -46,7 +46,7 @@ const _: () = assert!(offset_of!(Group, width) == 64 && size_of::<Group>() == 88
 
 /// What pictures of one launch have in common.
 #[derive(Clone)]
-pub struct Shape {
+pub(super) struct Shape {
     pub network: Arc<Loaded>,
     /// Of the LR picture.
     pub width: usize,
@@ -62,28 +62,28 @@ impl PartialEq for Shape {
 
 impl Shape {
     /// Maximum pictures of a launch.
-    pub fn max_pictures(&self) -> usize {
+    pub(super) fn max_pictures(&self) -> usize {
         (MAX_SAMPLES / self.low().max(1)).clamp(1, MAX_PICTURES)
     }
 
     /// Low samples of a picture.
-    pub fn low(&self) -> usize {
+    pub(super) fn low(&self) -> usize {
         self.width * self.height
     }
 
     /// High samples of a picture.
-    pub fn high(&self) -> usize {
+    pub(super) fn high(&self) -> usize {
         self.network.architecture.scale * self.network.architecture.scale * self.low()
     }
 
     /// Samples of a picture of the twin; none for networks that do not look at it.
-    pub fn twin(&self) -> usize {
+    pub(super) fn twin(&self) -> usize {
         if self.network.architecture.has_twin() { self.high() } else { 0 }
     }
 }
 
 /// A picture's samples in memory that the GPU copies from and to by itself.
-pub struct Staging {
+pub(super) struct Staging {
     pub low: HostBuffer,
     pub twin: HostBuffer,
     /// In 1/64 grey level, of 16 bits each.
@@ -91,7 +91,7 @@ pub struct Staging {
 }
 
 impl Staging {
-    pub fn new(device: &Arc<Device>, shape: &Shape) -> Result<Self, CudaError> {
+    pub(super) fn new(device: &Arc<Device>, shape: &Shape) -> Result<Self, CudaError> {
         Ok(Staging {
             low: HostBuffer::new(device, shape.low())?,
             twin: HostBuffer::new(device, shape.twin())?,
@@ -100,7 +100,7 @@ impl Staging {
     }
 
     /// Takes a picture's samples, without the gaps between their rows. There must be room.
-    pub fn take(&mut self, input: &Input<'_>) {
+    pub(super) fn take(&mut self, input: &Input<'_>) {
         copy(&input.low, self.low.bytes_mut());
         if let Some(twin) = &input.twin {
             copy(twin, self.twin.bytes_mut());
@@ -108,7 +108,7 @@ impl Staging {
     }
 
     /// Whether it has room for such a picture.
-    pub fn holds(&self, shape: &Shape) -> bool {
+    pub(super) fn holds(&self, shape: &Shape) -> bool {
         self.low.len() >= shape.low()
             && self.twin.len() >= shape.twin()
             && self.residual.len() >= 2 * shape.high()
@@ -116,7 +116,7 @@ impl Staging {
 }
 
 /// A picture to be super-resolved: the residual is written to where it came in.
-pub struct Picture<'a> {
+pub(super) struct Picture<'a> {
     pub staging: &'a mut Staging,
     pub weights: &'a Weights,
     /// Where it stays on the GPU instead.
@@ -133,7 +133,7 @@ struct Launches {
 }
 
 /// See the module.
-pub struct GpuStream {
+pub(super) struct GpuStream {
     // In the order of dropping: the stream waits for its work.
     stream: Stream,
     graphs: HashMap<Key, Launches>,
@@ -177,7 +177,7 @@ impl Memory {
 }
 
 impl GpuStream {
-    pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
+    pub(super) fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
         Ok(GpuStream {
             stream: Stream::new(device)?,
             graphs: HashMap::new(),
@@ -190,12 +190,16 @@ impl GpuStream {
     }
 
     /// One that makes room for no more than it is given.
-    pub fn of_one(device: &Arc<Device>) -> Result<Self, CudaError> {
+    pub(super) fn of_one(device: &Arc<Device>) -> Result<Self, CudaError> {
         Ok(GpuStream { modest: true, ..GpuStream::new(device)? })
     }
 
     /// Super-resolves at most [`MAX_PICTURES`] pictures of a shape, and waits for them.
-    pub fn run(&mut self, shape: &Shape, pictures: &mut [Picture<'_>]) -> Result<(), CudaError> {
+    pub(super) fn run(
+        &mut self,
+        shape: &Shape,
+        pictures: &mut [Picture<'_>],
+    ) -> Result<(), CudaError> {
         self.device.enter()?;
         let done = self.submit(shape, pictures).and_then(|()| self.stream.wait());
         if done.is_err() {
@@ -271,7 +275,7 @@ impl GpuStream {
     }
 
     /// Gives back the memory that it has grown to.
-    pub fn shrink(&mut self) -> Result<(), CudaError> {
+    pub(super) fn shrink(&mut self) -> Result<(), CudaError> {
         self.stream.wait()?;
         self.graphs.clear();
         self.memory = Memory::new(&self.device, [0; 5])?;

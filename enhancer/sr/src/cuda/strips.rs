@@ -6,7 +6,7 @@ use super::variant::Variant;
 use crate::{Architecture, Kind};
 
 /// Columns of a strip, margins included.
-pub const COLUMNS: usize = 64;
+pub(super) const COLUMNS: usize = 64;
 /// Rows of features in a warpgroup's ring.
 const RING: usize = 4;
 /// Minimum rows of a strip's segment: below, little but margins would be left.
@@ -14,7 +14,7 @@ const MIN_ROWS: usize = 4;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Strips {
+pub(super) struct Strips {
     /// Convolutions of a launch; also the columns and rows on each side of a segment that are not its own.
     pub convs: usize,
     /// Of a block; a multiprocessor holds one block.
@@ -25,7 +25,7 @@ pub struct Strips {
 
 impl Strips {
     /// `None` for networks and devices that it is not for.
-    pub fn new(
+    pub(super) fn new(
         architecture: &Architecture,
         variant: Variant,
         memory: SharedMemory,
@@ -60,7 +60,7 @@ impl Strips {
 
     /// Rows of a segment, and the blocks of a launch across and down, for pictures of a size on a device of so many
     /// multiprocessors: the length with which the last block is done first.
-    pub fn cut(
+    pub(super) fn cut(
         &self,
         width: usize,
         height: usize,
@@ -80,12 +80,12 @@ impl Strips {
     }
 
     /// Multiplications for a pixel of long strips.
-    pub fn macs(&self, channels: usize) -> f64 {
+    pub(super) fn macs(&self, channels: usize) -> f64 {
         (9 * channels * channels * self.convs * COLUMNS) as f64 / self.own_columns()
     }
 
     /// Bytes that memory moves for a pixel of long strips.
-    pub fn bytes(&self, channels: usize) -> f64 {
+    pub(super) fn bytes(&self, channels: usize) -> f64 {
         (2 * channels) as f64 * (1.0 + COLUMNS as f64 / self.own_columns())
     }
 
@@ -95,12 +95,12 @@ impl Strips {
 }
 
 /// Bytes of a convolution's weights with what follows them.
-pub fn conv_bytes(channels: usize) -> usize {
+pub(super) fn conv_bytes(channels: usize) -> usize {
     weight_bytes(channels) + 4 * channels
 }
 
 /// Bytes of its weights: five rows of taps instead of three, see `wgmma.cu`.
-pub fn weight_bytes(channels: usize) -> usize {
+pub(super) fn weight_bytes(channels: usize) -> usize {
     15 * channels * channels * 2
 }
 

@@ -7,10 +7,10 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use super::CudaError;
 
 /// Timeout of a network's trial, compiling included.
-pub const TRIAL: Duration = Duration::from_secs(120);
+pub(super) const TRIAL: Duration = Duration::from_secs(120);
 
 /// Runs work on a thread of its own and waits for it with a timeout; work that hangs keeps its thread.
-pub fn within<T: Send + 'static>(
+pub(super) fn within<T: Send + 'static>(
     timeout: Duration,
     work: impl FnOnce() -> Result<T, CudaError> + Send + 'static,
 ) -> Result<T, CudaError> {

@@ -20,7 +20,7 @@ const STEP: f64 = 0.01;
 const MAX_ERROR: f64 = 0.01;
 
 /// Runs a picture on the network's device.
-pub fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
+pub(super) fn trial(network: &Arc<Loaded>) -> Result<(), CudaError> {
     let (architecture, plan) = (network.architecture, &network.plan);
     let own = |side: usize| {
         let margin = plan.groups.iter().map(|group| group.margin).max().unwrap_or(0);

@@ -21,7 +21,7 @@ impl Variant {
         self == Variant::Mma || arch == 90
     }
 
-    /// As in reports and options.
+    /// The variant's name in reports and options.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Mma => "mma",

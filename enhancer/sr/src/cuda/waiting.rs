@@ -11,7 +11,7 @@ const LONGEST: Duration = Duration::from_millis(20);
 
 /// Things that are done together where they are of one kind.
 #[derive(Debug)]
-pub struct Waiting<K, T> {
+pub(super) struct Waiting<K, T> {
     /// How many may wait; more are refused.
     room: usize,
     line: VecDeque<(K, usize, T)>,
@@ -24,12 +24,12 @@ const MAX_KINDS: usize = 64;
 
 impl<K: PartialEq + Clone, T> Waiting<K, T> {
     /// For at most so many.
-    pub fn new(room: usize) -> Self {
+    pub(super) fn new(room: usize) -> Self {
         Waiting { room, line: VecDeque::new(), took: Vec::new() }
     }
 
     /// Puts some at the end, which are to be done with `most` of their kind at most; gives them back where there is no room.
-    pub fn push(&mut self, kind: &K, max: usize, all: Vec<T>) -> Result<(), Vec<T>> {
+    pub(super) fn push(&mut self, kind: &K, max: usize, all: Vec<T>) -> Result<(), Vec<T>> {
         if self.line.len() + all.len() > self.room {
             return Err(all);
         }
@@ -38,12 +38,12 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
     }
 
     /// The next ones, all of one kind; none where nothing waits.
-    pub fn take(&mut self) -> Vec<T> {
+    pub(super) fn take(&mut self) -> Vec<T> {
         self.take_of(|_| true)
     }
 
     /// The same among some kinds.
-    pub fn take_of(&mut self, mine: impl Fn(&K) -> bool) -> Vec<T> {
+    pub(super) fn take_of(&mut self, mine: impl Fn(&K) -> bool) -> Vec<T> {
         let front = self.line.iter().find(|(kind, _, _)| mine(kind));
         let front = front.map(|(kind, max, _)| (kind.clone(), *max));
         let Some((kind, mut max)) = front else { return Vec::new() };
@@ -65,7 +65,7 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
     }
 
     /// Notes what each of some that were done together took.
-    pub fn note(&mut self, kind: &K, took: Duration) {
+    pub(super) fn note(&mut self, kind: &K, took: Duration) {
         self.took.retain(|(of, _)| of != kind);
         if self.took.len() >= MAX_KINDS {
             self.took.remove(0);
@@ -74,19 +74,19 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
     }
 
     /// How many wait.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.line.len()
     }
 
     /// All that wait and are of some kinds.
-    pub fn drain_of(&mut self, of: impl Fn(&K) -> bool) -> Vec<T> {
+    pub(super) fn drain_of(&mut self, of: impl Fn(&K) -> bool) -> Vec<T> {
         let (gone, rest) = self.line.drain(..).partition::<VecDeque<_>, _>(|(kind, _, _)| of(kind));
         self.line = rest;
         gone.into_iter().map(|(_, _, one)| one).collect()
     }
 
     /// All that wait.
-    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.line.drain(..).map(|(_, _, one)| one)
     }
 }

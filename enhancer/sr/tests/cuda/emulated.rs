@@ -12,14 +12,14 @@ use std::sync::OnceLock;
 const INNER: &str = "WINDLASS_TEST_EMULATED";
 
 /// Where the driver's sources are, from the package of any test that includes this file.
-pub fn sources() -> PathBuf {
+pub(crate) fn sources() -> PathBuf {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let mut folders = folders.map(|folder| folder.join("enhancer/sr/tests/cuda"));
     folders.find(|folder| folder.is_dir()).expect("the driver's sources")
 }
 
 /// The emulated driver's folder; `None` without a C++ compiler.
-pub fn emulated_driver() -> Option<&'static Path> {
+pub(crate) fn emulated_driver() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let made = FOLDER.get_or_init(|| {
         let folder =
@@ -41,7 +41,7 @@ pub fn emulated_driver() -> Option<&'static Path> {
 }
 
 /// Runs the test of this name again on the emulated device, with more of its environment.
-pub fn on_emulated_device(name: &str, more: &[(&str, &str)], work: fn()) {
+pub(crate) fn on_emulated_device(name: &str, more: &[(&str, &str)], work: fn()) {
     if std::env::var_os(INNER).is_some() {
         return work();
     }

@@ -22,7 +22,7 @@ pub(super) enum Made {
 
 impl Made {
     /// Width and height in HR samples.
-    pub fn size(&self) -> (usize, usize) {
+    pub(super) fn size(&self) -> (usize, usize) {
         match self {
             Made::OnCpu(detail) => (detail.width(), detail.height()),
             Made::OnGpu(picture) => picture.size(),
@@ -30,7 +30,7 @@ impl Made {
     }
 
     /// What it adds to some tiles, in mean square grey levels.
-    pub fn energies(&self, tiles: &TileMap, scale: usize) -> Vec<((usize, usize), f64)> {
+    pub(super) fn energies(&self, tiles: &TileMap, scale: usize) -> Vec<((usize, usize), f64)> {
         match self {
             Made::OnCpu(detail) => energy_by_tile(detail, tiles, scale).collect(),
             Made::OnGpu(picture) => picture.by_tile(tiles, |tile| tile.all),

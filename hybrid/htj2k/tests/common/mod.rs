@@ -4,7 +4,7 @@ use windlass_htj2k::Format;
 
 /// Something like detail: waves, an edge, noise that comes and goes. The amplitude is a share of
 /// the format's range.
-pub fn picture(format: Format, amplitude: f32, seed: u32) -> Vec<i16> {
+pub(crate) fn picture(format: Format, amplitude: f32, seed: u32) -> Vec<i16> {
     let mut state = seed.wrapping_mul(747_796_405).wrapping_add(1);
     let half = (1u32 << (format.bits - 1)) as f32;
     let level = if format.signed { 0.0 } else { half };

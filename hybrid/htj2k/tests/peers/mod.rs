@@ -1,4 +1,4 @@
 //! Other people's codecs, in this process.
 
-pub mod openjpeg;
-pub mod openjph;
+pub(crate) mod openjpeg;
+pub(crate) mod openjph;

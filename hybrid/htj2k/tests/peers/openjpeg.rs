@@ -6,10 +6,10 @@ use windlass_htj2k::{Format, Picture};
 /// Most bits of samples for which its 9/7 transform is within 1: its gain of high bands is 0.003 % off (`two_invK` in
 /// `dwt.c`), and its authors know.
 #[allow(dead_code)] // where all samples have fewer
-pub const EXACT_BITS: u8 = 13;
+pub(crate) const EXACT_BITS: u8 = 13;
 
 /// What OpenJPEG makes of a codestream of one component; `None` if it refuses it.
-pub fn decode(coded: &[u8]) -> Option<Picture> {
+pub(crate) fn decode(coded: &[u8]) -> Option<Picture> {
     // Strict, as it else takes zeros for what a stream lacks.
     let parameters = DecodeParameters::new().strict(true);
     let image = Image::from_bytes_with(coded, parameters).ok()?;

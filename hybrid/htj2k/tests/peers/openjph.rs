@@ -7,7 +7,7 @@ use windlass_htj2k::{Format, Picture};
 
 /// How a stream is written.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub(crate) struct Way {
     /// The quantiser's step as a share of the samples' range; the 5/3 transform without one.
     pub step: Option<f32>,
     pub levels: u32,
@@ -18,10 +18,11 @@ pub struct Way {
 
 impl Way {
     /// What OpenJPH writes unless told otherwise.
-    pub const USUAL: Self = Self { step: None, levels: 5, block: (64, 64), progression: "RPCL" };
+    pub(crate) const USUAL: Self =
+        Self { step: None, levels: 5, block: (64, 64), progression: "RPCL" };
 }
 
-pub fn encode(samples: &[i16], format: Format, way: Way) -> Vec<u8> {
+pub(crate) fn encode(samples: &[i16], format: Format, way: Way) -> Vec<u8> {
     let mut stream = Codestream::new();
     let size = stream.access_siz_mut();
     size.set_image_extent(Point::new(format.width, format.height));
@@ -49,7 +50,7 @@ pub fn encode(samples: &[i16], format: Format, way: Way) -> Vec<u8> {
 }
 
 /// What OpenJPH makes of a codestream of one component.
-pub fn decode(coded: &[u8]) -> Picture {
+pub(crate) fn decode(coded: &[u8]) -> Picture {
     let mut file = MemInfile::new(coded);
     let mut stream = Codestream::new();
     stream.read_headers(&mut file).expect("OpenJPH reads its headers");

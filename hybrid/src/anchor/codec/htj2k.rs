@@ -28,11 +28,19 @@ impl Htj2k {
     pub const LEVELS: u8 = 5;
 
     /// The HTJ2K format of detail.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the picture is empty, or larger than [`MAX_SIDE`](super::MAX_SIDE) or [`MAX_AREA`](super::MAX_AREA) allow.
     pub fn format(detail: &Detail) -> Result<Format, AnchorCodecError> {
         Htj2k::format_of(detail.width(), detail.height())
     }
 
     /// The HTJ2K format of detail of this size.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the picture is empty, or larger than [`MAX_SIDE`](super::MAX_SIDE) or [`MAX_AREA`](super::MAX_AREA) allow.
     pub fn format_of(width: usize, height: usize) -> Result<Format, AnchorCodecError> {
         let (width, height) = super::checked_size(width, height)?;
         Ok(format(width, height))
@@ -40,6 +48,10 @@ impl Htj2k {
 
     /// The detail in `payload`, which comes from the network. `width` and `height` are those of
     /// the picture that is coded, in HR samples.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the size is empty or too large, or the payload is not a whole codestream of exactly this size.
     pub fn decode(payload: &[u8], width: u16, height: u16) -> Result<Detail, AnchorCodecError> {
         check_size(width, height)?;
         let limits = Limits {
@@ -58,12 +70,20 @@ impl Htj2k {
     }
 
     /// Codes detail at a quality of 1 to 100.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the picture is empty or too large to be decoded.
     pub fn encode(detail: &Detail, quality: u8) -> Result<Vec<u8>, AnchorCodecError> {
         with_encoder(detail, |encoder| Ok(encoder.encode(Htj2k::step(quality))))
     }
 
     /// Codes detail, and behind it [colour](crate::anchor::colour) where there is any, by one quantiser, in at most `budget` bytes, and in at
     /// least 95 % of them unless the finest step needs less.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a picture is empty or too large to be decoded, or even the coarsest step needs more than `budget` bytes.
     pub fn fill(
         detail: &Detail,
         colour: Option<&Detail>,
@@ -75,6 +95,10 @@ impl Htj2k {
     }
 
     /// Codes detail, and behind it colour, at a quality of 1 to 100.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a picture is empty or too large to be decoded.
     pub fn encode_in_colour(
         detail: &Detail,
         colour: &Detail,
@@ -94,6 +118,10 @@ impl Htj2k {
     }
 
     /// [`fill`](Htj2k::fill) by that coder, which makes codestreams of the detail at such steps.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `code` fails, or even its code at the coarsest step has more than `budget` bytes.
     pub fn encode_within_by(
         strength: Strength,
         budget: usize,

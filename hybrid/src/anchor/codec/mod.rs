@@ -58,6 +58,10 @@ pub enum AnchorCodecError {
 }
 
 /// Decodes a payload by the codec of its header.
+///
+/// # Errors
+///
+/// Fails if the codec is not known, or the payload is not one of a picture of this size.
 pub fn decode(
     codec: u8,
     payload: &[u8],
@@ -71,6 +75,10 @@ pub fn decode(
 }
 
 /// `HR_Y − lanczos(LR_Y)`; the sizes must differ by a factor of exactly `scale`.
+///
+/// # Errors
+///
+/// Fails if the high picture is not exactly `scale` times as wide and high as the low one.
 ///
 /// # Panics
 ///

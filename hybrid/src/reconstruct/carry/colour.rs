@@ -16,7 +16,7 @@ pub(crate) struct Colour {
 
 impl Colour {
     /// The colour of a low picture in which no cell is known.
-    pub fn none((width, height): (usize, usize), scale: usize) -> Self {
+    pub(crate) fn none((width, height): (usize, usize), scale: usize) -> Self {
         let (columns, rows) = ((width * scale).div_ceil(2), (height * scale).div_ceil(2));
         let plane = || Plane::filled(columns, rows, 128);
         let known = vec![false; width.div_ceil(SIDE) * height.div_ceil(SIDE)];
@@ -24,7 +24,7 @@ impl Colour {
     }
 
     /// Whether the planes have the size for this low picture and scale.
-    pub fn is_of(&self, (width, height): (usize, usize), scale: usize) -> bool {
+    pub(crate) fn is_of(&self, (width, height): (usize, usize), scale: usize) -> bool {
         let plane = &self.planes[0];
         (plane.width(), plane.height())
             == ((width * scale).div_ceil(2), (height * scale).div_ceil(2))
@@ -32,12 +32,12 @@ impl Colour {
     }
 
     /// Takes over the decoded colour of an anchor, of the same size.
-    pub fn show(&mut self, decoded: Decoded) {
+    pub(crate) fn show(&mut self, decoded: Decoded) {
         (self.planes, self.known) = (decoded.planes, decoded.coded);
     }
 
     /// Takes over the colour of the same picture at a larger scale, made smaller.
-    pub fn shrink(&mut self, larger: &Self) {
+    pub(crate) fn shrink(&mut self, larger: &Self) {
         for (from, to) in larger.planes.iter().zip(&mut self.planes) {
             *to = resample::area(from.into(), (to.width(), to.height()));
         }
@@ -45,7 +45,7 @@ impl Colour {
     }
 
     /// Takes over a cell of another colour.
-    pub fn take(&mut self, other: &Self, cell: usize, size: (usize, usize), scale: usize) {
+    pub(crate) fn take(&mut self, other: &Self, cell: usize, size: (usize, usize), scale: usize) {
         self.known[cell] = other.known[cell];
         let columns = size.0.div_ceil(SIDE);
         let area = area((cell % columns, cell / columns), size).chroma(scale);

@@ -46,18 +46,18 @@ pub(crate) struct Carried {
 
 impl Carried {
     /// The vector in samples of a picture so many times as large.
-    pub fn step(self, scale: usize) -> Step {
+    pub(crate) fn step(self, scale: usize) -> Step {
         step(self.vector, scale)
     }
 
     /// The vectors of the quarters, in samples of a picture so many times as large.
-    pub fn steps(self, scale: usize) -> Quarters {
+    pub(crate) fn steps(self, scale: usize) -> Quarters {
         let steps = self.quarters.map(|vector| step(vector, scale));
         Quarters { steps, side: QUARTER * scale }
     }
 
     /// The cell's vector in the chroma of that picture, the same for all quarters.
-    pub fn chroma_steps(self, scale: usize) -> Quarters {
+    pub(crate) fn chroma_steps(self, scale: usize) -> Quarters {
         let Step { x, y } = self.step(scale);
         let step = Step { x: (x + 1) >> 1, y: (y + 1) >> 1 };
         Quarters { steps: [step; 4], side: QUARTER * scale }
@@ -74,7 +74,7 @@ pub(crate) struct Layer {
 impl Layer {
     /// A row of the cells of a picture of that size: the column of each, what it takes, and the shares around it. Edges
     /// repeat.
-    pub fn row(
+    pub(crate) fn row(
         &self,
         row: usize,
         (width, height): (usize, usize),
@@ -112,12 +112,12 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Takes nothing from anywhere.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.used = 0;
     }
 
     /// Makes the plan of frame `id` from references of frames before frame `end`.
-    pub fn make(
+    pub(crate) fn make(
         &mut self,
         isa: Isa,
         id: u64,
@@ -196,7 +196,7 @@ impl Plan {
     }
 
     /// The references that have a part in the picture, oldest first, and what cells take from each.
-    pub fn layers<'a>(
+    pub(crate) fn layers<'a>(
         &'a self,
         references: &'a References,
     ) -> impl Iterator<Item = (&'a Reference, &'a Layer)> + 'a {
@@ -205,7 +205,7 @@ impl Plan {
     }
 
     /// The references that have a part in a cell, oldest first.
-    pub fn cell<'a>(
+    pub(crate) fn cell<'a>(
         &'a self,
         references: &'a References,
         cell: usize,
@@ -218,7 +218,7 @@ impl Plan {
     }
 
     /// The colours that have a part in a cell, oldest first.
-    pub fn colours<'a>(
+    pub(crate) fn colours<'a>(
         &'a self,
         references: &'a References,
         cell: usize,
@@ -231,12 +231,12 @@ impl Plan {
     }
 
     /// Whether references have a part in the picture.
-    pub fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.layers[..self.used].iter().any(|l| l.cells.iter().any(|c| c.share > 0))
     }
 
     /// Whether it takes from the same references as another.
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
         let ids = |plan: &Self| -> [Option<u64>; LAYERS] {
             std::array::from_fn(|i| (i < plan.used).then(|| plan.layers[i].id))
         };
@@ -244,25 +244,25 @@ impl Plan {
     }
 
     /// By cell, whether it differs from another plan that [is like it](Self::is_like).
-    pub fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = bool> + 'a {
+    pub(crate) fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = bool> + 'a {
         let cells = self.size.0.div_ceil(SIDE) * self.size.1.div_ceil(SIDE);
         let layers = move || self.layers[..self.used].iter().zip(&other.layers);
         (0..cells).map(move |i| layers().any(|(a, b)| a.cells[i] != b.cells[i]))
     }
 
     /// By cell, whether captured pixels fit.
-    pub fn captured(&self, references: &References) -> Vec<bool> {
+    pub(crate) fn captured(&self, references: &References) -> Vec<bool> {
         self.fits(references, Reference::is_captured)
     }
 
     /// By cell, whether the colour of a reference fits.
-    pub fn coloured(&self, references: &References) -> Vec<bool> {
+    pub(crate) fn coloured(&self, references: &References) -> Vec<bool> {
         self.fits(references, |reference, place| reference.colour(place).is_some())
     }
 
     /// By tile, the share of captured detail that is lost to this picture: of the energy at the cells' places, and of the
     /// misfits there.
-    pub fn lost(&self, references: &References) -> Vec<f64> {
+    pub(crate) fn lost(&self, references: &References) -> Vec<f64> {
         let columns = self.size.0.div_ceil(SIDE);
         let tiles = TileMap::empty(self.size.0, self.size.1);
         let mut sums = vec![(0.0, 0.0); tiles.columns() * tiles.rows()];

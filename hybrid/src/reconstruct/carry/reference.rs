@@ -102,7 +102,7 @@ impl Reference {
 
     /// Takes over a new picture from the references before it: outside the anchored tiles all of it, in enhanced
     /// tiles the captured pixels that fit.
-    pub fn update(&mut self, carried: &CarriedPicture, base: &Plane, scale: usize) {
+    pub(crate) fn update(&mut self, carried: &CarriedPicture, base: &Plane, scale: usize) {
         let columns = self.low.width().div_ceil(SIDE);
         for i in 0..self.captured.len() {
             let (column, row) = (i % columns, i / columns);
@@ -120,12 +120,12 @@ impl Reference {
     }
 
     /// Whether [`update`](Self::update) would change nothing. `captured_before`: references before it have captured pixels.
-    pub fn is_settled(&self, captured_before: bool) -> bool {
+    pub(crate) fn is_settled(&self, captured_before: bool) -> bool {
         if captured_before { self.captured_tiles.is_full() } else { self.tiles.is_full() }
     }
 
     /// Whether any pixels are captured.
-    pub fn has_captured(&self) -> bool {
+    pub(crate) fn has_captured(&self) -> bool {
         self.captured.contains(&true)
     }
 
@@ -156,7 +156,7 @@ impl Reference {
     }
 
     /// The energy around a low sample.
-    pub fn energy(&self, (x, y): (usize, usize)) -> u32 {
+    pub(crate) fn energy(&self, (x, y): (usize, usize)) -> u32 {
         self.energy[y / SPOT * self.low.width().div_ceil(SPOT) + x / SPOT]
     }
 
@@ -168,18 +168,18 @@ impl Reference {
     }
 
     /// The HR chroma planes, where the chroma of a low sample is known.
-    pub fn colour(&self, (x, y): (usize, usize)) -> Option<&[Plane; 2]> {
+    pub(crate) fn colour(&self, (x, y): (usize, usize)) -> Option<&[Plane; 2]> {
         let cell = y / SIDE * self.low.width().div_ceil(SIDE) + x / SIDE;
         self.colour.as_ref().filter(|colour| colour.known[cell]).map(|colour| &colour.planes)
     }
 
     /// Whether any cell has known chroma.
-    pub fn has_colour(&self) -> bool {
+    pub(crate) fn has_colour(&self) -> bool {
         self.colour.is_some()
     }
 
     /// Whether the pixels of a low sample are captured.
-    pub fn is_captured(&self, (x, y): (usize, usize)) -> bool {
+    pub(crate) fn is_captured(&self, (x, y): (usize, usize)) -> bool {
         self.captured[y / SIDE * self.low.width().div_ceil(SIDE) + x / SIDE]
     }
 }
@@ -211,37 +211,37 @@ pub(crate) struct References {
 
 impl References {
     /// Forgets all.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.kept.clear();
     }
 
     /// The reference of a frame.
-    pub fn get(&self, id: u64) -> Option<&Reference> {
+    pub(crate) fn get(&self, id: u64) -> Option<&Reference> {
         self.kept.iter().find(|r| r.id == id)
     }
 
     /// The reference of a frame, to be changed.
-    pub fn get_mut(&mut self, id: u64) -> Option<&mut Reference> {
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Reference> {
         self.kept.iter_mut().find(|r| r.id == id)
     }
 
     /// The references of frames before this one, oldest first.
-    pub fn before(&self, id: u64) -> &[Reference] {
+    pub(crate) fn before(&self, id: u64) -> &[Reference] {
         &self.kept[..self.kept.partition_point(|r| r.id < id)]
     }
 
     /// The first reference of a frame after this one.
-    pub fn next_after(&self, id: u64) -> Option<&Reference> {
+    pub(crate) fn next_after(&self, id: u64) -> Option<&Reference> {
         self.kept.get(self.kept.partition_point(|r| r.id <= id))
     }
 
     /// Whether there is no room for a reference of this frame: the list is full, and the frame is older than all.
-    pub fn are_beyond(&self, id: u64) -> bool {
+    pub(crate) fn are_beyond(&self, id: u64) -> bool {
         self.kept.len() == MAX_REFERENCES && self.kept[0].id > id
     }
 
     /// Makes a frame a reference, or adds an anchor's tiles to the reference.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         id: u64,
         low: &Arc<FrameBuffer>,
@@ -257,7 +257,7 @@ impl References {
     }
 
     /// The colour that `make` fills in at the scale `made`, brought to `scale`.
-    pub fn colour(
+    pub(crate) fn colour(
         &mut self,
         size: (usize, usize),
         made: usize,
@@ -277,7 +277,7 @@ impl References {
     }
 
     /// Drops the oldest references beyond [`MAX_REFERENCES`].
-    pub fn trim(&mut self) {
+    pub(crate) fn trim(&mut self) {
         let more = self.kept.len().saturating_sub(MAX_REFERENCES);
         let mut dropped = self.kept.drain(..more).filter_map(|reference| reference.colour);
         self.spare = dropped.next_back().or(self.spare.take());

@@ -23,17 +23,17 @@ struct Seat {
 }
 
 impl Searches {
-    pub fn effort(&self) -> Effort {
+    pub(crate) fn effort(&self) -> Effort {
         self.effort
     }
 
     /// Sets how thoroughly to search from now on.
-    pub fn set_effort(&mut self, effort: Effort) {
+    pub(crate) fn set_effort(&mut self, effort: Effort) {
         self.effort = effort;
     }
 
     /// The flow from a picture to one of the references that it is made from; `None` where the picture is too small.
-    pub fn search(
+    pub(crate) fn search(
         &mut self,
         isa: Isa,
         low: Samples<'_>,

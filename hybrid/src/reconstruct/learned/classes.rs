@@ -50,7 +50,7 @@ pub(super) struct Band {
 
 impl Band {
     /// Classifies some rows of one row of cells; whether any of its cells is among `cells`.
-    pub fn classify(
+    pub(super) fn classify(
         &mut self,
         isa: Isa,
         low: Samples<'_>,
@@ -85,20 +85,20 @@ impl Band {
     }
 
     /// Columns that are not left out, in whole cells but for the last.
-    pub fn spans(&self) -> &[Range<usize>] {
+    pub(super) fn spans(&self) -> &[Range<usize>] {
         &self.spans
     }
 
     /// The class of a sample, `y` counted in the band.
     #[inline]
-    pub fn class(&self, x: usize, y: usize) -> u8 {
+    pub(super) fn class(&self, x: usize, y: usize) -> u8 {
         self.classes[y * self.stride + x]
     }
 
     /// The neighbours of a sample less itself, row by row, to the head of a record; `y` is counted
     /// in the band.
     #[inline]
-    pub fn window(&self, x: usize, y: usize, to: &mut Record) {
+    pub(super) fn window(&self, x: usize, y: usize, to: &mut Record) {
         let row = |k: usize| &self.padded[(y + k) * self.stride + x..][..11];
         // Eight at a time, each over the end of the one before; the centre is left out.
         to[..8].copy_from_slice(&row(0)[..8]);

@@ -48,16 +48,16 @@ pub(super) fn built_in(scale: usize) -> Option<&'static [u8]> {
 
 impl Filters {
     /// Filters that predict nothing.
-    pub fn none(scale: usize) -> Self {
+    pub(super) fn none(scale: usize) -> Self {
         let packed = vec![Pair::default(); (CLASSES + 1) * SIDE * scale.div_ceil(2) * scale];
         Self { scale, weights: vec![[0; TAPS]; CLASSES * scale * scale], packed }
     }
 
-    pub fn scale(&self) -> usize {
+    pub(super) fn scale(&self) -> usize {
         self.scale
     }
 
-    pub fn from_table(table: &[u8]) -> Option<Self> {
+    pub(super) fn from_table(table: &[u8]) -> Option<Self> {
         let scale = (2..=4).find(|s| table.len() == CLASSES * s * s * TAPS * 2)?;
         let mut filters = Self::none(scale);
         for (i, bytes) in table.chunks_exact(2 * TAPS).enumerate() {
@@ -68,17 +68,17 @@ impl Filters {
         Some(filters)
     }
 
-    pub fn to_table(&self) -> Vec<u8> {
+    pub(super) fn to_table(&self) -> Vec<u8> {
         self.weights.iter().flatten().flat_map(|w| w.to_le_bytes()).collect()
     }
 
     /// The weights of a class for one high sample, in fixed point.
-    pub fn get(&self, class: usize, phase: usize) -> &Window {
+    pub(super) fn get(&self, class: usize, phase: usize) -> &Window {
         &self.weights[class * self.scale * self.scale + phase]
     }
 
     /// Rounds weights in fixed point, and brings them within their bounds.
-    pub fn set(&mut self, class: usize, phase: usize, weights: &[f64; TAPS]) {
+    pub(super) fn set(&mut self, class: usize, phase: usize, weights: &[f64; TAPS]) {
         let max = f64::from(MAX_WEIGHT);
         let weights = weights.map(|w| w.round().clamp(-max, max) as i32);
         let sum: i32 = weights.iter().sum();
@@ -96,12 +96,12 @@ impl Filters {
     }
 
     /// All filters for SIMD.
-    pub fn packed(&self) -> &[Pair] {
+    pub(super) fn packed(&self) -> &[Pair] {
         &self.packed
     }
 
     /// Adds the prediction for a band to its high rows, with saturation.
-    pub fn add(&self, isa: Isa, band: &mut Band, strip: &mut [i16]) {
+    pub(super) fn add(&self, isa: Isa, band: &mut Band, strip: &mut [i16]) {
         use super::simd::add as simd;
         let size = self.scale * band.width * self.scale * band.rows;
         assert_eq!(strip.len(), size, "the strip has another size");
@@ -125,7 +125,7 @@ impl Filters {
     }
 
     /// Adds the high samples of one low sample to its high rows.
-    pub fn add_at(&self, band: &Band, x: usize, y: usize, rows: &mut [i16]) {
+    pub(super) fn add_at(&self, band: &Band, x: usize, y: usize, rows: &mut [i16]) {
         let (s, wide) = (self.scale, self.scale * band.width);
         let class = band.class(x, y);
         if class == FLAT {

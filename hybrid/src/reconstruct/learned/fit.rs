@@ -80,17 +80,17 @@ const NO_EXAMPLES: Examples = Examples {
 
 impl Fit {
     /// For examples that do not fade.
-    pub fn for_training() -> Self {
+    pub(super) fn for_training() -> Self {
         Self { training: true, ..Self::default() }
     }
 
     /// Forgets all anchors.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.sums.fill(NO_SUMS);
     }
 
     /// Begins an anchor.
-    pub fn begin(&mut self, scale: usize) {
+    pub(super) fn begin(&mut self, scale: usize) {
         self.scale = scale;
         self.sums.resize(CLASSES, NO_SUMS);
         self.examples.resize(CLASSES, NO_EXAMPLES);
@@ -99,7 +99,7 @@ impl Fit {
 
     /// Takes the example at low sample `(x, y)`, whose window `fill` writes.
     #[inline]
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         isa: Isa,
         class: u8,
@@ -127,7 +127,7 @@ impl Fit {
     }
 
     /// Ends an anchor that gave this `share` of its picture, 0 to 1.
-    pub fn end(&mut self, isa: Isa, share: f64) {
+    pub(super) fn end(&mut self, isa: Isa, share: f64) {
         let phases = self.scale * self.scale;
         let memory = if self.training { 1.0 } else { 1.0 - FADING * share };
         for (sums, examples) in self.sums.iter_mut().zip(&mut self.examples) {
@@ -140,7 +140,7 @@ impl Fit {
     }
 
     /// The filters that fit all anchors.
-    pub fn solve(&self, prior: Option<&Filters>, filters: &mut Filters) {
+    pub(super) fn solve(&self, prior: Option<&Filters>, filters: &mut Filters) {
         for (class, sums) in self.sums.iter().enumerate() {
             sums.solve(class, self.scale * self.scale, prior, filters);
         }

@@ -59,14 +59,14 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// Allocations of this thread while `work` ran.
-pub fn allocations(work: impl FnOnce()) -> u64 {
+pub(crate) fn allocations(work: impl FnOnce()) -> u64 {
     let before = COUNTERS.get().calls;
     work();
     COUNTERS.get().calls - before
 }
 
 /// The most bytes that `work` held at once beyond what was held before it.
-pub fn peak(work: impl FnOnce()) -> i64 {
+pub(crate) fn peak(work: impl FnOnce()) -> i64 {
     let before = COUNTERS.get();
     COUNTERS.set(Counters { peak: before.live, ..before });
     work();

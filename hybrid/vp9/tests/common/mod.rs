@@ -1,7 +1,7 @@
 //! What the tests of this crate share: reading IVF files.
 
 /// The frames of an IVF file.
-pub fn ivf(bytes: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn ivf(bytes: &[u8]) -> Vec<&[u8]> {
     let mut frames = Vec::new();
     let mut rest = &bytes[32..];
     while let Some((head, tail)) = rest.split_first_chunk::<12>() {
@@ -14,6 +14,6 @@ pub fn ivf(bytes: &[u8]) -> Vec<&[u8]> {
 }
 
 /// As in a call: 161×91, real-time settings.
-pub const REALTIME: &[u8] = include_bytes!("../fixtures/realtime.ivf");
+pub(crate) const REALTIME: &[u8] = include_bytes!("../fixtures/realtime.ivf");
 /// Hidden frames and compound prediction: 160×96, two passes with alternate references.
-pub const ALTREF: &[u8] = include_bytes!("../fixtures/altref.ivf");
+pub(crate) const ALTREF: &[u8] = include_bytes!("../fixtures/altref.ivf");

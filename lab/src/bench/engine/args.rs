@@ -21,7 +21,7 @@ const NETWORKS: [&str; 5] =
 /// would make of so many publishers.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct EngineArgs {
+pub(crate) struct EngineArgs {
     /// Networks as KIND:NxCHANNELSxSCALE, with +twin if they look at the viewer's picture: KIND is chain (N convolutions)
     /// or blocks (N residual blocks).
     #[arg(long, value_delimiter = ',', value_name = "NETWORK,…", default_values = NETWORKS, conflicts_with = "quality")]
@@ -69,7 +69,7 @@ Examples:
 
 /// A network at a size with so many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Case {
+pub(crate) struct Case {
     pub network: Architecture,
     pub size: Size,
     pub threads: usize,
@@ -78,7 +78,7 @@ pub struct Case {
 impl EngineArgs {
     /// As the command line has them.
     #[cfg(test)]
-    pub fn parsed(args: &[&str]) -> Result<EngineArgs, clap::Error> {
+    pub(crate) fn parsed(args: &[&str]) -> Result<EngineArgs, clap::Error> {
         #[derive(clap::Parser)]
         struct Cli {
             #[command(flatten)]
@@ -89,7 +89,7 @@ impl EngineArgs {
     }
 
     /// All cases, network by network.
-    pub fn cases(&self) -> Vec<Case> {
+    pub(crate) fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for &Network(network) in &self.networks {
             for &size in &self.sizes {
@@ -102,7 +102,7 @@ impl EngineArgs {
     }
 
     /// The instruction sets that run.
-    pub fn forms(&self) -> Vec<Simd> {
+    pub(crate) fn forms(&self) -> Vec<Simd> {
         let wanted = |simd: &Simd| {
             self.backends.is_empty() || self.backends.iter().any(|name| name == simd.name())
         };

@@ -22,7 +22,7 @@ use crate::eval::report::Machine;
 /// What the server would choose.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Choice")]
-pub struct ChooseArgs {
+pub(crate) struct ChooseArgs {
     /// Say by which networks the server would enlarge so many publishers of --sizes, within its default budget and half
     /// of the machine's threads.
     #[arg(long, value_delimiter = ',', value_name = "N,…", conflicts_with_all = ["quality", "networks", "threads", "backends"])]
@@ -70,7 +70,7 @@ struct Row {
 }
 
 /// Measures, asks the scheduler and prints.
-pub fn run(args: &EngineArgs) -> Result<()> {
+pub(super) fn run(args: &EngineArgs) -> Result<()> {
     let ChooseArgs { choose, network, enhancer_threads } = &args.choose;
     let default = EnhancerConfig::default();
     let threads = enhancer_threads.map_or(default.threads, NonZeroUsize::get);

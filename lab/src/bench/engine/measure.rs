@@ -24,7 +24,7 @@ const ROUNDS: usize = 500_000;
 
 /// What an instruction set can do at most.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Peak {
+pub(super) struct Peak {
     pub backend: &'static str,
     /// The type of number.
     pub number: &'static str,
@@ -34,11 +34,11 @@ pub struct Peak {
 
 /// What all of them can do.
 #[derive(Debug, Default)]
-pub struct Peaks(pub Vec<Peak>);
+pub(super) struct Peaks(pub Vec<Peak>);
 
 impl Peaks {
     /// The peak of an instruction set; not a number before it was measured.
-    pub fn of(&self, simd: Simd) -> f64 {
+    pub(super) fn of(&self, simd: Simd) -> f64 {
         let found = self.0.iter().find(|peak| peak.backend == simd.name());
         found.map_or(f64::NAN, |peak| peak.gflops)
     }
@@ -70,7 +70,7 @@ impl Peaks {
 
 /// What a pass of one backend took by picture.
 #[derive(Debug, Clone, Copy)]
-pub struct Times {
+pub(super) struct Times {
     /// Processor time of the threads.
     pub cpu_ms: f64,
     /// By the clock, for a picture of one of the threads.
@@ -79,7 +79,7 @@ pub struct Times {
 
 /// Median times in which an engine takes other weights, ms.
 #[derive(Debug, Clone, Copy)]
-pub struct SwapTimes {
+pub(super) struct SwapTimes {
     /// Weights that are new to the process.
     pub first_ms: f64,
     /// Weights that an engine of the process had before.
@@ -87,12 +87,12 @@ pub struct SwapTimes {
 }
 
 /// Measures a case on every instruction set, with the built-in weights where there are some.
-pub fn rows(case: &Case, args: &EngineArgs, peaks: &mut Peaks) -> Result<Vec<Row>> {
+pub(super) fn rows(case: &Case, args: &EngineArgs, peaks: &mut Peaks) -> Result<Vec<Row>> {
     rows_with(&weights(case.network)?, &args.forms(), case, args, peaks)
 }
 
 /// Measures a case with these weights on these instruction sets.
-pub fn rows_with(
+pub(super) fn rows_with(
     Weights { model, trained }: &Weights,
     forms: &[Simd],
     case: &Case,
@@ -192,7 +192,7 @@ fn psnr_to_plain(simd: Simd, model: &Arc<Model>) -> Result<Option<f64>> {
 }
 
 /// The value in the middle.
-pub fn median(values: &mut [f64]) -> f64 {
+pub(super) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

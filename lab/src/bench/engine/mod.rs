@@ -12,7 +12,7 @@ mod measure;
 mod quality;
 mod report;
 
-pub use args::EngineArgs;
+pub(super) use args::EngineArgs;
 
 use anyhow::{Context, Result};
 
@@ -20,7 +20,7 @@ use self::report::Report;
 use crate::eval::report::Machine;
 
 /// Runs the bench and prints its report.
-pub fn run(args: &EngineArgs) -> Result<()> {
+pub(super) fn run(args: &EngineArgs) -> Result<()> {
     if !args.quality.quality.is_empty() {
         return quality::run(args);
     }

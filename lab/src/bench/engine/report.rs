@@ -12,7 +12,7 @@ use crate::eval::report::Machine;
 
 /// A network at a size on an instruction set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     /// The network.
     pub model: String,
     /// `trained` or `random`.
@@ -45,7 +45,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn new(
+    pub(super) fn new(
         case: &Case,
         trained: bool,
         simd: Simd,
@@ -82,7 +82,7 @@ impl Row {
 
 /// Everything that one run of the command found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     /// `bench engine`.
     pub command: &'static str,
     /// Where it ran.
@@ -94,17 +94,17 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(machine: Machine, Peaks(peaks): Peaks, rows: Vec<Row>) -> Report {
+    pub(super) fn new(machine: Machine, Peaks(peaks): Peaks, rows: Vec<Row>) -> Report {
         Report { command: "bench engine", machine, peaks, rows }
     }
 
     /// The report as one line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(super) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     /// The report as a table.
-    pub fn table(&self) -> String {
+    pub(super) fn table(&self) -> String {
         let mut out = String::new();
         let Machine { cpu, threads, platform } = &self.machine;
         // Writing to a string does not fail.

@@ -22,13 +22,13 @@ const NETWORKS: [&str; 7] = [
 ];
 
 /// Streams whose cost is worked out unless others are named: the paper's, and what a call's `h` becomes.
-pub const STREAMS: [&str; 2] = ["blocks:8x32x3@1280x720p60", "chain:5x16x2@640x360p30"];
+pub(super) const STREAMS: [&str; 2] = ["blocks:8x32x3@1280x720p60", "chain:5x16x2@640x360p30"];
 
 /// Run networks on the GPU at several sizes, beside what the GPU can do.
 ///
 /// Needs an NVIDIA GPU with its driver (of CUDA 11.8 or later) and libnvrtc.
 #[derive(Debug, Clone, Args)]
-pub struct GpuArgs {
+pub(crate) struct GpuArgs {
     /// Networks as KIND:NxCHANNELSxSCALE, with +twin if they look at the viewer's picture: KIND is chain (N convolutions)
     /// or blocks (N residual blocks).
     #[arg(long, value_delimiter = ',', value_name = "NETWORK,…", default_values = NETWORKS)]
@@ -87,7 +87,7 @@ pub struct GpuArgs {
 
 /// A stream of low pictures that a network enlarges.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stream {
+pub(crate) struct Stream {
     pub network: Network,
     pub size: Size,
     pub fps: f64,
@@ -126,7 +126,7 @@ fn price(text: &str) -> Result<f64> {
 
 /// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Case {
+pub(crate) struct Case {
     pub network: Architecture,
     pub size: Size,
     pub batch: usize,
@@ -136,7 +136,7 @@ pub struct Case {
 
 /// Pictures that are coded at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Coding {
+pub(crate) struct Coding {
     /// Size of an anchor.
     pub size: Size,
     pub batch: usize,
@@ -144,7 +144,7 @@ pub struct Coding {
 
 impl GpuArgs {
     /// The sizes of the networks' pictures, as batches.
-    pub fn codings(&self) -> Vec<Coding> {
+    pub(crate) fn codings(&self) -> Vec<Coding> {
         let mut sizes = Vec::new();
         for &Size(width, height) in &self.sizes {
             for &Network(Architecture { scale, .. }) in &self.networks {
@@ -159,13 +159,13 @@ impl GpuArgs {
     }
 
     /// The variants to be run; the one that a server would take, if none is named.
-    pub fn variants(&self) -> Vec<Option<Variant>> {
+    pub(crate) fn variants(&self) -> Vec<Option<Variant>> {
         let named = self.variants.iter().copied().map(Some);
         if self.variants.is_empty() { vec![None] } else { named.collect() }
     }
 
     /// All rows, network by network.
-    pub fn cases(&self) -> Vec<Case> {
+    pub(crate) fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for &Network(network) in &self.networks {
             for &size in &self.sizes {

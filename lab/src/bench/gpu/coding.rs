@@ -19,7 +19,7 @@ const CHECKED: [Size; 5] = [Size(1, 1), Size(64, 64), Size(65, 63), Size(200, 15
 const QUALITIES: [u8; 5] = [1, 40, 75, 95, 100];
 
 /// Codes pictures of tiny, odd and larger sizes on both; the number of codestreams, all of them equal.
-pub fn check() -> Result<usize> {
+pub(super) fn check() -> Result<usize> {
     let mut coder = CudaCoder::new()?;
     for size in CHECKED {
         let details: Vec<Detail> =
@@ -39,7 +39,7 @@ pub fn check() -> Result<usize> {
 }
 
 /// Measures pictures of a size, so many at once, as the server codes anchors: at its default quality.
-pub fn row(coding: &Coding, args: &GpuArgs, quality: u8) -> Result<CodingRow> {
+pub(super) fn row(coding: &Coding, args: &GpuArgs, quality: u8) -> Result<CodingRow> {
     let &Coding { size, batch } = coding;
     let details: Vec<Detail> =
         (0..batch).map(|n| detail(size, n)).collect::<Option<_>>().context("a size")?;

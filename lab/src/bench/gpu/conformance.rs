@@ -14,7 +14,7 @@ const TOLERANCE: f64 = 6e-3;
 
 /// A network that conforms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Conforms {
+pub(super) struct Conforms {
     /// The network.
     pub model: String,
     /// Greatest error relative to the residual.
@@ -22,7 +22,7 @@ pub struct Conforms {
 }
 
 /// Checks all of them, by each variant that they have.
-pub fn check(variants: &[Option<Variant>]) -> Result<Vec<Conforms>> {
+pub(super) fn check(variants: &[Option<Variant>]) -> Result<Vec<Conforms>> {
     let mut all = Vec::new();
     for case in Case::all() {
         for &variant in variants {

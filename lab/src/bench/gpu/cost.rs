@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 /// Share of the frames that are anchors.
-pub const ANCHOR_FRACTION: f64 = 0.075;
+pub(super) const ANCHOR_FRACTION: f64 = 0.075;
 
 /// What was measured, by picture in ms: on the card, or of one core's time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Measured {
+pub(super) struct Measured {
     /// Frames a second of the stream.
     pub fps: f64,
     /// Super-resolution, on the card.
@@ -32,14 +32,14 @@ pub struct Measured {
 
 /// In euros an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Prices {
+pub(super) struct Prices {
     pub card_euro_hour: f64,
     pub core_euro_hour: f64,
 }
 
 /// What a stream takes by one way.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Way {
+pub(super) struct Way {
     /// Seconds of a card and of a core in a second of the stream.
     pub card_s: f64,
     pub core_s: f64,
@@ -70,14 +70,14 @@ impl Measured {
     }
 
     /// Ours: anchors alone are super-resolved and coded; every low frame is decoded.
-    pub fn by_anchors(&self, prices: Prices) -> Way {
+    pub(super) fn by_anchors(&self, prices: Prices) -> Way {
         let card = self.anchors() * (self.infer_ms + self.code_ms);
         let cores = self.fps * (self.decode_ms + self.follow_ms) + self.anchors() * self.paint_ms;
         Way::new(1e-3 * card, 1e-3 * cores, prices)
     }
 
     /// Every frame is decoded, super-resolved and encoded.
-    pub fn by_frames(&self, prices: Prices) -> Way {
+    pub(super) fn by_frames(&self, prices: Prices) -> Way {
         let cores = self.fps * (self.decode_ms + self.encode_ms);
         Way::new(1e-3 * self.fps * self.infer_ms, 1e-3 * cores, prices)
     }
@@ -85,7 +85,7 @@ impl Measured {
 
 /// A stream by both ways.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CostRow {
+pub(super) struct CostRow {
     /// The network.
     pub model: String,
     /// `1280x720p60 to 3840x2160p60`.
@@ -99,7 +99,12 @@ pub struct CostRow {
 }
 
 impl CostRow {
-    pub fn new(model: String, stream: String, measured: Measured, prices: Prices) -> CostRow {
+    pub(super) fn new(
+        model: String,
+        stream: String,
+        measured: Measured,
+        prices: Prices,
+    ) -> CostRow {
         let (anchors, per_frame) = (measured.by_anchors(prices), measured.by_frames(prices));
         let x_per_frame = anchors.streams_by_euro_hour / per_frame.streams_by_euro_hour;
         CostRow { model, stream, measured, anchors, per_frame, x_per_frame }
@@ -107,7 +112,7 @@ impl CostRow {
 }
 
 /// The rows for people, with the arithmetic.
-pub fn table(prices: Prices, rows: &[CostRow]) -> String {
+pub(super) fn table(prices: Prices, rows: &[CostRow]) -> String {
     let Prices { card_euro_hour: card, core_euro_hour: core } = prices;
     let mut out =
         format!("\na stream, with a card at {card} and a core at {core} euros an hour:\n\n");

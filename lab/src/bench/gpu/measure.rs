@@ -20,7 +20,7 @@ const IN_A_ROW: usize = 8;
 const MIN_BATCHES: usize = 40;
 
 /// Measures a case; also the device's name.
-pub fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, String)>> {
+pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(Row, String)>> {
     let &Case { network, size, batch, variant } = case;
     let Weights { model, trained } = weights(network)?;
     let Some(mut engine) = engine(&model, variant)? else { return Ok(None) };

@@ -16,7 +16,7 @@ mod report;
 mod shared;
 mod variant;
 
-pub use args::GpuArgs;
+pub(super) use args::GpuArgs;
 
 use anyhow::{Context, Result};
 use windlass_enhancer::EnhancerConfig;
@@ -34,7 +34,7 @@ const ROUNDS: u16 = 20_000;
 const BYTES: usize = 512 << 20;
 
 /// Runs the bench and prints its report.
-pub fn run(args: &GpuArgs) -> Result<()> {
+pub(super) fn run(args: &GpuArgs) -> Result<()> {
     let conforms =
         if args.conformance { conformance::check(&args.variants())? } else { Vec::new() };
     if args.conformance {

@@ -30,7 +30,7 @@ const BITS: f64 = 35.5e6 / (3_840.0 * 2_160.0 * 60.0);
 
 /// By picture, in ms of one core.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Processor {
+pub(super) struct Processor {
     pub decode: f64,
     pub follow: f64,
     pub paint: f64,
@@ -38,7 +38,7 @@ pub struct Processor {
 }
 
 /// Measures a stream, decoding for so many seconds at least.
-pub fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Processor> {
+pub(super) fn measure(stream: &Stream, seconds: f64, speed: u8) -> Result<Processor> {
     let (Size(width, height), scale) = (stream.size, stream.network.0.scale);
     let high = Size(scale * width, scale * height);
     let chunks = low_frames(stream)?;

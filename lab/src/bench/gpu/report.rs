@@ -15,7 +15,7 @@ use crate::eval::report::Machine;
 
 /// A network at a size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     /// The network.
     pub model: String,
     /// `trained` or `random`.
@@ -57,14 +57,14 @@ pub struct Row {
 
 /// Times of taking other weights, in ms.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Refits {
+pub(super) struct Refits {
     pub resident: Vec<f64>,
     pub uploaded: Vec<f64>,
 }
 
 /// A network at a size, by workers that share the GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SharedRow {
+pub(super) struct SharedRow {
     /// The network.
     pub model: String,
     /// Size of the low layer.
@@ -81,7 +81,7 @@ pub struct SharedRow {
 
 /// Anchors of a size, coded on the GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CodingRow {
+pub(super) struct CodingRow {
     /// Size of an anchor.
     pub size: String,
     pub batch: usize,
@@ -101,7 +101,7 @@ pub struct CodingRow {
 
 impl Row {
     #[expect(clippy::too_many_arguments, reason = "each is a figure of its own")]
-    pub fn new(
+    pub(super) fn new(
         case: &Case,
         trained: bool,
         frame_ms: f64,
@@ -164,7 +164,7 @@ fn floor(
 }
 
 /// The least value that a share of all do not exceed.
-pub fn percentile(values: &mut [f64], share: f64) -> f64 {
+pub(super) fn percentile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = (share * values.len() as f64).ceil() as usize;
     values.get(at.max(1) - 1).copied().unwrap_or(f64::NAN)
@@ -172,7 +172,7 @@ pub fn percentile(values: &mut [f64], share: f64) -> f64 {
 
 /// Everything that one run of the command found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     /// `bench gpu`.
     pub command: &'static str,
     /// Where it ran.
@@ -198,7 +198,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(
+    pub(super) fn new(
         machine: Machine,
         gpu: String,
         peaks: &Peaks,
@@ -225,7 +225,7 @@ impl Report {
 
     /// What a stream's picture takes of the card, of the batches and variants that take least: super-resolution and coding, in
     /// ms. `None` where either was not measured.
-    pub fn on_card(&self, stream: &Stream) -> Option<(f64, f64)> {
+    pub(super) fn on_card(&self, stream: &Stream) -> Option<(f64, f64)> {
         let (Size(width, height), network) = (stream.size, stream.network.0);
         let (model, input) = (network.to_string(), format!("{width}x{height}"));
         let high = format!("{}x{}", network.scale * width, network.scale * height);
@@ -236,12 +236,12 @@ impl Report {
     }
 
     /// The report as one line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(super) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     /// The report as a table.
-    pub fn table(&self) -> String {
+    pub(super) fn table(&self) -> String {
         let mut out = String::new();
         // Writing to a string does not fail.
         let _ = writeln!(

@@ -15,7 +15,7 @@ use crate::bench::networks::{Size, weights};
 use crate::bench::pictures::Pictures;
 
 /// Measures a network at a size.
-pub fn row(network: Architecture, size: Size, args: &GpuArgs) -> Result<SharedRow> {
+pub(super) fn row(network: Architecture, size: Size, args: &GpuArgs) -> Result<SharedRow> {
     let workers = usize::from(args.workers);
     eprintln!("{network}, {}x{}, {workers} workers", size.0, size.1);
     measure(&weights(network)?.model, size, workers, args.seconds)

@@ -13,7 +13,7 @@ use crate::bench::vp9::args::{Preset, Vp9Args};
 /// of the peer's own detail, is taken in, four frames late. Both take turns, and each frame counts with the
 /// least time it took in any pass.
 #[derive(Debug, Clone, Args)]
-pub struct HybridArgs {
+pub(crate) struct HybridArgs {
     /// What to measure.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CASE,…",
           default_values_t = Case::ALL)]
@@ -51,7 +51,7 @@ pub struct HybridArgs {
 
 impl HybridArgs {
     /// What makes the streams of a case: the low layer, then its peer.
-    pub fn streams(&self, case: Case) -> Vp9Args {
+    pub(crate) fn streams(&self, case: Case) -> Vp9Args {
         let (low, high, _) = case.shape();
         Vp9Args {
             files: Vec::new(),
@@ -72,7 +72,7 @@ impl HybridArgs {
 
 /// A low layer and an output size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Case {
+pub(crate) enum Case {
     /// 360p at 500 kbit/s to 720p; the peer has 1.5 Mbit/s.
     #[value(name = "360p-720p")]
     To720,
@@ -88,7 +88,7 @@ impl Case {
     const ALL: [Case; 3] = [Case::To720, Case::To1080, Case::To2160];
 
     /// The low layer, its peer, and the scale between them.
-    pub fn shape(self) -> (Preset, Preset, usize) {
+    pub(crate) fn shape(self) -> (Preset, Preset, usize) {
         match self {
             Case::To720 => (Preset::P360, Preset::P720, 2),
             Case::To1080 => (Preset::P360, Preset::P1080, 3),
@@ -97,7 +97,7 @@ impl Case {
     }
 
     /// Name of the case in reports.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Case::To720 => "360p-720p",
             Case::To1080 => "360p-1080p",

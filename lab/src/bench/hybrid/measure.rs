@@ -27,7 +27,7 @@ const LATE: usize = 4;
 const QUALITY: u8 = 75;
 
 /// A low layer, its peer, and anchors.
-pub struct Bench<'a> {
+pub(super) struct Bench<'a> {
     low: &'a Stream,
     high: &'a Stream,
     scale: usize,
@@ -37,7 +37,7 @@ pub struct Bench<'a> {
 
 /// Times of a stream by frame.
 #[derive(Debug, Default)]
-pub struct Times {
+pub(super) struct Times {
     /// Our decoder, anchors included: they are seen from the next frame on.
     pub hybrid: Best,
     /// Our decoder, making every sample anew.
@@ -50,7 +50,7 @@ pub struct Times {
 
 /// Times of anchors that come late.
 #[derive(Debug, Default)]
-pub struct Late {
+pub(super) struct Late {
     /// All of it, to the new picture on display.
     pub anchor: Best,
     /// Decoding the anchor's image, which is part of that.
@@ -59,7 +59,7 @@ pub struct Late {
 
 impl Bench<'_> {
     /// Makes an anchor a second out of the peer's pictures.
-    pub fn new<'a>(low: &'a Stream, high: &'a Stream, scale: usize) -> Result<Bench<'a>> {
+    pub(super) fn new<'a>(low: &'a Stream, high: &'a Stream, scale: usize) -> Result<Bench<'a>> {
         ensure!(low.chunks.len() == high.chunks.len(), "the streams differ in length");
         let by: Scale = scale.to_string().parse()?;
         let (mut lows, mut highs) = (Decoder::new(), Decoder::new());
@@ -83,7 +83,7 @@ impl Bench<'_> {
     }
 
     /// Times whole streams; who begins changes from pass to pass.
-    pub fn steady(&self, passes: NonZeroU32) -> Result<Times> {
+    pub(super) fn steady(&self, passes: NonZeroU32) -> Result<Times> {
         let mut times = Times::default();
         for pass in 0..passes.get() {
             for turn in 0..4 {
@@ -131,7 +131,7 @@ impl Bench<'_> {
     }
 
     /// Times whole streams by the clock, HR pictures made by so many threads.
-    pub fn threaded(&self, threads: NonZeroU32, passes: NonZeroU32) -> Result<Best> {
+    pub(super) fn threaded(&self, threads: NonZeroU32, passes: NonZeroU32) -> Result<Best> {
         let mut times = Best::default();
         for _ in 0..passes.get() {
             let mut decoder = HybridDecoder::new(self.config())
@@ -148,7 +148,7 @@ impl Bench<'_> {
     }
 
     /// Times anchors that are `k` frames late.
-    pub fn late(&self, k: usize, passes: NonZeroU32) -> Result<Late> {
+    pub(super) fn late(&self, k: usize, passes: NonZeroU32) -> Result<Late> {
         let mut late = Late::default();
         for _ in 0..passes.get() {
             let mut decoder = HybridDecoder::new(self.config());

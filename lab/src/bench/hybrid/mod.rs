@@ -8,7 +8,7 @@ mod args;
 mod measure;
 mod report;
 
-pub use args::HybridArgs;
+pub(super) use args::HybridArgs;
 
 use anyhow::{Context, Result};
 
@@ -17,7 +17,7 @@ use crate::bench::vp9::streams;
 use crate::eval::report::Machine;
 
 /// Runs the bench and prints its report.
-pub fn run(args: &HybridArgs) -> Result<()> {
+pub(super) fn run(args: &HybridArgs) -> Result<()> {
     let mut rows = Vec::new();
     for &case in &args.cases {
         let named = || format!("measuring {}", case.name());

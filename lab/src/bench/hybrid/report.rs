@@ -12,7 +12,7 @@ use crate::eval::report::Machine;
 
 /// A case, or the anchors of a case that come late.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     /// `360p-720p`, `360p-720p, 2 threads`, or `360p-720p, anchor 4 late`.
     pub case: String,
     /// Threads that make HR pictures; the low layer has one.
@@ -38,7 +38,7 @@ pub struct Row {
 }
 
 /// The row of a whole stream.
-pub fn steady(case: Case, times: &Times) -> Row {
+pub(super) fn steady(case: Case, times: &Times) -> Row {
     Row {
         case: case.name().into(),
         threads: 1,
@@ -54,7 +54,7 @@ pub fn steady(case: Case, times: &Times) -> Row {
 }
 
 /// The row of a whole stream by the clock.
-pub fn threaded(case: Case, threads: NonZeroU32, times: &Best) -> Row {
+pub(super) fn threaded(case: Case, threads: NonZeroU32, times: &Best) -> Row {
     let many = if threads.get() == 1 { "" } else { "s" };
     Row {
         case: format!("{}, {threads} thread{many}", case.name()),
@@ -71,7 +71,7 @@ pub fn threaded(case: Case, threads: NonZeroU32, times: &Best) -> Row {
 }
 
 /// The row of anchors that are `k` frames late.
-pub fn late(case: Case, k: usize, late: &Late, times: &Times) -> Row {
+pub(super) fn late(case: Case, k: usize, late: &Late, times: &Times) -> Row {
     let anew = times.anew.mean().zip(times.low.mean()).map(|(all, low)| all - low);
     let rest = late.anchor.mean().zip(late.image.mean()).map(|(all, image)| all - image);
     Row {
@@ -90,7 +90,7 @@ pub fn late(case: Case, k: usize, late: &Late, times: &Times) -> Row {
 
 /// Everything that one run of the command found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     /// `bench hybrid`.
     pub command: &'static str,
     /// Where it ran.
@@ -101,12 +101,12 @@ pub struct Report {
 
 impl Report {
     /// The report as one line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(super) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     /// The report as a table.
-    pub fn table(&self) -> String {
+    pub(super) fn table(&self) -> String {
         let mut out = String::new();
         let Machine { cpu, threads, platform } = &self.machine;
         // Writing to a String cannot fail.

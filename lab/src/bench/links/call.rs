@@ -8,10 +8,12 @@ use str0m::Event;
 use str0m::media::Mid;
 use windlass_link::Course;
 use windlass_sfu::{ParticipantId, SfuConfig, SfuEvent, TrackId};
-use windlass_testkit::{Access, Happening, World};
+use windlass_testkit::{Access, World, WorldEvent};
 use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
-use windlass_types::{Anchor, AnchorSource, EnhancerOutput, Rung, StageTimes, TapFrame, TapInput};
+use windlass_types::{
+    Anchor, AnchorSource, Bitrate, EnhancerOutput, Rung, StageTimes, TapFrame, TapInput,
+};
 
 use crate::viewer::{HEADERS, Watcher};
 
@@ -122,7 +124,7 @@ impl Call {
                 if let Some(last) = self.tenths.last_mut() {
                     last.rungs = rungs;
                     last.paused = self.paused.values().filter(|p| **p).count() as u32;
-                    last.estimate_bps = self.world.core.estimate_bps(VIEWER).unwrap_or(0);
+                    last.estimate_bps = self.world.core.estimate(VIEWER).map_or(0, Bitrate::as_bps);
                 }
                 self.tenths.push(Tenth::default());
             }
@@ -143,26 +145,26 @@ impl Call {
         stats.overflowed as f64 / stats.sent.max(1) as f64
     }
 
-    fn happened(&mut self, happening: Happening) {
+    fn happened(&mut self, happening: WorldEvent) {
         match happening {
-            Happening::Arrived { at, bytes, waited } if self.viewer == Some(at) => {
+            WorldEvent::Arrived { at, bytes, waited } if self.viewer == Some(at) => {
                 if let Some(tenth) = self.tenths.last_mut() {
                     tenth.carried += bytes as u64 + 28;
                     tenth.waits.push(waited.as_secs_f64() * 1000.0);
                 }
             }
-            Happening::Client(at, event) if self.viewer == Some(at) => self.came(at, *event),
-            Happening::Told(VIEWER, SfuEvent::RungChanged { track, rung, .. }) => {
+            WorldEvent::Client(at, event) if self.viewer == Some(at) => self.came(at, *event),
+            WorldEvent::Told(VIEWER, SfuEvent::RungChanged { track, rung, .. }) => {
                 self.rung_changes += u64::from(self.rungs.insert(track, rung).is_some());
             }
-            Happening::Told(VIEWER, SfuEvent::Paused { track, paused }) => {
+            WorldEvent::Told(VIEWER, SfuEvent::Paused { track, paused }) => {
                 self.paused.insert(track, paused);
                 let mid = self.mids.get(&track);
                 if let Some(watcher) = mid.and_then(|mid| self.watchers.get_mut(mid)) {
                     watcher.pause();
                 }
             }
-            Happening::Tapped(TapInput::Frame(frame)) => self.tap(&frame),
+            WorldEvent::Tapped(TapInput::Frame(frame)) => self.tap(&frame),
             _ => {}
         }
     }

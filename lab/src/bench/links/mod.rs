@@ -21,7 +21,7 @@ use crate::eval::report::Machine;
 
 /// Send calls to a viewer behind named links, in simulated time.
 #[derive(Debug, Clone, Args)]
-pub struct LinksArgs {
+pub(super) struct LinksArgs {
     /// The links: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty, or rates in kbit/s (300k).
     #[arg(long, value_delimiter = ',', value_name = "LINK,…", default_values_t = Profile::ALL)]
     pub links: Vec<Profile>,
@@ -63,7 +63,7 @@ struct Report {
 
 /// One link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     /// Name of the link.
     pub link: String,
     /// What it could carry in the mean after the first ten seconds.
@@ -99,7 +99,7 @@ pub struct Row {
 }
 
 /// Runs the bench and prints its report.
-pub fn run(args: &LinksArgs) -> Result<()> {
+pub(super) fn run(args: &LinksArgs) -> Result<()> {
     let mut rows = Vec::new();
     for &link in &args.links {
         eprintln!("{link}");

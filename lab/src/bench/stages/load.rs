@@ -22,11 +22,11 @@ const QUEUE: usize = 16;
 /// Anchors of one stream under way.
 const ANCHORS: usize = 4;
 /// Frames per second.
-pub const FPS: u32 = 30;
+pub(super) const FPS: u32 = 30;
 
 /// What comes, and when it must be done.
 #[derive(Debug, Clone, Copy)]
-pub struct Load {
+pub(super) struct Load {
     pub streams: usize,
     pub seconds: u32,
     /// After arrival.
@@ -41,7 +41,7 @@ pub struct Load {
 
 /// One kind of task.
 #[derive(Debug, Clone, Default)]
-pub struct Tasks {
+pub(super) struct Tasks {
     pub due: usize,
     /// Latencies of those that were done, in milliseconds.
     pub latencies: Vec<f64>,
@@ -49,7 +49,7 @@ pub struct Tasks {
 
 /// What became of a load.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub(super) struct Outcome {
     pub decode: Tasks,
     pub encode: Tasks,
     /// Share of all cores' time that this process used.
@@ -115,7 +115,7 @@ impl Load {
     }
 
     /// Serves it all, with slots or by plain threads.
-    pub fn serve(&self, work: &Work, slots: Option<&Slots>) -> Result<Outcome> {
+    pub(super) fn serve(&self, work: &Work, slots: Option<&Slots>) -> Result<Outcome> {
         let arrivals = self.arrivals();
         let before = (Instant::now(), process_time(), machine_time());
         let start = before.0 + Duration::from_millis(20);

@@ -30,7 +30,7 @@ const DRAWN: (usize, usize, usize) = (640, 360, 150);
 ///
 /// The streams of a load take that share of all cores, by what a frame and an anchor take alone. All ways serve the same arrivals.
 #[derive(Debug, Clone, Args)]
-pub struct StagesArgs {
+pub(super) struct StagesArgs {
     /// Per cent of the cores' time.
     #[arg(long, value_delimiter = ',', value_name = "%,…", default_values = ["30", "70", "90", "110", "150"],
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -186,7 +186,7 @@ impl StagesArgs {
 }
 
 /// Runs the bench and prints its report.
-pub fn run(args: &StagesArgs) -> Result<()> {
+pub(super) fn run(args: &StagesArgs) -> Result<()> {
     let (source, work) = args.work()?;
     // The first is for caches and clocks.
     work.cost()?;

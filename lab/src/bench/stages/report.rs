@@ -8,7 +8,7 @@ use super::load::{Load, Outcome, Tasks};
 use crate::eval::report::Machine;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     pub command: &'static str,
     pub machine: Machine,
     /// What the streams are made of.
@@ -24,7 +24,7 @@ pub struct Report {
 
 /// A load, served in one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     pub load_percent: u32,
     pub streams: usize,
     pub way: &'static str,
@@ -42,7 +42,7 @@ pub struct Row {
 
 /// The tasks of a stage.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Stage {
+pub(super) struct Stage {
     pub due: usize,
     /// Late, dropped or refused.
     pub missed: usize,
@@ -79,7 +79,7 @@ impl Stage {
 
 impl Row {
     /// The row of a first run.
-    pub fn new(load_percent: u32, way: &'static str, load: &Load, outcome: Outcome) -> Row {
+    pub(super) fn new(load_percent: u32, way: &'static str, load: &Load, outcome: Outcome) -> Row {
         let mut row = Row {
             load_percent,
             streams: load.streams,
@@ -96,7 +96,7 @@ impl Row {
     }
 
     /// Adds a run.
-    pub fn add(&mut self, outcome: Outcome) {
+    pub(super) fn add(&mut self, outcome: Outcome) {
         for slots in outcome.slots.iter().flat_map(|s| &s.stages) {
             let of = match slots.stage {
                 "encode" => &mut self.encode,
@@ -112,7 +112,7 @@ impl Row {
     }
 
     /// Once all runs are in.
-    pub fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         let seconds = self.seconds * self.used.len() as f64;
         self.decode.finish(self.deadline_ms, seconds);
         self.encode.finish(self.deadline_ms, seconds);
@@ -120,7 +120,7 @@ impl Row {
 }
 
 impl Report {
-    pub fn table(&self) -> String {
+    pub(super) fn table(&self) -> String {
         let mut out = String::new();
         let Machine { cpu, platform, threads } = &self.machine;
         // Writing to a string does not fail.

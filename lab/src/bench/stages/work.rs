@@ -22,7 +22,7 @@ const DETAILS: usize = 8;
 const QUALITY: u8 = 85;
 
 /// What every stream is made of.
-pub struct Work {
+pub(super) struct Work {
     /// The low layer: a key frame first.
     pub chunks: Vec<Vec<u8>>,
     /// Pixels of its pictures.
@@ -32,7 +32,7 @@ pub struct Work {
 
 /// What it takes on this machine, alone: processor time by frame, and by anchor.
 #[derive(Debug, Clone, Copy)]
-pub struct Cost {
+pub(super) struct Cost {
     /// Mean over the low layer's frames.
     pub decode: Duration,
     /// Mean over the anchors.
@@ -41,14 +41,14 @@ pub struct Cost {
 
 impl Work {
     /// The work of a low layer and the same clip at HR size.
-    pub fn of_clip(low: &Stream, high: &Stream) -> Result<Work> {
+    pub(super) fn of_clip(low: &Stream, high: &Stream) -> Result<Work> {
         ensure!(low.chunks.len() == high.chunks.len(), "the streams differ in length");
         let mut decoder = Decoder::new();
         Work::new(low.chunks.clone(), |n| luma(&mut decoder, &high.chunks[n]))
     }
 
     /// The work of a moving texture with noise.
-    pub fn drawn(width: usize, height: usize, frames: usize) -> Result<Work> {
+    pub(super) fn drawn(width: usize, height: usize, frames: usize) -> Result<Work> {
         let config =
             EncoderConfig { width, height, fps: 30.0, kbps: 500, screen: false, cpu_used: Some(7) };
         let mut encoder = Encoder::new(config)?;
@@ -75,18 +75,18 @@ impl Work {
     }
 
     /// HR samples of an anchor.
-    pub fn samples(&self) -> u64 {
+    pub(super) fn samples(&self) -> u64 {
         self.pixels * (SCALE * SCALE) as u64
     }
 
     /// The `n`th anchor, not coded yet.
-    pub fn anchor(&self, n: usize) -> (Samples<'_>, Detail) {
+    pub(super) fn anchor(&self, n: usize) -> (Samples<'_>, Detail) {
         let (low, detail) = &self.anchors[n % self.anchors.len()];
         (low.into(), detail.clone())
     }
 
     /// Measures everything once, in this thread.
-    pub fn cost(&self) -> Result<Cost> {
+    pub(super) fn cost(&self) -> Result<Cost> {
         let (mut decoder, mut coder) = (Decoder::new(), Coder::new());
         let (mut decoding, mut coding) = (CpuClock::default(), CpuClock::default());
         for chunk in &self.chunks {
@@ -104,17 +104,17 @@ impl Work {
 }
 
 /// Codes anchors as the server's workers do.
-pub struct Coder {
+pub(super) struct Coder {
     prior: Prior,
 }
 
 impl Coder {
-    pub fn new() -> Coder {
+    pub(super) fn new() -> Coder {
         Coder { prior: Prior::new(Isa::detect(), SCALE) }
     }
 
     /// Codes one; its bytes.
-    pub fn code(&mut self, low: Samples<'_>, mut detail: Detail) -> Result<usize> {
+    pub(super) fn code(&mut self, low: Samples<'_>, mut detail: Detail) -> Result<usize> {
         self.prior.take_out(low, &mut detail);
         Ok(Htj2k::encode(&detail, QUALITY)?.len())
     }

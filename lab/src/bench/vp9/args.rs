@@ -12,7 +12,7 @@ use crate::eval::args::Crop;
 /// Every decoder decodes every stream in turn, and each frame counts with the least time it took in
 /// any pass. Without FILES the streams are made from a clip as Chromium encodes a camera, and kept.
 #[derive(Debug, Clone, Args)]
-pub struct Vp9Args {
+pub(crate) struct Vp9Args {
     /// IVF files of VP9 to use instead of streams made here.
     #[arg(value_name = "FILES")]
     pub files: Vec<PathBuf>,
@@ -67,7 +67,7 @@ pub struct Vp9Args {
 
 /// A stream to make: size and rate of one rung of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Preset {
+pub(crate) enum Preset {
     /// 320x180 at 150 kbit/s.
     #[value(name = "180p")]
     P180,
@@ -92,7 +92,7 @@ impl Preset {
     const ALL: [Preset; 4] = [Preset::P180, Preset::P360, Preset::P720, Preset::P1080];
 
     /// Width and height in pixels, and kbit/s.
-    pub fn shape(self) -> (usize, usize, u32) {
+    pub(crate) fn shape(self) -> (usize, usize, u32) {
         match self {
             Preset::P180 => (320, 180, 150),
             Preset::P360 => (640, 360, 500),
@@ -104,7 +104,7 @@ impl Preset {
 
     /// For pictures of several mirrored ones side by side: size of those, and how much smaller the whole is
     /// made then.
-    pub fn mirrored(self) -> Option<((usize, usize), usize)> {
+    pub(crate) fn mirrored(self) -> Option<((usize, usize), usize)> {
         match self {
             Preset::P2160 => Some(((1280, 720), 1)),
             Preset::P2160Third => Some(((1280, 720), 3)),
@@ -113,7 +113,7 @@ impl Preset {
     }
 
     /// Name of the stream in reports.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let (_, height, kbps) = self.shape();
         match self {
             Preset::P2160Third => format!("2160p-third{kbps}k"),

@@ -2,11 +2,11 @@
 
 /// Milliseconds by frame.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Best(Vec<f64>);
+pub(crate) struct Best(Vec<f64>);
 
 impl Best {
     /// Takes a frame's time of one pass.
-    pub fn record(&mut self, frame: usize, ms: f64) {
+    pub(crate) fn record(&mut self, frame: usize, ms: f64) {
         if self.0.len() <= frame {
             self.0.resize(frame + 1, f64::INFINITY);
         }
@@ -14,41 +14,41 @@ impl Best {
     }
 
     /// Takes the times of a whole pass.
-    pub fn record_all(&mut self, pass: &[f64]) {
+    pub(crate) fn record_all(&mut self, pass: &[f64]) {
         for (frame, &ms) in pass.iter().enumerate() {
             self.record(frame, ms);
         }
     }
 
     /// Mean over all frames; `None` where there are none.
-    pub fn mean(&self) -> Option<f64> {
+    pub(crate) fn mean(&self) -> Option<f64> {
         mean(self.0.iter().copied())
     }
 
     /// Mean over the frames chosen.
-    pub fn mean_of(&self, chosen: &[bool]) -> Option<f64> {
+    pub(crate) fn mean_of(&self, chosen: &[bool]) -> Option<f64> {
         mean(self.0.iter().zip(chosen).filter(|(_, chosen)| **chosen).map(|(&ms, _)| ms))
     }
 
     /// The time that one frame in a hundred exceeds.
-    pub fn p99(&self) -> Option<f64> {
+    pub(crate) fn p99(&self) -> Option<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         sorted.get((sorted.len() * 99 / 100).min(sorted.len().saturating_sub(1))).copied()
     }
 
     /// The first frame.
-    pub fn first(&self) -> Option<f64> {
+    pub(crate) fn first(&self) -> Option<f64> {
         self.0.first().copied()
     }
 
     /// The longest frame but for the first.
-    pub fn max_after_first(&self) -> Option<f64> {
+    pub(crate) fn max_after_first(&self) -> Option<f64> {
         self.0.iter().skip(1).copied().max_by(f64::total_cmp)
     }
 
     /// How many times faster this is than `other`.
-    pub fn speed_up(&self, other: &Best) -> Option<f64> {
+    pub(crate) fn speed_up(&self, other: &Best) -> Option<f64> {
         Some(other.mean()? / self.mean()?)
     }
 }

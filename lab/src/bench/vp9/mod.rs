@@ -8,14 +8,14 @@
 //! ([`best`]), and that is processor time where the system tells it, so that what else runs matters
 //! little.
 
-pub mod args;
-pub mod best;
-pub mod native;
+pub(super) mod args;
+pub(super) mod best;
+pub(super) mod native;
 mod report;
-pub mod streams;
+pub(super) mod streams;
 mod wasm;
 
-pub use args::Vp9Args;
+pub(super) use args::Vp9Args;
 
 use anyhow::{Context, Result};
 
@@ -25,7 +25,7 @@ use self::streams::Stream;
 use crate::eval::report::Machine;
 
 /// Runs the bench and prints its report.
-pub fn run(args: &Vp9Args) -> Result<()> {
+pub(super) fn run(args: &Vp9Args) -> Result<()> {
     let module = args.wasm.then(|| wasm::Runner::new(args)).transpose()?;
     let mut rows = Vec::new();
     for stream in streams::collect(args)? {

@@ -15,7 +15,7 @@ use super::streams::Stream;
 
 /// What is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Variant {
+pub(crate) enum Variant {
     /// libvpx's decoder.
     Libvpx,
     /// Our decoder: pictures.
@@ -31,7 +31,7 @@ impl Variant {
     const ALL: [Variant; 3] = [Variant::Libvpx, Variant::Decode, Variant::DecodeInfo];
 
     /// Name in reports.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Variant::Libvpx => "libvpx",
             Variant::Decode => "decode",
@@ -84,7 +84,7 @@ impl Visitor for Onlooker {
 
 /// What a stream turned out to be.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// Size of its first picture.
     pub size: (usize, usize),
     /// Whether each chunk begins with a key frame.
@@ -93,7 +93,7 @@ pub struct Facts {
 
 /// Decodes the stream once with libvpx and with all of our variants: the figures of a decoder that
 /// makes other pictures would mean nothing.
-pub fn check(stream: &Stream) -> Result<Facts> {
+pub(crate) fn check(stream: &Stream) -> Result<Facts> {
     let mut peer = windlass_vpx::Decoder::new()?;
     let (mut ours, mut watched) = (Decoder::new(), Decoder::new());
     let mut facts = Facts { size: (0, 0), keys: Vec::with_capacity(stream.chunks.len()) };
@@ -139,17 +139,17 @@ fn equal(ours: &FrameBuffer, theirs: &windlass_vpx::Shown<'_>) -> bool {
 
 /// What [`measure`] found.
 #[derive(Debug, Clone, Default)]
-pub struct Times([Best; 3]);
+pub(crate) struct Times([Best; 3]);
 
 impl Times {
     /// The times of one variant.
-    pub fn of(&self, variant: Variant) -> &Best {
+    pub(crate) fn of(&self, variant: Variant) -> &Best {
         &self.0[variant as usize]
     }
 }
 
 /// Times all variants, which take turns pass by pass; another one begins in each round.
-pub fn measure(stream: &Stream, passes: NonZeroU32) -> Result<Times> {
+pub(crate) fn measure(stream: &Stream, passes: NonZeroU32) -> Result<Times> {
     let mut times = Times::default();
     let count = Variant::ALL.len();
     for pass in 0..passes.get() as usize {
@@ -167,7 +167,7 @@ pub fn measure(stream: &Stream, passes: NonZeroU32) -> Result<Times> {
 }
 
 /// Processor time of the process.
-pub fn now_ms() -> f64 {
+pub(crate) fn now_ms() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
 }

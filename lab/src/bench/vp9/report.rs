@@ -12,7 +12,7 @@ use crate::eval::report::Machine;
 
 /// One way to decode one stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     /// `native` or `wasm`.
     pub target: &'static str,
     /// Name of the stream.
@@ -45,7 +45,12 @@ pub struct Row {
 
 impl Row {
     /// A row without figures.
-    pub fn new(target: &'static str, stream: &Stream, facts: &Facts, variant: &'static str) -> Row {
+    pub(super) fn new(
+        target: &'static str,
+        stream: &Stream,
+        facts: &Facts,
+        variant: &'static str,
+    ) -> Row {
         Row {
             target,
             stream: stream.name.clone(),
@@ -65,7 +70,7 @@ impl Row {
     }
 
     /// Fills in times; `keys` tells which frames are key frames.
-    pub fn time(&mut self, ours: &Best, libvpx: &Best, keys: &[bool]) {
+    pub(super) fn time(&mut self, ours: &Best, libvpx: &Best, keys: &[bool]) {
         self.frame_ms = ours.mean();
         self.p99_ms = ours.p99();
         self.key_ms = ours.mean_of(keys);
@@ -76,7 +81,7 @@ impl Row {
 
 /// Everything that one run of the command found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     /// `bench vp9`.
     pub command: &'static str,
     /// Where it ran.
@@ -89,12 +94,12 @@ pub struct Report {
 
 impl Report {
     /// The report as one line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(super) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     /// The report as a table, one block for each stream.
-    pub fn table(&self) -> String {
+    pub(super) fn table(&self) -> String {
         let mut out = String::new();
         let Machine { cpu, threads, platform } = &self.machine;
         // Writing to a String cannot fail.

@@ -28,7 +28,7 @@ const CLIP: &str = "LivePortrait__s18.mp4";
 
 /// A stream in memory.
 #[derive(Debug, Clone)]
-pub struct Stream {
+pub(crate) struct Stream {
     /// What reports call it.
     pub name: String,
     /// Where it lies.
@@ -40,7 +40,7 @@ pub struct Stream {
 }
 
 /// The streams that the arguments ask for, one at a time.
-pub fn collect(args: &Vp9Args) -> Result<Box<dyn Iterator<Item = Result<Stream>> + '_>> {
+pub(crate) fn collect(args: &Vp9Args) -> Result<Box<dyn Iterator<Item = Result<Stream>> + '_>> {
     if !args.files.is_empty() {
         return Ok(Box::new(args.files.iter().map(|path| {
             let name = path.file_stem().unwrap_or(path.as_os_str());
@@ -164,11 +164,11 @@ impl Source<'_> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A stream of moving stripes, 96x64.
-    pub fn drawn(frames: usize) -> Stream {
+    pub(crate) fn drawn(frames: usize) -> Stream {
         let (width, height) = (96, 64);
         let config = EncoderConfig {
             width,

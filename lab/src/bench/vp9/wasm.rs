@@ -23,7 +23,7 @@ const SCRIPTS: [(&str, &str); 2] = [
 ];
 
 /// Runs the module.
-pub struct Runner {
+pub(super) struct Runner {
     node: PathBuf,
     module: PathBuf,
     scripts: TempDir,
@@ -31,7 +31,7 @@ pub struct Runner {
 
 /// What the module took, by frame.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub(super) struct Found {
     /// The first frames after loading.
     pub cold: Best,
     /// All frames after warm-up.
@@ -47,7 +47,7 @@ struct Round {
 
 impl Runner {
     /// Fails with what to do where Node or the module is missing.
-    pub fn new(args: &Vp9Args) -> Result<Runner> {
+    pub(super) fn new(args: &Vp9Args) -> Result<Runner> {
         ensure!(
             args.module.is_file(),
             "there is no WebAssembly module at {}: build it with `cargo xtask wasm`, or name one with --module",
@@ -71,7 +71,7 @@ impl Runner {
     }
 
     /// Times a stream; `passes` are shared among the processes.
-    pub fn measure(&self, stream: &Stream, passes: NonZeroU32) -> Result<Found> {
+    pub(super) fn measure(&self, stream: &Stream, passes: NonZeroU32) -> Result<Found> {
         let mut found = Found::default();
         for _ in 0..ROUNDS {
             let output = Command::new(&self.node)

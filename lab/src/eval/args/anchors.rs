@@ -11,7 +11,7 @@ use crate::eval::captured::{CapturedSettings, Source};
 
 /// The options of all anchors.
 #[derive(Debug, Clone, Args)]
-pub struct AnchorArgs {
+pub(crate) struct AnchorArgs {
     /// Share of frames that become anchors, 0 to 1.
     #[arg(long, default_value_t = EnhancerConfig::default().anchor_fraction, value_name = "F",
           conflicts_with = "sweep")]
@@ -58,14 +58,14 @@ pub struct AnchorArgs {
 
 impl AnchorArgs {
     /// The rule by which tiles are sent again.
-    pub fn tiles(&self) -> TileConfig {
+    pub(crate) fn tiles(&self) -> TileConfig {
         TileConfig { threshold: self.tile_threshold, ..TileConfig::default() }
     }
 }
 
 /// The options of captured anchors: those of the publisher's own pixels.
 #[derive(Debug, Clone, Args)]
-pub struct CapturedArgs {
+pub(crate) struct CapturedArgs {
     /// Source of the captured anchors of `captured` and `both`: f (the full layer, decoded by the server), regions (stills
     /// that the server asks for), dds (regions as DDS chooses them).
     #[arg(long, default_value = "regions", value_name = "SOURCE")]
@@ -116,7 +116,7 @@ impl CapturedArgs {
     }
 
     /// The settings of captured anchors.
-    pub fn settings(&self) -> CapturedSettings {
+    pub(crate) fn settings(&self) -> CapturedSettings {
         CapturedSettings {
             full_kbps: self.full_kbps.map(NonZeroU32::get),
             fraction: self.captured_fraction,

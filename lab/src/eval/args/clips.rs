@@ -12,7 +12,7 @@ use crate::eval::scale::Scale;
 
 /// The options that say what is read of the clips.
 #[derive(Debug, Clone, Args)]
-pub struct ClipArgs {
+pub(crate) struct ClipArgs {
     /// Video files in any format that ffmpeg reads.
     ///
     /// A file may have its own options after an @: crop=W:H:X:Y, height=LINES, screen, name=NAME (as in
@@ -58,7 +58,7 @@ impl ClipArgs {
     }
 
     /// The part of a clip to read, for a low layer of this scale.
-    pub fn wanted(&self, spec: &ClipSpec, scale: Scale) -> Wanted {
+    pub(crate) fn wanted(&self, spec: &ClipSpec, scale: Scale) -> Wanted {
         Wanted {
             crop: spec.crop.or(self.crop),
             height: spec.height.unwrap_or(self.height).get(),
@@ -71,7 +71,7 @@ impl ClipArgs {
 
 /// A clip with options of its own, as `file.mp4@crop=720:405:0:300,height=360,screen`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClipSpec {
+pub(crate) struct ClipSpec {
     /// The file.
     pub path: PathBuf,
     /// Part of the picture; that of `--crop` when `None`.
@@ -120,7 +120,7 @@ impl FromStr for ClipSpec {
 
 /// A rectangle of the source picture, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crop {
+pub(crate) struct Crop {
     /// Width.
     pub width: u32,
     /// Height.
@@ -152,7 +152,7 @@ impl FromStr for Crop {
 
 /// Frame rate of the simulated call.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Fps {
+pub(crate) enum Fps {
     /// The clip's own.
     Auto,
     /// Frames per second, whatever the clip says.

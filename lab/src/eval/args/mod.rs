@@ -12,7 +12,7 @@ use clap::Args;
 
 use self::anchors::{AnchorArgs, CapturedArgs};
 use self::clips::ClipArgs;
-pub use self::clips::{ClipSpec, Crop, Fps};
+pub(crate) use self::clips::{ClipSpec, Crop, Fps};
 use self::modes::{ControllerArgs, DisplayArgs, SweepArgs};
 use super::captured::Source;
 use super::coding::Target;
@@ -32,7 +32,7 @@ const SWEPT_UPLINKS: [u32; 5] = [60, 100, 160, 280, 500];
 /// times, which --no-times leaves out.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
-pub struct EvalArgs {
+pub(crate) struct EvalArgs {
     /// The clips to measure.
     #[command(flatten, next_help_heading = "Clips")]
     pub input: ClipArgs,
@@ -82,7 +82,7 @@ pub struct EvalArgs {
 #[derive(Debug, Clone, Args)]
 // A help text as well, where brackets have defaults.
 #[allow(rustdoc::broken_intra_doc_links)]
-pub struct MethodArgs {
+pub(crate) struct MethodArgs {
     /// HR size over LR size, in both directions.
     #[arg(long, default_value = "2", value_name = "N", conflicts_with = "comparison")]
     pub scale: Scale,
@@ -118,7 +118,7 @@ pub struct MethodArgs {
 
 /// The options of what is printed and written.
 #[derive(Debug, Clone, Args)]
-pub struct OutputArgs {
+pub(crate) struct OutputArgs {
     /// Print one JSON object instead of tables.
     #[arg(long)]
     pub json: bool,
@@ -162,7 +162,7 @@ bicubic; infer and code are for each anchor, the other times for each frame, all
 
 impl EvalArgs {
     /// Checks what clap cannot.
-    pub fn check(&self) -> anyhow::Result<()> {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.input.check()?;
         self.captured.check()?;
         for &fraction in self.sweep.fractions.iter().chain([&self.anchors.anchor_fraction]) {
@@ -211,7 +211,7 @@ impl EvalArgs {
     }
 
     /// Bit rates of the low layer, kbit/s.
-    pub fn uplinks(&self) -> Vec<u32> {
+    pub(crate) fn uplinks(&self) -> Vec<u32> {
         match (self.run.uplink.is_empty(), self.sweep.sweep) {
             (false, _) => self.run.uplink.iter().map(|k| k.get()).collect(),
             (true, true) => SWEPT_UPLINKS.to_vec(),
@@ -220,7 +220,7 @@ impl EvalArgs {
     }
 
     /// Bit rates of the uplink over time, for the controller.
-    pub fn traces(&self) -> anyhow::Result<Vec<Trace>> {
+    pub(crate) fn traces(&self) -> anyhow::Result<Vec<Trace>> {
         if self.controller.trace.is_empty() {
             return self.uplinks().iter().map(|kbps| kbps.to_string().parse()).collect();
         }
@@ -228,7 +228,7 @@ impl EvalArgs {
     }
 
     /// The methods to run, in the order of the report.
-    pub fn methods(&self) -> Vec<Method> {
+    pub(crate) fn methods(&self) -> Vec<Method> {
         if self.run.methods.is_empty() {
             return match (self.sweep.sweep, self.run.rungs) {
                 (true, _) => Method::swept(),
@@ -258,7 +258,7 @@ impl EvalArgs {
     }
 
     /// Anchor fractions to run, 0 to 1.
-    pub fn fractions(&self) -> Vec<f64> {
+    pub(crate) fn fractions(&self) -> Vec<f64> {
         match (self.sweep.sweep, self.sweep.fractions.is_empty()) {
             (true, true) => vec![0.015, 0.033, 0.1],
             (true, false) => self.sweep.fractions.clone(),
@@ -267,7 +267,7 @@ impl EvalArgs {
     }
 
     /// Qualities or sizes of anchors to run.
-    pub fn targets(&self) -> Vec<Target> {
+    pub(crate) fn targets(&self) -> Vec<Target> {
         let budget = |bytes: &NonZeroU32| Target::Budget(bytes.get() as usize);
         if !self.sweep.sweep {
             let quality = Target::Quality(self.anchors.anchor_quality);

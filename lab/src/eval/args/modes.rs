@@ -11,7 +11,7 @@ use crate::eval::method::Method;
 
 /// The options of `--sweep`.
 #[derive(Debug, Clone, Args)]
-pub struct SweepArgs {
+pub(crate) struct SweepArgs {
     /// Run every anchor fraction with every quality or budget at every uplink, and compare the methods by BD-rate.
     #[arg(long, conflicts_with = "comparison")]
     pub sweep: bool,
@@ -36,7 +36,7 @@ pub struct SweepArgs {
 
 /// The options of `--controller`.
 #[derive(Debug, Clone, Args)]
-pub struct ControllerArgs {
+pub(crate) struct ControllerArgs {
     /// Adapt the publisher's knobs by gradient, and compare with fixed settings and exhaustive search.
     #[arg(long, group = "comparison")]
     pub controller: bool,
@@ -66,7 +66,7 @@ pub struct ControllerArgs {
 
 /// The options of `--display`.
 #[derive(Debug, Clone, Args)]
-pub struct DisplayArgs {
+pub(crate) struct DisplayArgs {
     /// Compare Windlass with plain VP9 of every size, sharpened, for equal bits at this size in pixels: BD-rate and
     /// quality. Smaller clips are shown at their own size.
     #[arg(long, value_name = "WxH", group = "comparison")]

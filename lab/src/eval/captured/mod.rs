@@ -4,8 +4,8 @@
 //! publisher sends stills of the [`regions`] that the server asks for. Those are passed on as they are, and take their time on
 //! the uplink.
 
-pub mod rates;
-pub mod regions;
+pub(super) mod rates;
+pub(super) mod regions;
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ use super::frames::Size;
 
 /// Where captured anchors come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// The publisher's full layer, itself coded, decoded at the server.
     Full,
     /// Regions that the server asks for, by its own scores.
@@ -33,10 +33,10 @@ pub enum Source {
 
 impl Source {
     /// All sources.
-    pub const ALL: [Source; 3] = [Source::Full, Source::Regions, Source::Dds];
+    pub(crate) const ALL: [Source; 3] = [Source::Full, Source::Regions, Source::Dds];
 
     /// The name of the source on the command line and in reports.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Source::Full => "f",
             Source::Regions => "regions",
@@ -45,7 +45,7 @@ impl Source {
     }
 
     /// Whether the publisher sends the anchors on the uplink, beside the low layer.
-    pub fn takes_uplink(self) -> bool {
+    pub(crate) fn takes_uplink(self) -> bool {
         self != Source::Full
     }
 }
@@ -70,7 +70,7 @@ impl fmt::Display for Source {
 
 /// The settings of captured anchors; by default there are none.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CapturedSettings {
+pub(crate) struct CapturedSettings {
     /// Bit rate of the full layer, kbit/s; Chromium's for the size when `None`.
     pub full_kbps: Option<u32>,
     /// Share of the full layer's frames that become anchors, 0 to 1.
@@ -89,7 +89,7 @@ pub struct CapturedSettings {
 
 /// The path of a still from the publisher to the subscriber's browser.
 #[derive(Debug, Clone, Copy)]
-pub struct StillPath {
+pub(super) struct StillPath {
     /// Delay without the transmission on the uplink.
     pub delay: Duration,
     /// Bit rate of the whole uplink, kbit/s.
@@ -138,7 +138,7 @@ impl Sender {
 }
 
 /// How long so many bytes take on an uplink of this rate.
-pub fn transmission(bytes: usize, kbps: f64) -> Duration {
+pub(super) fn transmission(bytes: usize, kbps: f64) -> Duration {
     Duration::from_secs_f64(bytes as f64 * 8.0 / (1000.0 * kbps.max(1.0)))
 }
 

@@ -13,7 +13,7 @@ const RATES: [(f64, f64); 6] = [
 ];
 
 /// The rate of a layer in kbit/s, between the table's sizes in proportion.
-pub fn layer_kbps(size: Size) -> u32 {
+pub(crate) fn layer_kbps(size: Size) -> u32 {
     let area = size.area() as f64;
     let after = RATES.iter().position(|&(at, _)| at >= area).unwrap_or(RATES.len() - 1).max(1);
     let ((a0, r0), (a1, r1)) = (RATES[after - 1], RATES[after]);

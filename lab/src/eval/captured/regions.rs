@@ -41,7 +41,7 @@ const OVERLAP: f64 = 0.3;
 const DDS_QUALITY: u8 = 85;
 
 /// The regions of a clip as anchors.
-pub fn make(
+pub(crate) fn make(
     clip: &Clip,
     low: &Coded,
     scale: Scale,

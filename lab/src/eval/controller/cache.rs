@@ -11,13 +11,13 @@ const VERSION: u32 = 2;
 
 /// A folder of runs; nothing is kept without one.
 #[derive(Debug, Clone)]
-pub struct Cache {
+pub(super) struct Cache {
     folder: Option<PathBuf>,
 }
 
 impl Cache {
     /// One in `folder`, which is made.
-    pub fn new(folder: Option<&Path>) -> Result<Cache> {
+    pub(super) fn new(folder: Option<&Path>) -> Result<Cache> {
         if let Some(folder) = folder {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("making {}", folder.display()))?;
@@ -26,7 +26,7 @@ impl Cache {
     }
 
     /// The run kept under `key`, or the one that `make` gives. A file that cannot be read is made anew.
-    pub fn run(&self, key: &str, make: impl FnOnce() -> Result<Run>) -> Result<Run> {
+    pub(super) fn run(&self, key: &str, make: impl FnOnce() -> Result<Run>) -> Result<Run> {
         let Some(folder) = &self.folder else { return make() };
         let path = folder.join(format!("{:016x}.json", hash(&format!("{VERSION} {key}"))));
         let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());

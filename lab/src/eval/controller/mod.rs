@@ -33,13 +33,13 @@ use scene::Scene;
 use setting::{PLAIN, Setting};
 use summary::Cell;
 
-pub use scene::Trace;
+pub(super) use scene::Trace;
 
 /// How long knobs stay, as in OneAdapt (§4.1.1).
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the command and prints its report on standard output.
-pub fn run(args: &EvalArgs) -> Result<()> {
+pub(super) fn run(args: &EvalArgs) -> Result<()> {
     let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
     let cache = Cache::new(args.controller.cache.as_deref())?;
     let max = Layer::from_rid(&args.controller.max_layer);

@@ -18,7 +18,7 @@ use crate::eval::vmaf::Vmaf;
 
 /// One simulated call: a scene on an uplink, which every setting of the knobs plays.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub(super) struct Call<'a> {
     /// The camera's pictures.
     pub scene: &'a Scene,
     /// Bit rate of the uplink over time.
@@ -31,7 +31,7 @@ pub struct Call<'a> {
 
 /// One interval of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Interval {
+pub(super) struct Interval {
     /// What the uplink carried.
     pub uplink_kbps: f64,
     /// What was sent.
@@ -50,7 +50,7 @@ pub struct Interval {
 
 /// Measurements of one play of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Run {
+pub(super) struct Run {
     /// The intervals of the call, in order.
     pub intervals: Vec<Interval>,
     /// Processor time of measuring, in milliseconds for each second of the call.
@@ -59,7 +59,7 @@ pub struct Run {
 
 /// Runs the scene; `steer` gives the knobs of each interval, from its number, its uplink and what was measured in the
 /// one before.
-pub fn play(
+pub(super) fn play(
     call: &Call<'_>,
     mut steer: impl FnMut(usize, f64, Option<&Measurements>) -> Knobs,
 ) -> Result<Run> {

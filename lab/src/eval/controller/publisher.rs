@@ -13,7 +13,7 @@ use windlass_vpx::{Encoder, EncoderConfig};
 
 /// The encoder of one publisher.
 #[derive(Debug, Default)]
-pub struct Publisher {
+pub(super) struct Publisher {
     low: Option<(Layer, bool, Encoder)>,
     /// Frames owed: one is sent when there is a whole one.
     due: f64,
@@ -21,7 +21,7 @@ pub struct Publisher {
 
 impl Publisher {
     /// Encodes one frame of a camera (or `screen`) with so many frames a second; `None` where the frame rate leaves it out.
-    pub fn frame(
+    pub(super) fn frame(
         &mut self,
         picture: &Picture,
         knobs: &Knobs,

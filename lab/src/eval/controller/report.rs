@@ -12,7 +12,7 @@ const SHOWN: usize = 3;
 
 /// Everything that a run found.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     /// `eval`.
     pub command: &'static str,
     /// Where it ran.
@@ -25,7 +25,7 @@ pub struct Report {
 
 /// What all lines were made with.
 #[derive(Debug, Serialize)]
-pub struct Settings {
+pub(super) struct Settings {
     /// Always true here: it tells this report from that of the methods.
     pub controller: bool,
     /// How long knobs stay.
@@ -38,13 +38,13 @@ pub struct Settings {
 
 impl Report {
     /// One line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(super) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     // Writing to a String cannot fail.
     /// A block for each scene and uplink.
-    pub fn table(&self, plain: &str) -> String {
+    pub(super) fn table(&self, plain: &str) -> String {
         let mut out = String::new();
         let cells =
             self.rows.chunk_by(|a, b| (&a.clip, &a.uplink_kbps) == (&b.clip, &b.uplink_kbps));

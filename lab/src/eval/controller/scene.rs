@@ -13,7 +13,7 @@ use crate::eval::frames::{FrameStore, FrameWriter};
 
 /// The camera's pictures.
 #[derive(Debug)]
-pub struct Scene {
+pub(super) struct Scene {
     /// Name of the scene in reports.
     pub name: String,
     /// What makes it another scene: clips, sizes, lengths.
@@ -28,12 +28,12 @@ pub struct Scene {
 
 impl Scene {
     /// Whether frame `n` is of a shared screen.
-    pub fn is_screen(&self, n: usize) -> bool {
+    pub(super) fn is_screen(&self, n: usize) -> bool {
         self.parts.iter().rfind(|(from, _)| *from <= n).is_some_and(|(_, screen)| *screen)
     }
 
     /// Reads clips of one size into one scene at the first one's frame rate.
-    pub fn read(reader: &Path, specs: &[ClipSpec], args: &EvalArgs) -> Result<Scene> {
+    pub(super) fn read(reader: &Path, specs: &[ClipSpec], args: &EvalArgs) -> Result<Scene> {
         let mut writer: Option<FrameWriter> = None;
         let (mut names, mut identity, mut parts) = (Vec::new(), String::new(), Vec::new());
         let (mut fps, mut count) = (0.0, 0);
@@ -67,13 +67,13 @@ impl Scene {
 
 /// What an uplink carries over time: `150`, or `300@0/100@6` (kbit/s from a second on).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
+pub(crate) struct Trace {
     steps: Vec<(u32, NonZeroU32)>,
 }
 
 impl Trace {
     /// The bit rate in kbit/s at a second of the scene.
-    pub fn at(&self, second: f64) -> f64 {
+    pub(crate) fn at(&self, second: f64) -> f64 {
         let step = self.steps.iter().rfind(|(from, _)| f64::from(*from) <= second);
         step.map_or(0.0, |(_, kbps)| f64::from(kbps.get()))
     }

@@ -8,7 +8,7 @@ use windlass_types::{Bitrate, Layer};
 
 /// One point of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Setting {
+pub(super) struct Setting {
     /// The low layer.
     pub layer: Layer,
     /// One camera frame in so many is sent.
@@ -16,17 +16,17 @@ pub struct Setting {
 }
 
 /// What a server sets that adapts nothing but the bit rate: the half layer, every frame.
-pub const PLAIN: Setting = Setting { layer: Layer::H, divisor: 1 };
+pub(super) const PLAIN: Setting = Setting { layer: Layer::H, divisor: 1 };
 
 impl Setting {
     /// All points: layer × frame rate.
-    pub fn grid() -> Vec<Setting> {
+    pub(super) fn grid() -> Vec<Setting> {
         let layers = Layer::ALL.into_iter();
         layers.flat_map(|layer| [1, 2].map(|divisor| Setting { layer, divisor })).collect()
     }
 
     /// The knobs where the uplink carries `uplink_kbps` and the camera gives `camera_fps`.
-    pub fn knobs(self, uplink_kbps: f64, camera_fps: f64) -> Knobs {
+    pub(super) fn knobs(self, uplink_kbps: f64, camera_fps: f64) -> Knobs {
         Knobs {
             layer: self.layer,
             fps: camera_fps / f64::from(self.divisor),

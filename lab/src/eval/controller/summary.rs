@@ -23,7 +23,7 @@ const NEAR: f64 = 2.0;
 
 /// All runs of one scene at one uplink.
 #[derive(Debug)]
-pub struct Cell {
+pub(super) struct Cell {
     /// The scene's name.
     pub scene: String,
     /// The uplink's.
@@ -44,7 +44,7 @@ pub struct Cell {
 
 /// A line of the report.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
+pub(super) struct Line {
     /// The scene.
     pub clip: String,
     /// The uplink, or its steps.
@@ -66,7 +66,7 @@ pub struct Line {
 
 /// The controller against the others.
 #[derive(Debug, Clone, Serialize)]
-pub struct Verdict {
+pub(super) struct Verdict {
     /// Processor time of the controller in percent of a core.
     pub core_percent: f64,
     /// Mean intervals from a change until converged; `None` where it never was.
@@ -108,7 +108,7 @@ fn mean_kbps(run: &Run) -> f64 {
 }
 
 /// The setting that is best from each change to the next, among those that the uplink carries; by interval.
-pub fn best_by_change(
+pub(super) fn best_by_change(
     fixed: &[(Setting, Run)],
     changes: &[usize],
     count: usize,
@@ -195,7 +195,7 @@ impl Cell {
 }
 
 /// The report's lines: by cell the controller, exhaustive search, and the fixed settings from best to worst.
-pub fn lines(cells: &[Cell]) -> Vec<Line> {
+pub(super) fn lines(cells: &[Cell]) -> Vec<Line> {
     let overall = best_overall(cells);
     let mut lines = Vec::new();
     for cell in cells {
@@ -230,7 +230,7 @@ pub fn lines(cells: &[Cell]) -> Vec<Line> {
 }
 
 /// The fixed setting whose mean quality over all cells is highest.
-pub fn best_overall(cells: &[Cell]) -> Option<Setting> {
+pub(super) fn best_overall(cells: &[Cell]) -> Option<Setting> {
     let runs = |setting: Setting| {
         cells.iter().flat_map(Cell::possible).filter(move |(of, _)| *of == setting)
     };

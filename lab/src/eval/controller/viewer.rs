@@ -13,7 +13,7 @@ use crate::eval::cpu_clock::CpuClock;
 
 /// Shows one track.
 #[derive(Default)]
-pub struct Viewer {
+pub(super) struct Viewer {
     low: Option<(Layer, Low)>,
     shown: Picture,
     /// What the server measures.
@@ -30,7 +30,12 @@ struct Low {
 
 impl Viewer {
     /// What is shown at camera frame `n`, of which `sent` came on `layer`.
-    pub fn frame(&mut self, n: usize, layer: Layer, sent: Option<&[u8]>) -> Result<&Picture> {
+    pub(super) fn frame(
+        &mut self,
+        n: usize,
+        layer: Layer,
+        sent: Option<&[u8]>,
+    ) -> Result<&Picture> {
         if self.low.as_ref().is_none_or(|(of, _)| *of != layer) {
             self.low = Some((layer, Low::new(layer)));
         }

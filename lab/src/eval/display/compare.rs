@@ -11,12 +11,12 @@ use crate::eval::row::MEAN;
 use crate::eval::stats::mean;
 
 /// The measures that are compared: the row's key and its axis' title.
-pub const METRICS: [(&str, &str); 3] =
+pub(super) const METRICS: [(&str, &str); 3] =
     [("vmaf_neg", "VMAF-NEG"), ("ssimulacra2", "SSIMULACRA2"), ("psnr_y_db", "PSNR-Y (dB)")];
 
 /// Which rows of the two sides are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Case {
+pub(super) struct Case {
     /// The sizes that may be coded: `q`, `h` or `any`.
     pub sizes: &'static str,
     /// The source of the stills.
@@ -25,13 +25,13 @@ pub struct Case {
 
 impl Case {
     /// The case of these sizes and this source of stills.
-    pub const fn new(sizes: &'static str, stills_from: StillsFrom) -> Case {
+    pub(super) const fn new(sizes: &'static str, stills_from: StillsFrom) -> Case {
         Case { sizes, stills_from }
     }
 }
 
 /// A viewer that is held to a layer, a publisher that is, and one that may send any size.
-pub const CASES: [Case; 5] = [
+pub(super) const CASES: [Case; 5] = [
     Case::new("q", StillsFrom::F),
     Case::new("h", StillsFrom::F),
     Case::new("q", StillsFrom::Publisher),
@@ -39,13 +39,13 @@ pub const CASES: [Case; 5] = [
     ANY_SIZE,
 ];
 /// The case of a publisher that may send any size.
-pub const ANY_SIZE: Case = Case::new("any", StillsFrom::Publisher);
+pub(super) const ANY_SIZE: Case = Case::new("any", StillsFrom::Publisher);
 /// Most of `h`'s bits that may be used to get from `q` to `h`.
 const MAX_BITS: f64 = 0.45;
 
 /// Windlass against plain video.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub(super) struct Comparison {
     /// The clip, or `mean`.
     pub clip: String,
     /// The sizes that may be coded: `q`, `h` or `any`.
@@ -62,7 +62,7 @@ pub struct Comparison {
 
 /// How much of the way from `q` to `h`, both sharpened and at Chromium's rates, is closed from `q`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Gap {
+pub(super) struct Gap {
     /// The clip, or `mean`.
     pub clip: String,
     /// The row's key.
@@ -74,7 +74,7 @@ pub struct Gap {
 }
 
 /// What a metric says of a row.
-pub fn value(row: &Row, metric: &str) -> Option<f64> {
+pub(super) fn value(row: &Row, metric: &str) -> Option<f64> {
     match metric {
         "vmaf_neg" => row.quality.vmaf_neg,
         "ssimulacra2" => Some(row.quality.ssimulacra2),
@@ -83,7 +83,7 @@ pub fn value(row: &Row, metric: &str) -> Option<f64> {
 }
 
 /// The points of one side in one of the [`CASES`].
-pub fn points(rows: &[Row], clip: &str, side: Side, case: Case, metric: &str) -> Vec<Point> {
+pub(super) fn points(rows: &[Row], clip: &str, side: Side, case: Case, metric: &str) -> Vec<Point> {
     rows.iter()
         .filter(|row| row.clip == clip && row.side == side)
         .filter(|row| case.sizes == "any" || row.layer == case.sizes)
@@ -93,14 +93,14 @@ pub fn points(rows: &[Row], clip: &str, side: Side, case: Case, metric: &str) ->
 }
 
 /// The clips in the order of the rows.
-pub fn clips(rows: &[Row]) -> Vec<String> {
+pub(super) fn clips(rows: &[Row]) -> Vec<String> {
     let mut clips: Vec<String> = rows.iter().map(|row| row.clip.clone()).collect();
     clips.dedup();
     clips
 }
 
 /// Every clip by every metric, and the means over the clips where each has a figure.
-pub fn compare(rows: &[Row]) -> Vec<Comparison> {
+pub(super) fn compare(rows: &[Row]) -> Vec<Comparison> {
     let clips = clips(rows);
     let mut all = Vec::new();
     for case in CASES {
@@ -142,7 +142,7 @@ pub fn compare(rows: &[Row]) -> Vec<Comparison> {
 }
 
 /// The way from `q` to `h` of every clip, and in the mean.
-pub fn gaps(rows: &[Row]) -> Vec<Gap> {
+pub(super) fn gaps(rows: &[Row]) -> Vec<Gap> {
     let mut all = Vec::new();
     for (metric, _) in METRICS {
         let start = all.len();
@@ -189,12 +189,12 @@ fn gap(rows: &[Row], clip: &str, metric: &'static str) -> Option<Gap> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::eval::display::quality::Quality;
 
     /// A row whose quality by every measure is `quality`.
-    pub fn row(clip: &str, side: Side, layer: &'static str, kbps: f64, quality: f64) -> Row {
+    pub(crate) fn row(clip: &str, side: Side, layer: &'static str, kbps: f64, quality: f64) -> Row {
         let shown_by = if side == Side::Plain { ShownBy::Sharpened } else { ShownBy::Stills };
         Row {
             clip: clip.to_owned(),
@@ -217,7 +217,7 @@ pub mod tests {
     }
 
     /// Two clips whose `q` is better by 2, and 4, of Windlass; `h` is the same.
-    pub fn rows() -> Vec<Row> {
+    pub(crate) fn rows() -> Vec<Row> {
         let mut rows = Vec::new();
         for (clip, better) in [("a", 2.0), ("b", 4.0)] {
             for (kbps, quality) in [(70.0, 30.0), (140.0, 33.0), (210.0, 34.5), (350.0, 36.0)] {

@@ -44,7 +44,7 @@ const SHOWN_SHARE: f64 = 0.2;
 
 /// A size in pixels, as `1280x720`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DisplaySize(Size);
+pub(crate) struct DisplaySize(Size);
 
 impl FromStr for DisplaySize {
     type Err = anyhow::Error;
@@ -65,7 +65,7 @@ impl FromStr for DisplaySize {
 /// Who made the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub(super) enum Side {
     /// VP9, enlarged.
     Plain,
     /// The product.
@@ -75,7 +75,7 @@ pub enum Side {
 /// What made the shown picture of the decoded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ShownBy {
+pub(super) enum ShownBy {
     /// Nothing: it has the shown size.
     Itself,
     /// Bicubic interpolation.
@@ -90,7 +90,7 @@ pub enum ShownBy {
 
 /// One configuration of one clip.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     /// The clip's name.
     pub clip: String,
     /// Who made it.
@@ -141,7 +141,7 @@ struct Report {
 }
 
 /// Runs the comparison and prints it.
-pub fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
+pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
     let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
     if tools.vmaf.is_none() {
         eprintln!("note: no ffmpeg with libvmaf here, so VMAF stays empty; name one with --ffmpeg");

@@ -30,7 +30,7 @@ const DELAY: Duration = Duration::from_millis(130);
 /// Where stills come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum StillsFrom {
+pub(crate) enum StillsFrom {
     /// The server makes them of the full layer.
     F,
     /// The publisher makes them of its camera and sends them beside its low layer.
@@ -39,19 +39,19 @@ pub enum StillsFrom {
 
 /// Stills of a clip.
 #[derive(Debug, Default)]
-pub struct Stills {
+pub(super) struct Stills {
     track: AnchorTrack,
 }
 
 impl Stills {
     /// Their bit rate.
-    pub fn kbps(&self) -> f64 {
+    pub(super) fn kbps(&self) -> f64 {
         self.track.kbps
     }
 }
 
 /// What stills are made of.
-pub struct Maker<'a> {
+pub(super) struct Maker<'a> {
     clip: &'a Clip,
     /// The full layer as the server decodes it.
     full: &'a Clip,
@@ -60,12 +60,12 @@ pub struct Maker<'a> {
 
 impl<'a> Maker<'a> {
     /// A maker for a clip and its full layer.
-    pub fn new(clip: &'a Clip, full: &'a Clip) -> Result<Maker<'a>> {
+    pub(super) fn new(clip: &'a Clip, full: &'a Clip) -> Result<Maker<'a>> {
         Ok(Maker { clip, full, upscaler: Upscaler::new()? })
     }
 
     /// Stills for a low layer that take about `share` of its bits.
-    pub fn make(
+    pub(super) fn make(
         &mut self,
         from: StillsFrom,
         low: &Coded,
@@ -97,7 +97,7 @@ impl<'a> Maker<'a> {
 }
 
 /// Rebuilds the clip with stills, hands on every picture, and says how many stills reached it.
-pub fn play(
+pub(super) fn play(
     fps: f64,
     low: &Coded,
     scale: Scale,

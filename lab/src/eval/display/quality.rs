@@ -8,7 +8,7 @@ use crate::eval::stats::mean;
 
 /// Means over the frames.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Quality {
+pub(crate) struct Quality {
     /// PSNR of luma in dB.
     pub psnr_y_db: f64,
     /// VMAF; `None` without an ffmpeg that has libvmaf.
@@ -21,7 +21,7 @@ pub struct Quality {
 
 impl Quality {
     /// The means over the scores of all frames.
-    pub fn of(scores: &Scores) -> Result<Quality> {
+    pub(crate) fn of(scores: &Scores) -> Result<Quality> {
         let of = |series: Option<&[f64]>| series.and_then(|all| mean(all.iter().copied()));
         Ok(Quality {
             psnr_y_db: mean(scores.psnr_y_db.iter().copied()).context("no frames")?,

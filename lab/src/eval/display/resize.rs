@@ -15,12 +15,12 @@ use crate::eval::sharpen::{gaussian, unsharp};
 const AMOUNT: f32 = 0.3;
 
 /// The picture that a publisher codes.
-pub fn down(picture: &Picture, size: Size) -> Picture {
+pub(super) fn down(picture: &Picture, size: Size) -> Picture {
     resampled(picture, size, FilterType::Box)
 }
 
 /// The picture as it is shown. The product's own ways are not made here, and leave it as it is.
-pub fn shown(picture: &Picture, size: Size, by: ShownBy) -> Picture {
+pub(super) fn shown(picture: &Picture, size: Size, by: ShownBy) -> Picture {
     match by {
         ShownBy::Bicubic => resampled(picture, size, FilterType::CatmullRom),
         ShownBy::Sharpened => {

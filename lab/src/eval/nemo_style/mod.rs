@@ -30,7 +30,7 @@ use motion::Area;
 use residual::Residuals;
 
 /// Plays the low layer with its anchors, and hands on every HR picture with its frame's number.
-pub fn play(
+pub(super) fn play(
     low: &Coded,
     scale: Scale,
     anchors: &[TimedAnchor],

@@ -13,7 +13,7 @@ const TAPS: usize = 8;
 
 /// A rectangle of HR samples inside the picture.
 #[derive(Debug, Clone, Copy)]
-pub struct Area {
+pub(super) struct Area {
     /// Left edge.
     pub x: usize,
     /// Upper edge.
@@ -25,7 +25,7 @@ pub struct Area {
 }
 
 /// Writes the prediction of `area` to `out`, row by row without gaps.
-pub fn compensate(
+pub(super) fn compensate(
     reference: &Plane,
     area: Area,
     vector: MotionVector,

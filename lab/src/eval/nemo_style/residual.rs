@@ -5,7 +5,7 @@ use windlass_vp9::{Block, PictureRows, Visitor};
 
 /// The residual of one frame in grey levels; zero where none is coded and in intra blocks.
 #[derive(Debug, Default)]
-pub struct Residuals {
+pub(super) struct Residuals {
     /// Transform blocks as they came: left edge, upper edge, side, samples from `start` on.
     blocks: Vec<(usize, usize, usize, usize)>,
     samples: Vec<i16>,
@@ -34,14 +34,14 @@ impl Visitor for Residuals {
 
 impl Residuals {
     /// Makes ready for the next frame.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.blocks.clear();
         self.samples.clear();
         self.kept = 0;
     }
 
     /// The residual of a low picture of the given size, enlarged.
-    pub fn enlarged(&self, width: usize, height: usize, scale: usize) -> Detail {
+    pub(super) fn enlarged(&self, width: usize, height: usize, scale: usize) -> Detail {
         let mut low = Detail::zero(width, height);
         for &(x, y, side, start) in &self.blocks {
             let columns = side.min(width.saturating_sub(x));

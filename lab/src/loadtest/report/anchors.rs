@@ -11,7 +11,7 @@ const DROPPED: &str = "sfu_anchors_dropped_late_total";
 
 /// Anchors at all subscribers together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct AnchorDelivery {
+pub(crate) struct AnchorDelivery {
     /// Complete anchors that arrived.
     pub anchors: u64,
     /// Captured anchors among them: of the publisher's own pixels.

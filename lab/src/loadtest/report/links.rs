@@ -6,7 +6,7 @@ use super::span::{Span, share};
 
 /// Use of the emulated downlinks, all together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Links {
+pub(crate) struct Links {
     /// Capacity of all downlinks, kbit/s.
     pub link_kbps: Option<f64>,
     /// Share of the capacity that video (headers included) and anchors used, 0 to 1.

@@ -9,7 +9,7 @@ use super::span::{Span, share};
 
 /// Traffic of all publishers together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     /// RTP packets sent.
     pub sent: u64,
     /// Frames sent; a picture is one frame in each layer.
@@ -40,7 +40,7 @@ impl Traffic {
 
 /// Video at the subscribers. Rates are means over all subscriptions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Reception {
+pub(crate) struct Reception {
     /// Frames that arrived with all of their packets.
     pub frames: u64,
     /// Complete frames a second and subscription.

@@ -25,7 +25,7 @@ use crate::eval::report::Machine;
 ///
 /// In JSON all groups are one flat object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     /// Rooms and clients.
     #[serde(flatten)]
     pub setup: Setup,
@@ -62,7 +62,7 @@ pub struct Row {
 
 /// Rooms and clients of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Setup {
+pub(super) struct Setup {
     /// Rooms.
     pub rooms: usize,
     /// Connected publishers at the end.
@@ -105,7 +105,7 @@ impl Setup {
 
 /// The printed JSON object.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     command: &'static str,
     machine: Machine,
     /// The results; an array of one row in JSON.
@@ -148,7 +148,7 @@ impl Row {
 
 impl Report {
     /// Computes the results of a run.
-    pub fn new(
+    pub(super) fn new(
         args: &LoadtestArgs,
         recording: &Recording,
         measurement: &Measurement,
@@ -163,7 +163,7 @@ impl Report {
     }
 
     /// One line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(super) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 }

@@ -14,7 +14,7 @@ const MIB: f64 = (1 << 20) as f64;
 /// Latency of RTP packets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[expect(clippy::struct_field_names, reason = "they are keys of the report")]
-pub struct Latency {
+pub(crate) struct Latency {
     /// Median time from a publisher's sending to a subscriber's receiving, ms; null unless packets carry timestamps.
     pub transit_p50_ms: Option<f64>,
     /// 95th percentile of the time from publisher to subscriber, ms.
@@ -49,7 +49,7 @@ impl Latency {
 
 /// Processor time; null where the system does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct ProcessorTime {
+pub(crate) struct ProcessorTime {
     /// Busy time of inference over its capacity, 0 to 1.
     pub compute_load: Option<f64>,
     /// Processor cores that the server used.
@@ -82,7 +82,7 @@ impl ProcessorTime {
 /// Resident memory of the server; null where the system does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[expect(clippy::struct_field_names, reason = "they are keys of the report")]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Resident memory before the first client joined, MiB.
     pub resident_empty_mib: Option<f64>,
     /// Growth by the last tenth of the measured time over all publishers and subscribers, KiB.
@@ -113,7 +113,7 @@ impl Memory {
 
 /// Latency of one stage of the enhancer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// Value of the label `stage`.
     #[serde(rename = "stage")]
     pub name: &'static str,

@@ -7,7 +7,7 @@ use crate::loadtest::scrape::Figures;
 use crate::loadtest::tally::Totals;
 
 /// The two ends of the measured time, with rates over it.
-pub struct Span<'a> {
+pub(super) struct Span<'a> {
     /// The clients' totals at the beginning.
     pub before: &'a Totals,
     /// The clients' totals at the end.
@@ -22,7 +22,7 @@ pub struct Span<'a> {
 
 impl<'a> Span<'a> {
     /// The measured time of a run.
-    pub fn of(measurement: &'a Measurement) -> Span<'a> {
+    pub(super) fn of(measurement: &'a Measurement) -> Span<'a> {
         let (figures_before, before) = &measurement.before;
         let (figures, now) = &measurement.after;
         let counters = figures.grown_since(figures_before);
@@ -30,27 +30,27 @@ impl<'a> Span<'a> {
     }
 
     /// By how much a counter of the server grew.
-    pub fn grown(&self, counter: &str) -> f64 {
+    pub(super) fn grown(&self, counter: &str) -> f64 {
         self.counters.get(counter).copied().unwrap_or_default()
     }
 
     /// Bit rate of `bytes` in kbit/s; 0 where no time passed.
-    pub fn kbps(&self, bytes: u64) -> f64 {
+    pub(super) fn kbps(&self, bytes: u64) -> f64 {
         share(bytes as f64 * 8.0 / 1000.0, self.seconds).unwrap_or_default()
     }
 
     /// `n` a second and subscription.
-    pub fn per_second(&self, n: u64) -> Option<f64> {
+    pub(super) fn per_second(&self, n: u64) -> Option<f64> {
         share(n as f64, self.seconds * self.now.subscriptions as f64)
     }
 
     /// `n` a minute and subscription.
-    pub fn per_minute(&self, n: f64) -> Option<f64> {
+    pub(super) fn per_minute(&self, n: f64) -> Option<f64> {
         share(60.0 * n, self.seconds * self.now.subscriptions as f64)
     }
 }
 
 /// `part / whole`; `None` where `whole` is not positive.
-pub fn share(part: f64, whole: f64) -> Option<f64> {
+pub(super) fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

@@ -18,7 +18,7 @@ use scenario::poisson;
 use windlass_cluster::choice::Workers;
 use windlass_cluster::lease::Lease;
 
-pub use scenario::{DayReport, DayScenario, Kind, Way, WorkerKind};
+pub(crate) use scenario::{DayReport, DayScenario, Kind, Way, WorkerKind};
 
 const DAY_S: u64 = 86_400;
 /// A server may send streams elsewhere from no lower load on ([`windlass_cluster::choice`] decides).
@@ -95,7 +95,7 @@ struct Sums {
 
 /// Plays a day. `demands` are seconds of an accelerator that a stream of each kind takes in a second; `devices_for` says how many accelerators do so many seconds
 /// each second where a share of their time may be used: the scheduler's rule.
-pub fn play(
+pub(crate) fn play(
     scenario: &DayScenario,
     demands: &[f64],
     devices_for: &dyn Fn(f64, f64) -> u32,

@@ -4,8 +4,8 @@
 //! What decides is the product's own code; made up are clients, losses and how long news take. Equal scenarios give equal reports, but for the time that
 //! deciding took here.
 
-pub mod day;
-pub mod scaling;
+pub(crate) mod day;
+pub(crate) mod scaling;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
@@ -22,7 +22,7 @@ use windlass_cluster::rooms::{
 /// What is played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ClusterScenario {
+pub(crate) struct ClusterScenario {
     /// In a line.
     pub about: String,
     /// Decides what is left to chance.
@@ -76,7 +76,7 @@ impl Default for ClusterScenario {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct ClusterReport {
+pub(crate) struct ClusterReport {
     /// Joins that ended on a node.
     pub joins: u64,
     /// Times that a client was sent to another node.
@@ -197,7 +197,7 @@ fn name(node: usize, life: u64) -> String {
 }
 
 /// Plays a scenario.
-pub fn play(scenario: &ClusterScenario) -> ClusterReport {
+pub(crate) fn play(scenario: &ClusterScenario) -> ClusterReport {
     let mut play = Play::new(scenario);
     let end = scenario.seconds * 1_000;
     while let Some(Reverse((at, _, event))) = play.events.pop() {

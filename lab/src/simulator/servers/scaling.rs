@@ -17,7 +17,7 @@ const DOWN_EVERY_S: u64 = 60;
 /// An autoscaler's settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Scaling {
+pub(crate) struct Scaling {
     /// Share of its accelerators' time that each worker is to have given out.
     pub target: f64,
     /// Publishers that each worker is to have: what its processor can decode.
@@ -40,7 +40,7 @@ impl Default for Scaling {
 
 /// An autoscaler.
 #[derive(Debug, Clone)]
-pub struct Autoscaler {
+pub(crate) struct Autoscaler {
     scaling: Scaling,
     /// What was wanted at the looks of the last `cooldown_s`.
     wanted: VecDeque<(u64, u32)>,
@@ -50,13 +50,13 @@ pub struct Autoscaler {
 
 impl Autoscaler {
     /// One that has not looked yet.
-    pub fn new(scaling: &Scaling) -> Self {
+    pub(crate) fn new(scaling: &Scaling) -> Self {
         Autoscaler { scaling: scaling.clone(), wanted: VecDeque::new(), fell: None }
     }
 
     /// Looks, at a second: of `current` workers (those included that are on their way) `ratio` times as many would just do, which is `wanted` when rounded up.
     /// How many there should be.
-    pub fn look(&mut self, now_s: u64, current: u32, ratio: f64, wanted: u32) -> u32 {
+    pub(crate) fn look(&mut self, now_s: u64, current: u32, ratio: f64, wanted: u32) -> u32 {
         let Scaling { cooldown_s, min, max, .. } = self.scaling;
         let steady = (ratio - 1.0).abs() <= TOLERANCE;
         let wanted = if steady { current } else { wanted };

@@ -11,7 +11,7 @@ const REMEMBERED: usize = 64;
 
 /// The gate of one stream.
 #[derive(Debug, Clone)]
-pub struct BestOf {
+pub(super) struct BestOf {
     gains: VecDeque<f64>,
     /// Anchors that the fraction allows: at most one is saved.
     allowance: f64,
@@ -26,7 +26,7 @@ impl Default for BestOf {
 impl BestOf {
     /// Whether the next frame, whose anchor gains so much, is sent when at most `fraction` of all may be; `frames`: how many have come
     /// since the last one asked for, this one included.
-    pub fn passes(&mut self, gain: f64, fraction: f64, frames: u64) -> bool {
+    pub(super) fn passes(&mut self, gain: f64, fraction: f64, frames: u64) -> bool {
         let gain = if gain.is_finite() { gain } else { 0.0 };
         let fraction = if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 };
         let better = self.gains.iter().filter(|&&other| other > gain).count() as f64;

@@ -51,7 +51,7 @@ enum Frames {
 impl Camera {
     /// Begins between `joins` and one frame later. A recorded one begins with the trace's first frame and goes on from a place of its
     /// own, round and round.
-    pub fn new(
+    pub(super) fn new(
         group: &Group,
         trace: Option<&Arc<Trace>>,
         joins: Duration,
@@ -74,7 +74,7 @@ impl Camera {
     }
 
     /// Bytes of a frame in the mean.
-    pub fn mean_bytes(&self) -> f64 {
+    pub(super) fn mean_bytes(&self) -> f64 {
         match &self.of {
             Frames::MadeUp { bytes, .. } => *bytes,
             Frames::Recorded { trace, .. } => trace.mean_bytes(),
@@ -82,17 +82,17 @@ impl Camera {
     }
 
     /// When the next frame is sent.
-    pub fn next_at(&self) -> Duration {
+    pub(super) fn next_at(&self) -> Duration {
         self.next
     }
 
     /// The next frame is a key frame.
-    pub fn want_key(&mut self) {
+    pub(super) fn want_key(&mut self) {
         self.key_wanted = true;
     }
 
     /// The next frame.
-    pub fn code(&mut self, random: &mut Random) -> Coded {
+    pub(super) fn code(&mut self, random: &mut Random) -> Coded {
         let asked = self.keys_every > 0 && self.number.is_multiple_of(self.keys_every);
         let key = self.number == 0 || asked || std::mem::take(&mut self.key_wanted);
         let golden = self.number.is_multiple_of(GOLDEN_EVERY);

@@ -14,7 +14,7 @@ struct Sums {
 
 /// A second of a scenario, all streams together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Second {
+pub(crate) struct Second {
     /// End of the second, in seconds from the beginning.
     pub at_s: f64,
     /// Median latency of the anchors, in milliseconds.
@@ -36,7 +36,7 @@ pub struct Second {
 pub(super) struct Course(Vec<Sums>);
 
 impl Course {
-    pub fn new(length: Duration) -> Course {
+    pub(super) fn new(length: Duration) -> Course {
         Course(vec![Sums::default(); length.as_secs_f64().ceil() as usize])
     }
 
@@ -45,26 +45,26 @@ impl Course {
         self.0.get_mut(usize::try_from(at.as_secs()).ok()?)
     }
 
-    pub fn frame(&mut self, at: Duration) {
+    pub(super) fn frame(&mut self, at: Duration) {
         self.at(at).into_iter().for_each(|sums| sums.frames += 1);
     }
 
-    pub fn anchor(&mut self, at: Duration, latency_ms: f32) {
+    pub(super) fn anchor(&mut self, at: Duration, latency_ms: f32) {
         self.at(at).into_iter().for_each(|sums| sums.latencies_ms.push(latency_ms));
     }
 
-    pub fn missed(&mut self, at: Duration) {
+    pub(super) fn missed(&mut self, at: Duration) {
         self.at(at).into_iter().for_each(|sums| sums.missed += 1);
     }
 
-    pub fn gain(&mut self, at: Duration, gain_db: f64) {
+    pub(super) fn gain(&mut self, at: Duration, gain_db: f64) {
         if let Some(sums) = self.at(at) {
             sums.gain_db = (sums.gain_db.0 + gain_db, sums.gain_db.1 + 1);
         }
     }
 
     /// An accelerator worked from a time on.
-    pub fn work(&mut self, from: Duration, took: Duration) {
+    pub(super) fn work(&mut self, from: Duration, took: Duration) {
         let (mut from, end) = (from, from.saturating_add(took));
         while from < end {
             let until = Duration::from_secs(from.as_secs() + 1).min(end);
@@ -74,7 +74,7 @@ impl Course {
         }
     }
 
-    pub fn seconds(self, accelerators: usize) -> Vec<Second> {
+    pub(super) fn seconds(self, accelerators: usize) -> Vec<Second> {
         let seconds = self.0.into_iter().enumerate().map(|(n, mut sums)| {
             sums.latencies_ms.sort_by(f32::total_cmp);
             let count = sums.latencies_ms.len();

@@ -9,12 +9,12 @@ use super::scenario::Accelerator;
 pub(super) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Random(seed)
     }
 
     /// From 0 to 1, without 1.
-    pub fn share(&mut self) -> f64 {
+    pub(super) fn share(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Random {
     }
 
     /// About 1: the sum of some shares, with a standard deviation of `spread`.
-    pub fn about_one(&mut self, spread: f64) -> f64 {
+    pub(super) fn about_one(&mut self, spread: f64) -> f64 {
         let sum: f64 = (0..12).map(|_| self.share()).sum();
         (1.0 + spread * (sum - 6.0)).max(0.05)
     }
@@ -42,7 +42,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub fn new(spec: &Accelerator) -> Self {
+    pub(super) fn new(spec: &Accelerator) -> Self {
         Device {
             spec: spec.clone(),
             free: Duration::ZERO,
@@ -53,14 +53,14 @@ impl Device {
     }
 
     /// Whether it is there at a time.
-    pub fn works_at(&self, time: Duration) -> bool {
+    pub(super) fn works_at(&self, time: Duration) -> bool {
         let lost = self.spec.fails_at_s.is_some_and(|at| time.as_secs_f64() >= at);
         let back = self.spec.returns_at_s.is_some_and(|at| time.as_secs_f64() >= at);
         !lost || back
     }
 
     /// While it is lost it is not free before it is back.
-    pub fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         if !self.works_at(self.free) {
             self.resident.clear();
             let back = self.spec.returns_at_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
@@ -69,23 +69,23 @@ impl Device {
     }
 
     /// When it is lost within a span, if it is.
-    pub fn fails_between(&self, from: Duration, to: Duration) -> Option<Duration> {
+    pub(super) fn fails_between(&self, from: Duration, to: Duration) -> Option<Duration> {
         let at = Duration::try_from_secs_f64(self.spec.fails_at_s?).ok()?;
         (from <= at && at < to).then_some(at)
     }
 
     /// It is lost; with what it had loaded.
-    pub fn fail(&mut self, at: Duration) {
+    pub(super) fn fail(&mut self, at: Duration) {
         self.free = at;
         self.settle();
     }
 
-    pub fn has(&self, network: usize) -> bool {
+    pub(super) fn has(&self, network: usize) -> bool {
         self.resident.contains(&network)
     }
 
     /// Time for work of so many seconds on a device of speed 1, by a network that takes `load_s` more to load than others.
-    pub fn takes(
+    pub(super) fn takes(
         &self,
         seconds: f64,
         network: usize,
@@ -97,7 +97,7 @@ impl Device {
         Duration::from_secs_f64(seconds.clamp(0.0, 3_600.0))
     }
 
-    pub fn work(&mut self, took: Duration, network: usize) {
+    pub(super) fn work(&mut self, took: Duration, network: usize) {
         self.free += took;
         self.busy += took;
         self.done += 1;

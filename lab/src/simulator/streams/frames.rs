@@ -81,7 +81,7 @@ fn source(
 
 impl Source {
     /// The next frame that has arrived by `now`, or that would have.
-    pub fn next(&mut self, now: Duration, random: &mut Random) -> Option<Frame> {
+    pub(super) fn next(&mut self, now: Duration, random: &mut Random) -> Option<Frame> {
         if self.coming.is_none() {
             let at = self.camera.next_at();
             if at > now || at >= self.end {

@@ -6,7 +6,7 @@
 
 mod best;
 mod camera;
-pub mod clients;
+pub(crate) mod clients;
 mod course;
 mod events;
 mod frames;
@@ -20,13 +20,13 @@ mod site;
 mod stages;
 mod trace;
 
-pub use course::Second;
-pub use policy::PlayedPolicy;
-pub use report::{GroupReport, Report};
-pub use requests::{RequestReport, RequestRow, RequestScenario, run_requests};
-pub use scenario::{OrderName, Placement, Scenario, ScenarioError};
-pub use stages::{StageReport, StageRow, StageScenario, Way, run_stages};
-pub use trace::{Trace, TraceFrame, Traces};
+pub(crate) use course::Second;
+pub(crate) use policy::PlayedPolicy;
+pub(crate) use report::{GroupReport, Report};
+pub(crate) use requests::{RequestReport, RequestRow, RequestScenario, run_requests};
+pub(crate) use scenario::{OrderName, Placement, Scenario, ScenarioError};
+pub(crate) use stages::{StageReport, StageRow, StageScenario, Way, run_stages};
+pub(crate) use trace::{Trace, TraceFrame, Traces};
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ use site::Site;
 use windlass_scheduler::SchedulerCounters;
 
 /// Plays a scenario with the traces that it names.
-pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Report, ScenarioError> {
+pub(crate) fn run(scenario: &Scenario, traces: &Traces) -> Result<Report, ScenarioError> {
     scenario.check()?;
     if let Some(name) = scenario.traces().find(|name| !traces.contains_key(*name)) {
         return Err(ScenarioError::Trace(name.to_owned()));

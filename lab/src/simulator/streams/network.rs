@@ -40,7 +40,7 @@ pub(super) enum Arrival {
 }
 
 impl Arrival {
-    pub fn at(self) -> Duration {
+    pub(super) fn at(self) -> Duration {
         let (Arrival::Whole(at) | Arrival::Lost(at)) = self;
         at
     }
@@ -58,17 +58,17 @@ pub(super) struct Uplink {
 }
 
 impl Uplink {
-    pub fn new(link: &Link) -> Uplink {
+    pub(super) fn new(link: &Link) -> Uplink {
         Uplink { link: *link, last: Duration::ZERO, broken: false, asked: None }
     }
 
     /// Whether the frame that is coded at a time has to be a key frame.
-    pub fn key_wanted(&mut self, at: Duration) -> bool {
+    pub(super) fn key_wanted(&mut self, at: Duration) -> bool {
         self.asked.take_if(|asked| *asked <= at).is_some()
     }
 
     /// When a frame arrives.
-    pub fn send(&mut self, frame: &Coded, random: &mut Random) -> Arrival {
+    pub(super) fn send(&mut self, frame: &Coded, random: &mut Random) -> Arrival {
         let at = frame.at.saturating_add(self.link.delay(random)).max(self.last);
         self.last = at;
         let packets = f64::from(frame.bytes.div_ceil(PACKET).max(1));

@@ -47,7 +47,7 @@ struct Waiting {
 }
 
 impl Watching {
-    pub fn new(best_db: f64, half_life: f64, mean_bytes: f64, delay: Duration) -> Watching {
+    pub(super) fn new(best_db: f64, half_life: f64, mean_bytes: f64, delay: Duration) -> Watching {
         Watching {
             best_db,
             half_life,
@@ -63,7 +63,7 @@ impl Watching {
     }
 
     /// A frame arrives. Its place, for its anchor.
-    pub fn frame(&mut self, at: Duration, bytes: u32, key: bool) -> f64 {
+    pub(super) fn frame(&mut self, at: Duration, bytes: u32, key: bool) -> f64 {
         if !key {
             self.bytes += f64::from(bytes);
         }
@@ -73,7 +73,7 @@ impl Watching {
 
     /// Shows all frames that are due by `now`, when all anchors that will be there by then are known; hands each second that has ended
     /// to `ended`.
-    pub fn show(&mut self, now: Duration, mut ended: impl FnMut(Chunk)) {
+    pub(super) fn show(&mut self, now: Duration, mut ended: impl FnMut(Chunk)) {
         while let Some(&frame) = self.frames.front().filter(|frame| frame.at <= now) {
             self.frames.pop_front();
             if let Some(chunk) = self.show_frame(frame) {
@@ -112,21 +112,21 @@ impl Watching {
     }
 
     /// How many frames of residual lie between the frame at `place` and the newest anchor before it, there or to come.
-    pub fn stale(&self, place: f64) -> f64 {
+    pub(super) fn stale(&self, place: f64) -> f64 {
         let coming = self.coming.iter().map(|&(_, place)| place).chain(self.anchor);
         let newest = coming.filter(|&anchor| anchor <= place).fold(f64::MIN, f64::max);
         (place - newest) / self.mean_bytes
     }
 
     /// What a viewer would report (`d ÷ L` and `L`): what is lost in so many frames, in square grey levels of pictures of 40 dB.
-    pub fn decay(&self) -> (f64, f64) {
+    pub(super) fn decay(&self) -> (f64, f64) {
         const FRAMES: f64 = 15.0;
         let lost_db = self.best_db * (1.0 - 1.0 / (1.0 + FRAMES / self.half_life));
         (promise_of_db(lost_db) / FRAMES, FRAMES)
     }
 
     /// The anchor of the frame at `place` will be there.
-    pub fn anchor(&mut self, ready: Duration, place: f64) {
+    pub(super) fn anchor(&mut self, ready: Duration, place: f64) {
         self.coming.push((ready, place));
     }
 }

@@ -11,7 +11,7 @@ use windlass_scheduler::SchedulerCounters;
 
 /// What came of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// What the scenario shows.
     pub about: String,
     /// What a paper reports of the like, and why this may differ.
@@ -51,7 +51,7 @@ pub struct Report {
 
 /// What came of some streams.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GroupReport {
+pub(crate) struct GroupReport {
     /// Their name.
     pub name: String,
     /// How many.
@@ -116,7 +116,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub fn new(scenario: &Scenario) -> Self {
+    pub(super) fn new(scenario: &Scenario) -> Self {
         let groups = vec![Sums::default(); scenario.streams.len()];
         let course = Course::new(scenario.length());
         Tally {
@@ -133,7 +133,7 @@ impl Tally {
     }
 
     /// Another frame; its name.
-    pub fn frame(&mut self, group: usize, at: Duration) -> u64 {
+    pub(super) fn frame(&mut self, group: usize, at: Duration) -> u64 {
         self.course.frame(at);
         self.groups[group].frames += 1;
         self.frames += 1;
@@ -141,7 +141,7 @@ impl Tally {
     }
 
     /// An anchor is ready, in time or not.
-    pub fn anchor(&mut self, group: usize, at: Duration, latency: Duration, missed: bool) {
+    pub(super) fn anchor(&mut self, group: usize, at: Duration, latency: Duration, missed: bool) {
         if missed {
             self.groups[group].missed += 1;
             self.course.missed(at);
@@ -153,40 +153,40 @@ impl Tally {
     }
 
     /// An accelerator made an anchor by a network that it had loaded, or had not.
-    pub fn work(&mut self, from: Duration, took: Duration, network: usize, loaded: bool) {
+    pub(super) fn work(&mut self, from: Duration, took: Duration, network: usize, loaded: bool) {
         self.course.work(from, took);
         self.by_network[network] += 1;
         self.loads += u64::from(!loaded);
     }
 
-    pub fn lost_frame(&mut self, group: usize) {
+    pub(super) fn lost_frame(&mut self, group: usize) {
         self.groups[group].lost += 1;
     }
 
-    pub fn lost_anchor(&mut self, group: usize) {
+    pub(super) fn lost_anchor(&mut self, group: usize) {
         self.groups[group].anchors_lost += 1;
     }
 
-    pub fn worth(&mut self, group: usize, worth: Option<f64>) {
+    pub(super) fn worth(&mut self, group: usize, worth: Option<f64>) {
         if let Some(worth) = worth {
             self.groups[group].worth.0 += worth;
             self.groups[group].worth.1 += 1;
         }
     }
 
-    pub fn chunk(&mut self, group: usize, at: Duration, chunk: Chunk) {
+    pub(super) fn chunk(&mut self, group: usize, at: Duration, chunk: Chunk) {
         self.course.gain(at, chunk.gain_db);
         self.groups[group].gain_db += chunk.gain_db;
         self.groups[group].lacks_db.push(chunk.lacks_db as f32);
     }
 
     /// A chosen frame was given up.
-    pub fn dropped(&mut self, group: usize, at: Duration) {
+    pub(super) fn dropped(&mut self, group: usize, at: Duration) {
         self.groups[group].dropped += 1;
         self.course.missed(at);
     }
 
-    pub fn report(
+    pub(super) fn report(
         self,
         scenario: &Scenario,
         utilisation: Vec<f64>,

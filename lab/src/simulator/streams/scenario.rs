@@ -12,7 +12,7 @@ use windlass_scheduler::{NetworkCost, SchedulerConfig};
 /// A scenario. Times are in seconds unless their names say otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scenario {
+pub(crate) struct Scenario {
     /// What it shows, in a sentence.
     pub about: String,
     /// What a paper reports of the like, and why this may differ.
@@ -52,7 +52,7 @@ pub struct Scenario {
 /// Where anchors are made (NeuroScaler §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Placement {
+pub(crate) enum Placement {
     /// By one selector for all streams, on whatever accelerator is free.
     #[default]
     Anchor,
@@ -63,7 +63,7 @@ pub enum Placement {
 /// An order by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OrderName {
+pub(crate) enum OrderName {
     /// As they came.
     Fifo,
     /// The shortest by what was expected first.
@@ -76,7 +76,7 @@ pub enum OrderName {
 /// A network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NetworkSpec {
+pub(crate) struct NetworkSpec {
     /// HR size over LR size.
     #[serde(default = "two")]
     pub scale: usize,
@@ -87,7 +87,7 @@ pub struct NetworkSpec {
 /// A device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Accelerator {
+pub(crate) struct Accelerator {
     /// How much faster than the networks' costs say.
     #[serde(default = "unit")]
     pub speed: f64,
@@ -111,7 +111,7 @@ pub struct Accelerator {
 /// Streams that are alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Group {
+pub(crate) struct Group {
     /// What the report calls them.
     pub name: String,
     /// How many.
@@ -167,7 +167,7 @@ pub struct Group {
 /// A way, as a scenario says it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Link {
+pub(crate) struct Link {
     /// One way.
     #[serde(default)]
     pub delay_ms: f64,
@@ -189,7 +189,7 @@ impl Link {
 
 /// Why a scenario cannot be played.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ScenarioError {
+pub(crate) enum ScenarioError {
     /// A value is out of its range.
     #[error("{name} must be {range}")]
     Value {
@@ -241,7 +241,7 @@ impl Accelerator {
 
 impl Scenario {
     /// Whether all values make sense.
-    pub fn check(&self) -> Result<(), ScenarioError> {
+    pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value(within(self.seconds, 0.1, 864_000.0), "seconds", "from 0.1 to 864000")?;
         value(within(self.interval_ms, 1.0, 10_000.0), "interval_ms", "from 1 to 10000")?;
         value(within(self.deadline_ms, 1.0, 60_000.0), "deadline_ms", "from 1 to 60000")?;
@@ -295,17 +295,17 @@ impl Scenario {
     }
 
     /// The traces that it needs, by name.
-    pub fn traces(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn traces(&self) -> impl Iterator<Item = &str> {
         self.streams.iter().filter_map(|group| group.trace.as_deref())
     }
 
     /// How long it is.
-    pub fn length(&self) -> Duration {
+    pub(crate) fn length(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
 
     /// How accelerators choose.
-    pub fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> Order {
         match self.order {
             OrderName::Fifo => Order::Fifo,
             OrderName::Shortest => Order::Shortest { lambda: self.lambda },
@@ -314,7 +314,7 @@ impl Scenario {
     }
 
     /// The limits of a scheduler of these accelerators: they count by their speeds, as far as whole ones go.
-    pub fn scheduler(&self, accelerators: &[Accelerator]) -> SchedulerConfig {
+    pub(crate) fn scheduler(&self, accelerators: &[Accelerator]) -> SchedulerConfig {
         let speeds: f64 = accelerators.iter().map(|a| a.speed).sum();
         let devices = accelerators.len() as f64;
         let network = |n: &NetworkSpec| NetworkCost {

@@ -74,7 +74,11 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub fn new(scenario: &Scenario, accelerators: &[Accelerator], sources: Vec<Source>) -> Site {
+    pub(super) fn new(
+        scenario: &Scenario,
+        accelerators: &[Accelerator],
+        sources: Vec<Source>,
+    ) -> Site {
         let config = scenario.scheduler(accelerators);
         let networks = config.networks.clone();
         let (deadline, anchor_fraction) = (config.deadline, config.anchor_fraction);
@@ -107,30 +111,30 @@ impl Site {
         }
     }
 
-    pub fn counters(&self) -> SchedulerCounters {
+    pub(super) fn counters(&self) -> SchedulerCounters {
         self.scheduler.counters()
     }
 
     /// How many streams have the promise, and how many were refused it.
-    pub fn promised(&self) -> (usize, usize) {
+    pub(super) fn promised(&self) -> (usize, usize) {
         self.scheduler.promised()
     }
 
-    pub fn busy(&self) -> impl Iterator<Item = Duration> + '_ {
+    pub(super) fn busy(&self) -> impl Iterator<Item = Duration> + '_ {
         self.devices.iter().map(|device| device.busy)
     }
 
-    pub fn devices_wanted(&self) -> u32 {
+    pub(super) fn devices_wanted(&self) -> u32 {
         self.scheduler.devices_wanted()
     }
 
     /// Seconds of accelerators that all would take in a second.
-    pub fn demand(&self) -> f64 {
+    pub(super) fn demand(&self) -> f64 {
         self.scheduler.demand()
     }
 
     /// An interval that ends at `tick`: devices work on what waits, frames come, and anchors are chosen.
-    pub fn interval(&mut self, tick: Duration, tally: &mut Tally, random: &mut Random) {
+    pub(super) fn interval(&mut self, tick: Duration, tally: &mut Tally, random: &mut Random) {
         self.serve(tick, tally, random);
         for source in &mut self.sources {
             // Anchors of this time are all known.

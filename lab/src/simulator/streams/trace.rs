@@ -13,7 +13,7 @@ use thiserror::Error;
 use windlass_scheduler::Tier;
 
 /// Traces by the names that scenarios call them by.
-pub type Traces = BTreeMap<String, Trace>;
+pub(crate) type Traces = BTreeMap<String, Trace>;
 
 /// Most frames of a trace.
 const MAX_FRAMES: usize = 1 << 20;
@@ -23,7 +23,7 @@ const COLUMNS: [&str; 2] = ["at_ms,bytes,tier", "at_ms,bytes,tier,gain_db"];
 
 /// One frame of a trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TraceFrame {
+pub(crate) struct TraceFrame {
     /// From the first frame on.
     pub at: Duration,
     /// Coded size.
@@ -36,13 +36,13 @@ pub struct TraceFrame {
 
 /// A recorded stream of at least two frames, of which the first is a key frame.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trace {
+pub(crate) struct Trace {
     frames: Vec<TraceFrame>,
 }
 
 /// Why a file is no trace.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum TraceError {
+pub(crate) enum TraceError {
     /// A line is not what it should be.
     #[error("line {line}: {what}")]
     Line {
@@ -58,7 +58,7 @@ pub enum TraceError {
 
 impl Trace {
     /// Of frames in order.
-    pub fn new(frames: Vec<TraceFrame>) -> Result<Trace, TraceError> {
+    pub(crate) fn new(frames: Vec<TraceFrame>) -> Result<Trace, TraceError> {
         let whole = |fine: bool, what| if fine { Ok(()) } else { Err(TraceError::Whole(what)) };
         whole(frames.len() >= 2, "a trace has at least two frames")?;
         whole(frames.len() <= MAX_FRAMES, "a trace has at most 1048576 frames")?;
@@ -74,7 +74,7 @@ impl Trace {
     }
 
     /// Reads one.
-    pub fn parse(text: &str) -> Result<Trace, TraceError> {
+    pub(crate) fn parse(text: &str) -> Result<Trace, TraceError> {
         let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line.trim_end()));
         let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let (line, header) = lines.next().ok_or(TraceError::Whole("the file is empty"))?;
@@ -99,7 +99,7 @@ impl Trace {
     }
 
     /// Writes one, with a remark.
-    pub fn csv(&self, remark: &str) -> String {
+    pub(crate) fn csv(&self, remark: &str) -> String {
         let gains = self.frames.iter().any(|frame| frame.gain_db.is_some());
         let remark = remark.replace(['\n', '\r'], " ");
         // Writing to a string does not fail.
@@ -120,7 +120,7 @@ impl Trace {
     }
 
     /// In order.
-    pub fn frames(&self) -> &[TraceFrame] {
+    pub(crate) fn frames(&self) -> &[TraceFrame] {
         &self.frames
     }
 

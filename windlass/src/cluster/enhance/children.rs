@@ -14,7 +14,7 @@ const MOST: usize = 128;
 
 /// What differs from one to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Own<'a> {
+pub(super) struct Own<'a> {
     /// Of the first; those of the others follow. Port 0 is any for each.
     pub listen: SocketAddr,
     /// Likewise.
@@ -27,7 +27,7 @@ pub struct Own<'a> {
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Child {
+pub(super) struct Child {
     /// What it works on.
     pub device: Device,
     /// Where SFUs come to it.
@@ -37,7 +37,7 @@ pub struct Child {
 }
 
 /// What each is told, of what this process was told (without the program's name).
-pub fn children(
+pub(super) fn children(
     said: impl Iterator<Item = OsString>,
     own: &Own<'_>,
     devices: Vec<Device>,
@@ -128,7 +128,7 @@ fn apart(listen: SocketAddr, metrics: SocketAddr, count: usize) -> Result<()> {
 /// Sees to it that this process gets SIGTERM when the one that started it ends in whatever way: nobody else would end it, and
 /// it has its device and ports.
 #[cfg(target_os = "linux")]
-pub fn end_with(parent: i32) -> Result<()> {
+pub(super) fn end_with(parent: i32) -> Result<()> {
     use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
     set_parent_process_death_signal(Some(Signal::TERM)).context("cannot follow its parent")?;
     ensure!(getppid().map(Pid::as_raw_pid) == Some(parent), "its parent {parent} has ended");
@@ -137,7 +137,7 @@ pub fn end_with(parent: i32) -> Result<()> {
 
 /// Other systems do not tell.
 #[cfg(not(target_os = "linux"))]
-pub fn end_with(_parent: i32) -> Result<()> {
+pub(super) fn end_with(_parent: i32) -> Result<()> {
     Ok(())
 }
 

@@ -57,7 +57,7 @@ impl Order {
 type Ends = Arc<[AtomicU32]>;
 
 /// Runs all until SIGINT or SIGTERM; an error where one of them did not end in order, or none can be kept running.
-pub fn run(args: &EnhanceArgs, config: &Config) -> Result<()> {
+pub(super) fn run(args: &EnhanceArgs, config: &Config) -> Result<()> {
     let said = args.serve.settings()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let own = Own {

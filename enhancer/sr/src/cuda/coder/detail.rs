@@ -33,6 +33,10 @@ pub struct TileDetail {
 
 impl CudaCoder {
     /// Of each tile, row by row. `seen` is the HR luma that subscribers see.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `seen` is not of the HR size of the held picture, or the GPU fails.
     pub fn measure(
         &mut self,
         resident: &ResidentPicture,
@@ -78,6 +82,10 @@ impl CudaCoder {
     /// [`transform`](Self::transform)s of held pictures what is to be encoded of their tiles: all of each, or the mosaic, less
     /// what subscribers expect themselves ([`windlass_hybrid::anchor::prior`]). All images are of one format; how much
     /// detail each has.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no picture, a tile map is empty or not one of its picture, an image is not of the format, or the GPU fails.
     pub fn transform_tiles(
         &mut self,
         pictures: &[(&ResidentPicture, &TileMap)],
@@ -139,6 +147,10 @@ impl CudaCoder {
     }
 
     /// The samples of one of the images that were last transformed from held pictures.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no image with that number, or the GPU fails.
     pub fn image(&mut self, number: usize, format: Format) -> Result<Vec<i16>, CoderError> {
         let (bytes, Self { stream, samples, .. }) = (2 * format.area(), &mut *self);
         if samples.device.len() < bytes * (number + 1) {
@@ -167,6 +179,10 @@ impl CudaCoder {
 
     /// Copies a picture to the GPU as if it had been super-resolved there: its residual in 1/64 grey level, and its low
     /// luma.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the residual is not of the low picture's size times `scale`, or the GPU fails or has no memory left.
     pub fn hold_picture(
         &mut self,
         residual: &[i16],

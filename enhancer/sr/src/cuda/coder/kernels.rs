@@ -15,27 +15,27 @@ static SOURCE: &str = concat!(
 );
 
 /// Columns and rows of a level's input that a block of threads transforms; the same in `transform.cu`.
-pub const TILE: (usize, usize) = (64, 32);
+pub(super) const TILE: (usize, usize) = (64, 32);
 /// Threads of such a block.
-pub const TRANSFORM_THREADS: u32 = 256;
+pub(super) const TRANSFORM_THREADS: u32 = 256;
 /// Its shared memory: the tile, and seven columns and rows more.
-pub const TRANSFORM_SHARED: usize = 4 * (TILE.0 + 7) * (TILE.1 + 7);
+pub(super) const TRANSFORM_SHARED: usize = 4 * (TILE.0 + 7) * (TILE.1 + 7);
 /// Blocks of coefficients by block of threads, each a warp's; the same in `blocks.cu`.
-pub const BLOCK_WARPS: usize = 2;
+pub(super) const BLOCK_WARPS: usize = 2;
 /// Its shared memory: words for the bits of a row.
-pub const BLOCK_SHARED: usize = 4 * BLOCK_WARPS * (128 + 32);
+pub(super) const BLOCK_SHARED: usize = 4 * BLOCK_WARPS * (128 + 32);
 
 /// Parts of a tile of detail, each a block of threads'; the same in `detail.cu`.
-pub const DETAIL_PARTS: usize = 4;
+pub(super) const DETAIL_PARTS: usize = 4;
 /// Threads of such a block.
-pub const DETAIL_THREADS: u32 = 256;
+pub(super) const DETAIL_THREADS: u32 = 256;
 /// Its shared memory: low samples of 16 bits with three around, and two sums for each thread.
-pub const DETAIL_SHARED: usize =
+pub(super) const DETAIL_SHARED: usize =
     (2 * (64 + 6) * (64 / DETAIL_PARTS + 6)).next_multiple_of(16) + 16 * DETAIL_THREADS as usize;
 
 /// A level of the transform; the same in `transform.cu`.
 #[repr(C)]
-pub struct Level {
+pub(super) struct Level {
     pub samples: u64,
     pub input: u64,
     pub low: u64,
@@ -52,7 +52,7 @@ pub struct Level {
 
 /// What is encoded; the same in `blocks.cu`.
 #[repr(C)]
-pub struct Coding {
+pub(super) struct Coding {
     pub planes: u64,
     pub blocks: u64,
     pub pictures: u64,
@@ -69,7 +69,7 @@ pub struct Coding {
 
 /// A picture that stays on the GPU; the same in `detail.cu`.
 #[repr(C)]
-pub struct Picture {
+pub(super) struct Picture {
     pub residual: u64,
     pub low: u64,
     pub width: i32,
@@ -80,7 +80,7 @@ pub struct Picture {
 
 /// What is summed by tile; the same in `detail.cu`.
 #[repr(C)]
-pub struct Measure {
+pub(super) struct Measure {
     pub picture: Picture,
     pub seen: u64,
     pub sums: u64,
@@ -88,7 +88,7 @@ pub struct Measure {
 
 /// What is brought together for encoding; the same in `detail.cu`.
 #[repr(C)]
-pub struct Gather {
+pub(super) struct Gather {
     pub picture: Picture,
     pub filters: u64,
     pub tiles: u64,
@@ -105,7 +105,7 @@ const _: () = assert!(offset_of!(Coding, width) == 72 && size_of::<Coding>() == 
 
 /// The compiled kernels.
 #[derive(Debug)]
-pub struct Kernels {
+pub(super) struct Kernels {
     pub transform: Kernel,
     pub measure: Kernel,
     pub write: Kernel,
@@ -116,7 +116,7 @@ pub struct Kernels {
 
 impl Kernels {
     /// Compiles them for the device, or finds them compiled.
-    pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
+    pub(super) fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
         let image = compile::image(SOURCE, &[], device.arch, &device.name, device.driver)?;
         let module = Module::load(device, &image)?;
         Ok(Kernels {

@@ -7,7 +7,7 @@ use crate::cuda::driver::{Device, DeviceBuffer, HostBuffer};
 
 /// The same bytes on the device and, for copies to or from it, on the host.
 #[derive(Debug)]
-pub struct Twofold {
+pub(super) struct Twofold {
     pub device: DeviceBuffer,
     pub host: HostBuffer,
     room: usize,
@@ -15,13 +15,13 @@ pub struct Twofold {
 
 impl Twofold {
     /// Without room.
-    pub fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
+    pub(super) fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
         let (on_device, on_host) = (DeviceBuffer::new(device, 0)?, HostBuffer::new(device, 0)?);
         Ok(Twofold { device: on_device, host: on_host, room: 0 })
     }
 
     /// Makes room for so many bytes, of any content where it grows. No work that uses it may be under way.
-    pub fn grow(&mut self, device: &Arc<Device>, bytes: usize) -> Result<(), CudaError> {
+    pub(super) fn grow(&mut self, device: &Arc<Device>, bytes: usize) -> Result<(), CudaError> {
         if bytes > self.room {
             // The old ones go before the new ones come.
             *self = Twofold::new(device)?;
@@ -34,7 +34,7 @@ impl Twofold {
 }
 
 /// The same for memory of the device alone.
-pub fn grow(
+pub(super) fn grow(
     buffer: &mut DeviceBuffer,
     device: &Arc<Device>,
     bytes: usize,
@@ -47,7 +47,7 @@ pub fn grow(
 }
 
 /// Writes numbers one after the other.
-pub fn fill<const N: usize>(to: &mut [u8], numbers: impl Iterator<Item = [u8; N]>) {
+pub(super) fn fill<const N: usize>(to: &mut [u8], numbers: impl Iterator<Item = [u8; N]>) {
     for (to, number) in to.as_chunks_mut::<N>().0.iter_mut().zip(numbers) {
         *to = number;
     }

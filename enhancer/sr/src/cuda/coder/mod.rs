@@ -103,6 +103,10 @@ pub struct CudaCoder {
 
 impl CudaCoder {
     /// On the GPU that has the fewest engines.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no GPU that can be used, or its kernels cannot be compiled.
     pub fn new() -> Result<Self, CudaError> {
         Self::on(&Gpu::freest()?.device)
     }
@@ -142,6 +146,10 @@ impl CudaCoder {
     }
 
     /// Copies samples to the GPU, where they stay for [`transform_held`](Self::transform_held).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the GPU fails or has no memory left.
     pub fn hold(&mut self, samples: &[i16]) -> Result<DeviceSamples, CudaError> {
         self.stream.wait()?;
         self.samples.grow(&self.device, 2 * samples.len())?;
@@ -154,6 +162,10 @@ impl CudaCoder {
 
     /// Transforms pictures over a number of levels (more than [`MAX_LEVELS`] are as many). Samples beyond the format's range
     /// are clamped.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no picture, a picture has another number of samples than its format says, or the GPU fails.
     pub fn transform(
         &mut self,
         pictures: &[&[i16]],
@@ -174,7 +186,11 @@ impl CudaCoder {
         self.transform_at(at, pictures.len(), format, levels)
     }
 
-    /// The same of pictures that are on the GPU.
+    /// Transforms pictures that are on the GPU already, as [`transform`](Self::transform) does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the samples are not a whole number of pictures of the format, or the GPU fails.
     pub fn transform_held(
         &mut self,
         samples: &DeviceSamples,
@@ -193,6 +209,10 @@ impl CudaCoder {
 
     /// The codestreams of transformed pictures by their numbers, each at a step in sample units; steps out of what can be
     /// written become the nearest that can.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a number is not one of a transformed picture, or the GPU fails.
     pub fn encode(&mut self, jobs: &[(usize, f32)]) -> Result<Vec<Vec<u8>>, CoderError> {
         let shape = self.shape.take().ok_or(CoderError::Pictures)?;
         let mut coded = Vec::with_capacity(jobs.len());

@@ -52,6 +52,11 @@ pub struct SharedCoder {
 
 impl SharedCoder {
     /// That of this process, which is made if there is none yet. Says in plain words why there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no GPU, none of them encodes a picture of known result right, or the coder of this process has failed
+    /// before.
     pub fn of_process() -> Result<Arc<SharedCoder>, CudaError> {
         static CODER: Mutex<Option<Arc<SharedCoder>>> = Mutex::new(None);
         let mut made = CODER.lock();
@@ -107,6 +112,10 @@ impl SharedCoder {
 
     /// The HTJ2K payload of a detail, as [`Htj2k`](windlass_hybrid::anchor::codec::Htj2k) makes it.
     /// Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the detail cannot be encoded by the CPU either, too much waits for the GPUs, or a GPU fails.
     pub fn code(&self, detail: &Arc<Detail>, coding: Encoding) -> Result<Vec<u8>, AnchorError> {
         let size = (detail.width(), detail.height());
         let image = Image::Here(detail.clone());
@@ -115,8 +124,12 @@ impl SharedCoder {
         coded.map(|(coded, _)| coded)
     }
 
-    /// The same of what some tiles of a picture add that stays on its GPU, less what subscribers expect themselves; with
-    /// the image that was encoded, where it is wanted.
+    /// The HTJ2K payload of what some tiles of a picture on a GPU add, less what subscribers expect themselves; with the
+    /// image that was encoded, where it is wanted. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the detail cannot be encoded by the CPU either, too much waits for the GPU, or the GPU fails.
     pub fn code_resident(
         &self,
         resident: &ResidentPicture,
@@ -132,6 +145,10 @@ impl SharedCoder {
     }
 
     /// What each tile of such a picture adds to what subscribers see. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `seen` is not of the HR size, too much waits for the GPU, or the GPU fails.
     pub fn measure(
         &self,
         resident: &ResidentPicture,

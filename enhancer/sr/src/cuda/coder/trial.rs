@@ -21,7 +21,7 @@ const QUALITIES: [u8; 2] = [30, 95];
 const LOW: (usize, usize) = (75, 21);
 
 /// Codes a picture coarsely and finely, and does what is done of pictures that stay on the device, at every scale.
-pub fn trial(coder: &mut CudaCoder) -> Result<(), CudaError> {
+pub(super) fn trial(coder: &mut CudaCoder) -> Result<(), CudaError> {
     let is_right = codes(coder).and_then(|right| {
         (2..=4).try_fold(right, |right, scale| Ok(right && keeps_pictures(coder, scale)?))
     });

@@ -14,7 +14,7 @@ use crate::cuda::resident::ResidentPicture;
 
 /// What goes together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Details of one size.
     Detail(usize, usize),
     /// A picture on this GPU that is measured.
@@ -25,7 +25,7 @@ pub enum Kind {
 
 impl Kind {
     /// The only GPU that can do it.
-    pub fn gpu(self) -> Option<usize> {
+    pub(super) fn gpu(self) -> Option<usize> {
         match self {
             Kind::Detail(..) => None,
             Kind::Measure(gpu) | Kind::Resident(gpu, _) => Some(gpu),
@@ -37,7 +37,7 @@ impl Kind {
 pub type Coded = (Vec<u8>, Option<Detail>);
 
 /// What is asked for, and where the answer goes.
-pub enum Job {
+pub(super) enum Job {
     Measure(ResidentPicture, Arc<Plane>, Sender<Result<Vec<TileDetail>, AnchorError>>),
     Code(Code),
 }
@@ -52,14 +52,14 @@ pub struct Encoding {
 }
 
 /// An image to be encoded.
-pub struct Code {
+pub(super) struct Code {
     pub image: Image,
     pub coding: Encoding,
     pub back: Sender<Result<Coded, AnchorError>>,
 }
 
 /// Where it is.
-pub enum Image {
+pub(super) enum Image {
     Here(Arc<Detail>),
     /// On the GPU: these tiles of a picture; whether it is wanted back.
     There(ResidentPicture, TileMap, bool),
@@ -67,7 +67,7 @@ pub enum Image {
 
 impl Job {
     /// Gives it up.
-    pub fn fail(self, why: AnchorError) {
+    pub(super) fn fail(self, why: AnchorError) {
         // Nobody waits any more where this fails, here and below.
         match self {
             Job::Measure(_, _, back) => drop(back.try_send(Err(why))),
@@ -77,7 +77,7 @@ impl Job {
 }
 
 /// Does some that are of one kind; `made` is told how many codes there are, before those who wait.
-pub fn run(
+pub(super) fn run(
     coder: &mut CudaCoder,
     jobs: Vec<Job>,
     made: impl FnOnce(usize),

@@ -54,13 +54,13 @@ pub(crate) struct Area {
 
 impl Area {
     /// The same area of the HR picture.
-    pub fn scaled(self, scale: usize) -> Self {
+    pub(crate) fn scaled(self, scale: usize) -> Self {
         let Self { x, y, width, height } = self;
         Self { x: x * scale, y: y * scale, width: width * scale, height: height * scale }
     }
 
     /// The area's chroma in the HR picture.
-    pub fn chroma(self, scale: usize) -> Self {
+    pub(crate) fn chroma(self, scale: usize) -> Self {
         let Self { x, y, width, height } = self.scaled(scale);
         Self { x: x / 2, y: y / 2, width: width.div_ceil(2), height: height.div_ceil(2) }
     }

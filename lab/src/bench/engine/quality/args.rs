@@ -14,7 +14,7 @@ use crate::eval::scale::Scale;
 /// What is compared on clips.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Quality")]
-pub struct QualityArgs {
+pub(crate) struct QualityArgs {
     /// Run trained networks on every frame of these clips, coded and decoded as in a call. Clips are written as in
     /// `windlass-lab eval`: a file, then after an @ crop=W:H:X:Y, height=LINES, screen, name=NAME.
     #[arg(long, num_args = 1.., value_name = "CLIP[@OPTION,…]")]
@@ -53,14 +53,14 @@ pub struct QualityArgs {
 
 /// A place in a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct At {
+pub(crate) struct At {
     pub x: usize,
     pub y: usize,
 }
 
 impl QualityArgs {
     /// Checks what clap cannot.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let seconds = self.clip_seconds;
         ensure!(
             seconds > 0.0 && seconds.is_finite(),
@@ -74,7 +74,7 @@ impl QualityArgs {
     }
 
     /// What to take of a clip.
-    pub fn wanted(&self, spec: &ClipSpec, scale: Scale) -> Wanted {
+    pub(crate) fn wanted(&self, spec: &ClipSpec, scale: Scale) -> Wanted {
         Wanted {
             crop: spec.crop,
             height: spec.height.unwrap_or(self.height).get(),
@@ -85,7 +85,7 @@ impl QualityArgs {
     }
 
     /// Bit rates in kbit/s, each once, the lowest first.
-    pub fn uplinks(&self) -> Vec<u32> {
+    pub(crate) fn uplinks(&self) -> Vec<u32> {
         let mut uplinks: Vec<u32> = self.uplink.iter().map(|kbps| kbps.get()).collect();
         uplinks.sort_unstable();
         uplinks.dedup();

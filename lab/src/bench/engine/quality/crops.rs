@@ -18,10 +18,15 @@ use crate::eval::pictures::{Line, Region, busiest, write_lines};
 const ACROSS: usize = 6;
 
 /// One frame at one scale: the source, then what was compared, by name.
-pub type Shown = Vec<(String, Picture)>;
+pub(super) type Shown = Vec<(String, Picture)>;
 
 /// Writes `NAME.png`, and `NAME.txt` that says what stands where, into `folder`.
-pub fn write(folder: &Path, name: &str, scales: &[Shown], at: Option<At>) -> Result<PathBuf> {
+pub(super) fn write(
+    folder: &Path,
+    name: &str,
+    scales: &[Shown],
+    at: Option<At>,
+) -> Result<PathBuf> {
     let (_, source) = scales.first().and_then(|shown| shown.first()).context("nothing to show")?;
     let region = region(source, at)?;
     let lines: Vec<Line<'_>> =

@@ -10,7 +10,7 @@ mod models;
 mod report;
 mod row;
 
-pub use args::QualityArgs;
+pub(super) use args::QualityArgs;
 
 use anyhow::{Context, Result};
 use windlass_sr::Simd;
@@ -35,7 +35,7 @@ struct Found {
 }
 
 /// Runs the bench and prints its report.
-pub fn run(args: &EngineArgs) -> Result<()> {
+pub(super) fn run(args: &EngineArgs) -> Result<()> {
     let wanted = &args.quality;
     wanted.check()?;
     let simd = if args.backends.is_empty() {

@@ -17,7 +17,7 @@ const FIXTURE: &str = ".fixture.safetensors";
 
 /// The named files; without any, those of the folder `models` and the built-in ones that are not among them. Ordered
 /// by scale, then by cost, networks of the low picture alone first.
-pub fn read(files: &[PathBuf], simd: Option<Simd>) -> Result<Vec<Network>> {
+pub(super) fn read(files: &[PathBuf], simd: Option<Simd>) -> Result<Vec<Network>> {
     let found = if files.is_empty() { in_folder(Path::new(FOLDER))? } else { files.to_vec() };
     let mut models: Vec<(String, Arc<Model>)> = Vec::new();
     for path in &found {

@@ -9,7 +9,7 @@ use crate::eval::report::Machine;
 
 /// Everything that one run of the command found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub(super) struct Report {
     /// `bench engine --quality`.
     pub command: &'static str,
     /// Where it ran.
@@ -26,12 +26,12 @@ pub struct Report {
 
 impl Report {
     /// The report as one line of JSON.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub(super) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
 
     /// The report as Markdown tables.
-    pub fn markdown(&self) -> String {
+    pub(super) fn markdown(&self) -> String {
         let Machine { cpu, threads, platform } = &self.machine;
         let seconds = self.clip_seconds;
         let passes = match self.passes {

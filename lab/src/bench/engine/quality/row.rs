@@ -9,7 +9,7 @@ use crate::eval::row::Row as Scored;
 
 /// A network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub(super) struct Row {
     /// Name of the network's file without its ending.
     pub network: String,
     /// Shape of the network.
@@ -35,7 +35,7 @@ pub struct Row {
 
 /// What a network, or one of the methods that need none, gives on a clip at an uplink.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Gain {
+pub(super) struct Gain {
     pub clip: String,
     pub uplink_kbps: u32,
     /// Size of the picture that was shown.
@@ -53,7 +53,7 @@ pub struct Gain {
 
 /// A method that needs no network, at one scale.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Plain {
+pub(super) struct Plain {
     pub method: String,
     pub scale: usize,
     pub quality: Vec<Gain>,
@@ -61,7 +61,12 @@ pub struct Plain {
 
 impl Row {
     /// Joins what was measured of a network.
-    pub fn new(network: &str, shape: Architecture, speed: &Speed, quality: Vec<Gain>) -> Row {
+    pub(super) fn new(
+        network: &str,
+        shape: Architecture,
+        speed: &Speed,
+        quality: Vec<Gain>,
+    ) -> Row {
         Row {
             network: network.to_owned(),
             model: shape.to_string(),
@@ -81,7 +86,7 @@ impl Row {
 }
 
 /// What `method` gives over the others in the same calls, call by call.
-pub fn gains(rows: &[Scored], method: &str) -> Vec<Gain> {
+pub(super) fn gains(rows: &[Scored], method: &str) -> Vec<Gain> {
     let own = rows.iter().filter(|row| row.method == method);
     own.filter_map(|row| {
         let beside = |name: &str| {
@@ -112,12 +117,12 @@ pub fn gains(rows: &[Scored], method: &str) -> Vec<Gain> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::eval::row::sample;
 
     /// Two clips, one of them with VMAF.
-    pub fn scored() -> Vec<Scored> {
+    pub(crate) fn scored() -> Vec<Scored> {
         let mut rows = Vec::new();
         for (clip, add) in [("a", 0.0), ("b", 1.0)] {
             for (method, db) in

@@ -9,7 +9,7 @@ use crate::simulator::servers::scaling::Scaling;
 /// What is played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DayScenario {
+pub(crate) struct DayScenario {
     /// In a line.
     pub about: String,
     /// What a paper reports of the like, and why this may differ.
@@ -41,7 +41,7 @@ pub struct DayScenario {
 /// Publishers who come at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Burst {
+pub(crate) struct Burst {
     /// When it begins.
     pub at_h: f64,
     /// How long more come than usual, in minutes.
@@ -53,7 +53,7 @@ pub struct Burst {
 /// Publishers that are alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kind {
+pub(crate) struct Kind {
     /// What they are called.
     pub name: String,
     /// Their share of all.
@@ -73,7 +73,7 @@ pub struct Kind {
 /// A machine that enhances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WorkerKind {
+pub(crate) struct WorkerKind {
     /// Accelerators of speed 1 that work side by side.
     pub devices: f64,
     /// Publishers that it takes.
@@ -93,7 +93,7 @@ fn one() -> u64 {
 
 /// How many workers there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     /// As the autoscaler says.
     Scaled,
     /// So many from the beginning to the end.
@@ -104,7 +104,7 @@ pub enum Way {
 
 /// What came of a day.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct DayReport {
+pub(crate) struct DayReport {
     /// Publishers that came.
     pub streams: u64,
     /// Publishers at a time, at the most.

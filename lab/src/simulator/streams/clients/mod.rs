@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-pub use scenario::ClientsScenario;
-pub use ways::Way;
+pub(crate) use scenario::ClientsScenario;
+pub(crate) use ways::Way;
 
 use super::events::Random;
 use super::scenario::ScenarioError;
@@ -35,7 +35,7 @@ const MIN_SECONDS: f64 = 2.0;
 
 /// What came of a promise and a way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ClientsReport {
+pub(crate) struct ClientsReport {
     /// What clients may lack: one value, or a range.
     pub promise: Vec<f64>,
     /// How they were served.
@@ -55,7 +55,7 @@ pub struct ClientsReport {
 }
 
 /// Plays a scenario by all ways.
-pub fn run(scenario: &ClientsScenario) -> Result<Vec<ClientsReport>, ScenarioError> {
+pub(crate) fn run(scenario: &ClientsScenario) -> Result<Vec<ClientsReport>, ScenarioError> {
     scenario.check()?;
     let mut reports = Vec::new();
     for promise in &scenario.promises {

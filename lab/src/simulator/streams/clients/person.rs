@@ -29,7 +29,7 @@ pub(super) struct Person {
 }
 
 impl Person {
-    pub fn new(
+    pub(super) fn new(
         id: u32,
         now: f64,
         promise: &[f64],
@@ -76,12 +76,12 @@ impl Person {
     }
 
     /// A result is on its way.
-    pub fn give(&mut self, anchored: Anchored) {
+    pub(super) fn give(&mut self, anchored: Anchored) {
         self.coming.push(anchored);
     }
 
     /// Lives for a step that ends at `now`.
-    pub fn live(&mut self, now: f64, step: f64, random: &mut Random) {
+    pub(super) fn live(&mut self, now: f64, step: f64, random: &mut Random) {
         if now >= self.scene_ends {
             self.scene_ends = now + SCENE_S * 2.0 * random.share();
             self.decay = self.mean_decay * (1.0 + self.varies * (2.0 * random.share() - 1.0));
@@ -105,7 +105,7 @@ impl Person {
     }
 
     /// What it lacked in the mean beyond the reference.
-    pub fn lacks(&self) -> f64 {
+    pub(super) fn lacks(&self) -> f64 {
         self.lacked / self.shown.max(1e-9)
     }
 }

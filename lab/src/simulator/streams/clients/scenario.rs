@@ -7,7 +7,7 @@ use super::super::scenario::ScenarioError;
 /// Clients that come and go, one accelerator, and a promise to each. Times are in milliseconds unless their names say otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ClientsScenario {
+pub(crate) struct ClientsScenario {
     /// What it shows, in a sentence.
     pub about: String,
     /// What the paper reports of the like, and why this may differ.
@@ -37,7 +37,7 @@ pub struct ClientsScenario {
 /// Clients, each with a network and content of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Clients {
+pub(crate) struct Clients {
     /// How many come each second; beyond what is served they are sent elsewhere.
     pub by_second: f64,
     /// How long each stays.
@@ -58,7 +58,7 @@ pub struct Clients {
 
 impl ClientsScenario {
     /// Whether all values make sense.
-    pub fn check(&self) -> Result<(), ScenarioError> {
+    pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         let value = |value: f64, least: f64, most: f64, name: &'static str, range: &'static str| {
             let fine = value.is_finite() && (least..=most).contains(&value);
             if fine { Ok(()) } else { Err(ScenarioError::Value { name, range }) }

@@ -8,7 +8,7 @@ use windlass_scheduler::promise::{Client, Setting};
 /// How clients are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub(crate) enum Way {
     /// One interval and batch for all, and so many clients that each has its promise in the mean: the best of all such settings, found
     /// beforehand.
     Static,
@@ -24,11 +24,11 @@ pub enum Way {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 5] =
+    pub(crate) const ALL: [Way; 5] =
         [Way::Static, Way::Clipper, Way::Chameleon, Way::Reactive, Way::QualitySla];
 
     /// How a client's pictures are made; `fixed` is the static setting.
-    pub fn setting(self, client: &Client, fixed: Setting) -> Setting {
+    pub(crate) fn setting(self, client: &Client, fixed: Setting) -> Setting {
         let alone = Client {
             cost: windlass_scheduler::promise::BatchCost { max: 1, ..client.cost },
             ..*client

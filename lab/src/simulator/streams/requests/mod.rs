@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::scenario::{OrderName, ScenarioError};
 use play::{Outcome, Round};
-pub use scenario::RequestScenario;
+pub(crate) use scenario::RequestScenario;
 
 /// Rates that are tried for what an order bears: so many each time that the rate doubles.
 const STEPS: u32 = 16;
@@ -23,7 +23,7 @@ const MIN_RATE: f64 = 1.0 / 16.0;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RequestReport {
+pub(crate) struct RequestReport {
     /// What the scenario shows.
     pub about: String,
     /// What a paper reports of the like, and why this may differ.
@@ -45,7 +45,7 @@ pub struct RequestReport {
 
 /// An order at a load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RequestRow {
+pub(crate) struct RequestRow {
     /// By what accelerators took their next job.
     pub order: OrderName,
     /// What a second of waiting counted for, in seconds of work.
@@ -77,7 +77,7 @@ pub struct RequestRow {
 }
 
 /// Plays a scenario.
-pub fn run_requests(scenario: &RequestScenario) -> Result<RequestReport, ScenarioError> {
+pub(crate) fn run_requests(scenario: &RequestScenario) -> Result<RequestReport, ScenarioError> {
     scenario.check()?;
     let rounds: Vec<Round> = (0..scenario.rounds).map(|n| Round::new(scenario, n)).collect();
     let all = |name: OrderName, lambda: f64, every: f64| {

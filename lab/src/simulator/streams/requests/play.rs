@@ -38,7 +38,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    pub fn add(&mut self, other: Outcome) {
+    pub(super) fn add(&mut self, other: Outcome) {
         self.latencies.extend(other.latencies);
         self.loads += other.loads;
         self.end += other.end;
@@ -47,7 +47,7 @@ impl Outcome {
 }
 
 impl Round {
-    pub fn new(scenario: &RequestScenario, number: u64) -> Round {
+    pub(super) fn new(scenario: &RequestScenario, number: u64) -> Round {
         let seed = scenario.seed.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(number);
         let mut random = Random::new(seed);
         let (mut calls, mut loads) = (Vec::new(), Vec::new());
@@ -84,7 +84,7 @@ impl Round {
     }
 
     /// Plays it, with `every` seconds between two in the mean; 0: all come at once.
-    pub fn play(&self, scenario: &RequestScenario, order: Order, every: f64) -> Outcome {
+    pub(super) fn play(&self, scenario: &RequestScenario, order: Order, every: f64) -> Outcome {
         let mut random = Random::new(!self.seed);
         let mut sites = Site::all(scenario, order, self);
         let mut out = Outcome::default();

@@ -10,7 +10,7 @@ use windlass_scheduler::queue::Order;
 /// Requests that come as they like, to the queue alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RequestScenario {
+pub(crate) struct RequestScenario {
     /// What it shows, in a sentence.
     pub about: String,
     /// What a paper reports of the like, and why this may differ.
@@ -51,7 +51,7 @@ pub struct RequestScenario {
 /// Requests that are alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RequestGroup {
+pub(crate) struct RequestGroup {
     /// How many networks there are.
     pub networks: u32,
     /// How many requests of each.
@@ -77,7 +77,7 @@ const MAX_REQUESTS: u64 = 1_000_000;
 
 impl RequestScenario {
     /// Whether all values make sense.
-    pub fn check(&self) -> Result<(), ScenarioError> {
+    pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value((1..=1000).contains(&self.rounds), "rounds", "from 1 to 1000")?;
         value(!self.orders.is_empty() && self.orders.len() <= 8, "orders", "from 1 to 8")?;
         let lambdas = [self.lambda].into_iter().chain(self.lambdas.iter().copied());
@@ -127,7 +127,7 @@ impl RequestScenario {
     }
 
     /// Requests of a round.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.requests.iter().map(|g| u64::from(g.networks) * u64::from(g.each)).sum()
     }
 

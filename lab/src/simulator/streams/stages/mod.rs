@@ -15,13 +15,13 @@ use serde::Serialize;
 
 use super::scenario::ScenarioError;
 use play::{Outcome, Round};
-pub use scenario::StageScenario;
+pub(crate) use scenario::StageScenario;
 use windlass_scheduler::slots::{SlotConfig, TaskOrder};
 
 /// By what tasks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub(crate) enum Way {
     /// All at once, as the operating system has it.
     Threads,
     /// In slots, in the order of arrival.
@@ -32,7 +32,7 @@ pub enum Way {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StageReport {
+pub(crate) struct StageReport {
     /// What the scenario shows.
     pub about: String,
     /// What a paper reports of the like, and why this may differ.
@@ -50,7 +50,7 @@ pub struct StageReport {
 
 /// A way at a cap.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StageRow {
+pub(crate) struct StageRow {
     /// By what tasks ran.
     pub way: Way,
     /// `cpu_tasks_cap`; none for `threads`.
@@ -72,7 +72,7 @@ pub struct StageRow {
 }
 
 /// Plays a scenario.
-pub fn run_stages(scenario: &StageScenario) -> Result<StageReport, ScenarioError> {
+pub(crate) fn run_stages(scenario: &StageScenario) -> Result<StageReport, ScenarioError> {
     scenario.check()?;
     let rounds: Vec<Round> = (0..scenario.rounds).map(|n| Round::new(scenario, n)).collect();
     let ms = |ms: f64| Duration::from_secs_f64(1e-3 * ms);

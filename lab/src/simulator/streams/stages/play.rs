@@ -42,7 +42,7 @@ pub(super) struct Outcome {
 }
 
 impl Round {
-    pub fn new(scenario: &StageScenario, number: u64) -> Round {
+    pub(super) fn new(scenario: &StageScenario, number: u64) -> Round {
         let seed = scenario.seed.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(number);
         let mut random = Random::new(seed);
         let mut now_s = 0.0;
@@ -63,7 +63,7 @@ impl Round {
     }
 
     /// Plays it with slots.
-    pub fn play(&self, scenario: &StageScenario, config: SlotConfig) -> Outcome {
+    pub(super) fn play(&self, scenario: &StageScenario, config: SlotConfig) -> Outcome {
         let playing = Playing {
             scenario,
             requests: &self.0,

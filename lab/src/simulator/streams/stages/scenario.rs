@@ -7,7 +7,7 @@ use super::super::scenario::{self, ScenarioError, value, within};
 /// Requests whose stages take turns on the processor and away from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StageScenario {
+pub(crate) struct StageScenario {
     /// What it shows, in a sentence.
     pub about: String,
     /// What a paper reports of the like, and why this may differ.
@@ -52,7 +52,7 @@ pub struct StageScenario {
 /// A stage: on the processor, or away from it, at inference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StageSpec {
+pub(crate) struct StageSpec {
     /// Time on a core of its own.
     #[serde(default)]
     pub cpu_ms: Option<f64>,
@@ -66,7 +66,7 @@ pub struct StageSpec {
 
 impl StageScenario {
     /// Whether all values make sense.
-    pub fn check(&self) -> Result<(), ScenarioError> {
+    pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value((1..=1000).contains(&self.rounds), "rounds", "from 1 to 1000")?;
         let count = u64::from(self.count).saturating_mul(self.rounds);
         value((1..=100_000).contains(&count), "count", "so that 1 to 100000 come in all rounds")?;
