@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use windlass_types::{Bitrate, Layer, Refusal, Rung, Size, StreamId, TapInput};
+use windlass_types::{Bitrate, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
 pub use windlass_types::{Kind, ParseIdError, ParticipantId, TrackId};

@@ -10,19 +10,19 @@ use windlass_testkit::{Client, Offered, Said};
 use crate::server;
 
 /// See the module.
-pub struct Connection {
+pub(crate) struct Connection {
     pub client: Client,
     pub socket: UdpSocket,
     offers: u32,
 }
 
 /// Codecs as in a browser that sends no sound.
-pub fn vp9() -> RtcConfig {
+pub(crate) fn vp9() -> RtcConfig {
     Rtc::builder().clear_codecs().enable_vp9(true)
 }
 
 /// Where media goes, by the answer to an offer.
-pub fn media_address(answer: &Value) -> SocketAddr {
+pub(crate) fn media_address(answer: &Value) -> SocketAddr {
     let sdp = answer["sdp"].as_str().unwrap_or_else(|| panic!("{answer}"));
     let candidate = sdp.lines().find_map(|line| line.strip_prefix("a=candidate:"));
     let words: Vec<&str> = candidate.expect("a candidate").split(' ').collect();
@@ -30,7 +30,7 @@ pub fn media_address(answer: &Value) -> SocketAddr {
 }
 
 /// A socket of an address of this machine, which does not block.
-pub fn socket(address: &str) -> UdpSocket {
+pub(crate) fn socket(address: &str) -> UdpSocket {
     let socket = UdpSocket::bind((address, 0)).expect("a socket");
     socket.set_nonblocking(true).expect("a socket that does not block");
     socket
@@ -38,14 +38,14 @@ pub fn socket(address: &str) -> UdpSocket {
 
 impl Connection {
     /// One that has offered nothing yet.
-    pub fn new(builder: RtcConfig) -> Connection {
+    pub(crate) fn new(builder: RtcConfig) -> Connection {
         let socket = socket("127.0.0.1");
         let local = socket.local_addr().expect("an address");
         Connection { client: Client::with(builder, local, Instant::now()), socket, offers: 0 }
     }
 
     /// Sends an offer with these lists, and takes its answer; that, or the error.
-    pub async fn negotiate(
+    pub(crate) async fn negotiate(
         &mut self,
         signal: &mut server::Client,
         offered: Offered,
@@ -65,12 +65,12 @@ impl Connection {
     }
 
     /// Receives and sends what the connection needs; one that has been closed stays so.
-    pub fn talk(&mut self) {
+    pub(crate) fn talk(&mut self) {
         self.talk_by(&mut send);
     }
 
     /// The same, with a word in what becomes of what the client says.
-    pub fn talk_by(&mut self, said: &mut impl FnMut(&UdpSocket, Said)) {
+    pub(crate) fn talk_by(&mut self, said: &mut impl FnMut(&UdpSocket, Said)) {
         let mut buffer = [0; 2048];
         while let Ok((size, source)) = self.socket.recv_from(&mut buffer) {
             let _ = self.client.receive(Instant::now(), source, &buffer[..size]);
@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// Sends what was written.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.drain(&mut send);
     }
 

@@ -27,13 +27,13 @@ impl Guest {
     }
 
     /// Offers a data channel alone, as the SDK does first; the answer, or the error.
-    pub async fn negotiate(&mut self) -> Value {
+    pub(crate) async fn negotiate(&mut self) -> Value {
         let offered = self.connection.client.offer(&[], &["ctl"]);
         self.connection.negotiate(&mut self.signal, offered, &[], &[]).await
     }
 
     /// Its connection.
-    pub fn rtc(&mut self) -> &mut Rtc {
+    pub(crate) fn rtc(&mut self) -> &mut Rtc {
         &mut self.connection.client.rtc
     }
 

@@ -21,7 +21,7 @@ use crate::server::{Client, Server};
 const ROUND: Duration = Duration::from_millis(10);
 
 /// Connected, or about to be.
-pub struct Mallory {
+pub(crate) struct Mallory {
     connection: Connection,
     server: SocketAddr,
     /// What is published, if anything is.

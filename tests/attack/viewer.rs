@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const NOMINATES: [u8; 4] = [0, 0x25, 0, 0];
 
 /// Watches all video of a room.
-pub struct Viewer {
+pub(crate) struct Viewer {
     connection: Connection,
     server: SocketAddr,
     watches: Vec<Mid>,
@@ -86,7 +86,7 @@ impl Viewer {
     }
 
     /// The streams that it watches.
-    pub fn streams(&mut self) -> Vec<u32> {
+    pub(crate) fn streams(&mut self) -> Vec<u32> {
         let mut api = self.connection.client.rtc.direct_api();
         let of = |&mid: &Mid| api.stream_rx_by_mid(mid, None).map(|stream| *stream.ssrc());
         self.watches.iter().filter_map(of).collect()
@@ -100,7 +100,7 @@ impl Viewer {
     }
 
     /// Lets the next request that nominates come from another address. What is sent there can be read from the socket.
-    pub fn nominate(&mut self, from: &str) -> UdpSocket {
+    pub(crate) fn nominate(&mut self, from: &str) -> UdpSocket {
         let socket = socket(from);
         self.elsewhere = Some(socket.try_clone().expect("the same socket"));
         let since = Instant::now();

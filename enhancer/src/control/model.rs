@@ -19,7 +19,7 @@ use super::knobs::{Knobs, divisor};
 /// Coarsest step that Chromium's encoders use (quantiser 56 of 63), in grey levels: fewer bits are not to be had.
 pub(super) const COARSEST: f64 = 125.9;
 /// Finest that they use for a shared screen (quantiser 8), and near enough for a camera: more bits are not taken.
-pub const FINEST: f64 = 4.9;
+pub(super) const FINEST: f64 = 4.9;
 /// Area that the coefficients were fitted at, in luma samples.
 const FITTED_AREA: f64 = 640.0 * 360.0;
 

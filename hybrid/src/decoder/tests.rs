@@ -15,10 +15,10 @@ use windlass_types::tiles::{TILE, TileMap};
 use windlass_types::{AnchorSource, Size};
 use windlass_vp9::Samples;
 
-pub(super) const REALTIME: &[u8] = include_bytes!("../../vp9/tests/fixtures/realtime.ivf");
+pub(crate) const REALTIME: &[u8] = include_bytes!("../../vp9/tests/fixtures/realtime.ivf");
 pub(super) const ALTREF: &[u8] = include_bytes!("../../vp9/tests/fixtures/altref.ivf");
 
-pub(super) fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
+pub(crate) fn frames(ivf: &'static [u8]) -> Vec<&'static [u8]> {
     let (mut out, mut rest) = (Vec::new(), &ivf[32..]);
     while let Some((head, tail)) = rest.split_first_chunk::<12>() {
         let size = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;

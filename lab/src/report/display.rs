@@ -11,7 +11,7 @@ use crate::eval::stats::mean;
 type Row = Map<String, Value>;
 
 /// All clips' comparisons and gaps, and their means over the clips; what single reports say of means is left out.
-pub fn join(reports: &BTreeMap<String, Value>) -> Result<Value> {
+pub(super) fn join(reports: &BTreeMap<String, Value>) -> Result<Value> {
     let mut whole = Map::new();
     for list in ["comparisons", "gaps"] {
         let mut all: Vec<(&str, &Row)> = Vec::new();

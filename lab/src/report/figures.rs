@@ -29,13 +29,13 @@ const SEEN: [(&str, &str, &str); 4] = [
 
 /// Reports of commands, by name.
 #[derive(Debug, Default)]
-pub struct Figures {
+pub(super) struct Figures {
     reports: BTreeMap<String, Value>,
 }
 
 impl Figures {
     /// Reads `figures/*.json`; clips in `display/*.json` take the place of `figures/display.json`.
-    pub fn read(results: &Path) -> Result<Figures> {
+    pub(super) fn read(results: &Path) -> Result<Figures> {
         let read = |folder: &str| -> Result<BTreeMap<String, Value>> {
             let all = files(&results.join(folder), "json")?;
             all.iter().map(|file| Ok((stem(file), json(file)?))).collect()
@@ -49,7 +49,7 @@ impl Figures {
     }
 
     /// The clips of `eval --display`, in their order.
-    pub fn clips(&self) -> Vec<&str> {
+    pub(super) fn clips(&self) -> Vec<&str> {
         let mut clips = Vec::new();
         for row in self.reports.get(DISPLAY).into_iter().flat_map(rows) {
             let clip = row.get("clip").and_then(Value::as_str).filter(|&clip| clip != MEAN);
@@ -59,7 +59,7 @@ impl Figures {
     }
 
     /// A cell with its figures.
-    pub fn fill(&self, cell: &str) -> Result<String> {
+    pub(super) fn fill(&self, cell: &str) -> Result<String> {
         let (mut out, mut rest) = (String::new(), cell);
         while let Some((before, after)) = rest.split_once('{') {
             let (name, behind) =
@@ -147,13 +147,13 @@ fn has(row: &Map<String, Value>, part: &str) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
 
     /// A report of two links, and one of a shown clip with its mean.
-    pub fn figures() -> Figures {
+    pub(crate) fn figures() -> Figures {
         let comparison = |clip: &str, metric: &str, quality: f64, bits: Option<f64>| {
             json!({"clip": clip, "sizes": "q", "stills_from": "f", "metric": metric,
                    "bd_quality": quality, "bd_rate_percent": bits})

@@ -21,7 +21,7 @@ use self::figures::Figures;
 
 /// Write the tables of docs/benchmarks.md and lab/notes from the figures in lab/results.
 #[derive(Debug, Clone, Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Print the tables of this file alone: a subject of lab/results, or what a command printed with --json.
     #[arg(value_name = "FILE.json", conflicts_with = "check")]
     file: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub struct ReportArgs {
 }
 
 /// Prints one file's tables, or brings the pages up to date.
-pub fn run(args: &ReportArgs) -> Result<()> {
+pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     if let Some(file) = &args.file {
         print!("{}", of_file(file)?);
         return Ok(());

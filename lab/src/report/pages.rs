@@ -12,7 +12,7 @@ const BEGIN_ENDS: &str = " -->\n";
 const END: &str = "<!-- /report -->";
 
 /// A page, and what it should be.
-pub struct Page {
+pub(super) struct Page {
     /// Where it is.
     pub path: PathBuf,
     /// Its text.
@@ -22,7 +22,7 @@ pub struct Page {
 }
 
 /// All pages. Each table is on at least one of them.
-pub fn read(root: &Path) -> Result<Vec<Page>> {
+pub(super) fn read(root: &Path) -> Result<Vec<Page>> {
     let tables = tables::read(&root.join("lab/results"))?;
     let mut paths = vec![root.join("docs/benchmarks.md")];
     paths.extend(files(&root.join("lab/notes"), "md")?);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::tables;
 
 /// The tables; columns that say what a row is of stand first.
-pub fn markdown(report: &Value) -> Result<String> {
+pub(super) fn markdown(report: &Value) -> Result<String> {
     let mut all = Vec::new();
     for list in report.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_array) {
         let rows: Vec<&Map<String, Value>> = list.iter().filter_map(Value::as_object).collect();

@@ -35,7 +35,7 @@ struct Table {
 }
 
 /// All tables of all subjects, by name.
-pub fn read(results: &Path) -> Result<BTreeMap<String, String>> {
+pub(super) fn read(results: &Path) -> Result<BTreeMap<String, String>> {
     let figures = Figures::read(results)?;
     let mut all = BTreeMap::new();
     for file in files(results, "json")? {
@@ -50,7 +50,7 @@ pub fn read(results: &Path) -> Result<BTreeMap<String, String>> {
 }
 
 /// One subject's tables, each with what it rests on.
-pub fn of_subject(value: Value, figures: &Figures) -> Result<String> {
+pub(super) fn of_subject(value: Value, figures: &Figures) -> Result<String> {
     let subject: Subject = serde_json::from_value(value)?;
     let mut out = String::new();
     for table in subject.tables.values() {
@@ -90,7 +90,7 @@ impl Table {
 }
 
 /// Lines of cells; an empty cell is one blank.
-pub fn markdown(rows: &[Vec<String>]) -> String {
+pub(super) fn markdown(rows: &[Vec<String>]) -> String {
     let mut out = String::new();
     for row in rows {
         for cell in row {

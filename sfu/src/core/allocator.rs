@@ -103,7 +103,7 @@ impl Demand {
     }
 
     /// The estimate that the track needs while it holds `current`.
-    pub fn bitrate_needs(&self, current: Option<Rung>) -> BitrateNeeds {
+    pub(super) fn bitrate_needs(&self, current: Option<Rung>) -> BitrateNeeds {
         let needs = |step: &Step| step.rate.mul_f64(PROBE_MARGIN / RISE_SHARE);
         let ladder = self.ladder();
         let held = current.and_then(|rung| self.step(rung)).as_ref().map_or(Bitrate::ZERO, needs);

@@ -19,7 +19,7 @@ const MAX: Bitrate = Bitrate::bps(120_000);
 
 /// Expected bitrate of a rung's anchors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AnchorCosts {
+pub(super) struct AnchorCosts {
     /// Bitrate of captured anchors.
     pub captured: Bitrate,
     /// How many octaves captured anchors are larger than the layer.
@@ -30,7 +30,7 @@ pub struct AnchorCosts {
 
 impl AnchorCosts {
     /// The sum, as far as a rung reserves it.
-    pub fn sum(self) -> Bitrate {
+    pub(super) fn sum(self) -> Bitrate {
         (self.captured + self.enhanced).min(MAX)
     }
 }
@@ -89,7 +89,7 @@ impl AnchorCostMeter {
     }
 
     /// Updates the means after a `span` in which anchors were made (`enhanced`), and the publisher's pixels were there (`captured`).
-    pub fn update(&mut self, span: Duration, enhanced: bool, captured: bool) {
+    pub(super) fn update(&mut self, span: Duration, enhanced: bool, captured: bool) {
         self.captured.update(span, enhanced && captured);
         self.enhanced.update(span, enhanced);
     }

@@ -15,9 +15,9 @@ use windlass_types::{Anchor, Bitrate, Size};
 use super::gcra::Gcra;
 
 /// Maximum bytes that wait here and in the data channel, a new anchor included.
-pub const MAX_BUFFERED: usize = 128 * 1024;
+pub(super) const MAX_BUFFERED: usize = 128 * 1024;
 /// Rate of anchors without congestion control.
-pub const UNLIMITED: Bitrate = Bitrate::bps(16_000_000);
+pub(super) const UNLIMITED: Bitrate = Bitrate::bps(16_000_000);
 /// Depth of the token bucket, as time at the anchors' rate.
 const BUCKET_DEPTH: Duration = Duration::from_millis(250);
 /// Minimum depth of the token bucket in bytes: one usual anchor.
@@ -109,7 +109,7 @@ impl AnchorPacer {
     }
 
     /// Sets the downlink's rate; `None`: no congestion control.
-    pub fn set_downlink(&mut self, rate: Option<Bitrate>) {
+    pub(super) fn set_downlink(&mut self, rate: Option<Bitrate>) {
         self.downlink_bps = rate.map_or(0.0, |rate| rate.as_bps() as f64);
     }
 

@@ -144,7 +144,7 @@ const CONGESTION_HOLD: Duration = Duration::from_secs(2);
 
 /// What the stack has measured, once each [`FEEDBACK_INTERVAL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Feedback {
+pub(super) struct Feedback {
     /// GoogCC's estimate now. (The stack's own event is a mean of three seconds.)
     pub estimate: Option<Bitrate>,
     /// Round trip of the latest packet that the client reported.
@@ -239,7 +239,7 @@ pub(super) struct Downlink {
 
 impl Downlink {
     /// Takes the stack's measurements. Returns whether the cap has just fallen, so that rungs must be allocated at once.
-    pub fn on_feedback(&mut self, now: Instant, feedback: Feedback) -> bool {
+    pub(super) fn on_feedback(&mut self, now: Instant, feedback: Feedback) -> bool {
         if let Some(estimate) = feedback.estimate {
             if self.estimate.is_some_and(|last| estimate > last.mul_f64(PROBE_SUCCESS_GROWTH)) {
                 self.last_probe_success = Some(now);
@@ -361,7 +361,7 @@ impl Downlink {
     }
 
     /// Takes the rate to which the stack's estimator is to be reset.
-    pub fn take_reset(&mut self) -> Option<Bitrate> {
+    pub(super) fn take_reset(&mut self) -> Option<Bitrate> {
         self.pending_reset.take()
     }
 
@@ -379,7 +379,7 @@ impl Downlink {
     }
 
     /// Rate for video and anchors, of payload; `None` before the first estimate.
-    pub fn available(&self) -> Option<Bitrate> {
+    pub(super) fn available(&self) -> Option<Bitrate> {
         let rate = self.capped_estimate()?;
         let over = self.queue_delay.saturating_sub(BACKOFF_QUEUE_DELAY).as_secs_f64()
             / FULL_QUEUE_DELAY.saturating_sub(BACKOFF_QUEUE_DELAY).as_secs_f64();
@@ -399,7 +399,7 @@ impl Downlink {
     }
 
     /// The controller's state.
-    pub fn state(&self) -> State {
+    pub(super) fn state(&self) -> State {
         match self.cap {
             None => State::Normal,
             Some(_) if self.full_feedbacks > 0 => State::Congested,
@@ -419,7 +419,7 @@ impl Downlink {
 
     /// Returns new targets for the stack's estimator, if they differ from the last ones. `next` is what the next rung
     /// needs (zero: there is none), `best` what the best rungs need.
-    pub fn update_targets(
+    pub(super) fn update_targets(
         &mut self,
         now: Instant,
         next: Bitrate,

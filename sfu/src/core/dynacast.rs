@@ -18,7 +18,7 @@ const MAX_FIRST: Bitrate = Bitrate::bps(300_000);
 
 /// The layer with which newcomers begin: the smallest one sent. If that is starved and unused, a larger layer that is in use and
 /// small enough: on a narrow uplink its bits are better spent.
-pub fn first_layer(needed: [bool; 3], sent: [Option<Bitrate>; 3]) -> Option<Layer> {
+pub(super) fn first_layer(needed: [bool; 3], sent: [Option<Bitrate>; 3]) -> Option<Layer> {
     let mut layers = Layer::ALL.into_iter().filter_map(|l| Some((l, sent[l as usize]?)));
     let (smallest, rate) = layers.next()?;
     let small = |&(layer, rate): &(Layer, Bitrate)| needed[layer as usize] && rate <= MAX_FIRST;
@@ -41,7 +41,11 @@ pub(super) struct Dynacast([State; 3]);
 
 impl Dynacast {
     /// Bitrates for the allocator: measured, and the last ones of layers that are paused or being resumed.
-    pub fn rates(&self, now: Instant, measured: [Option<Bitrate>; 3]) -> [Option<Bitrate>; 3] {
+    pub(super) fn rates(
+        &self,
+        now: Instant,
+        measured: [Option<Bitrate>; 3],
+    ) -> [Option<Bitrate>; 3] {
         Layer::ALL.map(|layer| {
             let state = &self.0[layer as usize];
             let resuming = state

@@ -21,7 +21,7 @@ use super::gcra::Gcra;
 use crate::api::ParticipantId;
 
 /// Minimum time between two requests to a publisher, and the interval at which they are repeated.
-pub const MIN_INTERVAL: Duration = Duration::from_millis(400);
+pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(400);
 /// Largest interval between two requests for a decoder that lost frames.
 const MAX_REPAIR_INTERVAL: Duration = Duration::from_millis(3200);
 /// Mean time between two requests for one subscriber.

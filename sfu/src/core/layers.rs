@@ -49,7 +49,7 @@ impl Layers {
     }
 
     /// The bitrate of a layer; `None` if it is not sent. Before the first measurement, what Chromium gives the layer.
-    pub fn rate(&self, layer: Layer, now: Instant) -> Option<Bitrate> {
+    pub(super) fn rate(&self, layer: Layer, now: Instant) -> Option<Bitrate> {
         let meter = &self.0[layer as usize];
         meter.last_packet.filter(|&last| now.saturating_duration_since(last) <= SILENCE)?;
         Some(meter.rate.unwrap_or(SDK_MAX[layer as usize]))

@@ -191,7 +191,7 @@ impl Peer {
 
     /// Sets the rates that the stack's bandwidth estimator is to sustain and to probe for: `next` for the next rung, `best`
     /// for the best ones.
-    pub fn set_bitrate_targets(&mut self, now: Instant, next: Bitrate, best: Bitrate) {
+    pub(super) fn set_bitrate_targets(&mut self, now: Instant, next: Bitrate, best: Bitrate) {
         if let Some(rate) = self.downlink.take_reset().map(stack_bitrate) {
             self.stack.call(&mut self.wake, |rtc| {
                 // After a reset the stack probes at three and six times `rate`, but at twice the desired rate at most.
@@ -399,7 +399,7 @@ impl Peer {
     }
 
     /// Ends a second, which took `span`; returns the statistics of its subscriptions.
-    pub fn end_second(&mut self, span: Duration) -> Vec<TrackStats> {
+    pub(super) fn end_second(&mut self, span: Duration) -> Vec<TrackStats> {
         self.slots.iter_mut().filter_map(|s| s.end_second(span)).collect()
     }
 }

@@ -40,7 +40,12 @@ const ENHANCED_BPS: f64 = 20_000.0;
 const TIE_BREAK: f64 = 0.05;
 
 /// Predicts the quality of a layer with or without anchors, in a tile of so many device pixels.
-pub fn predict(layer: Size, video: Bitrate, anchors: Option<AnchorCosts>, tile: Size) -> f64 {
+pub(super) fn predict(
+    layer: Size,
+    video: Bitrate,
+    anchors: Option<AnchorCosts>,
+    tile: Size,
+) -> f64 {
     let features = features(layer, video, tile);
     let plain: f64 = COEFFICIENTS.iter().zip(features).map(|(by, feature)| by * feature).sum();
     let gain = anchors.map_or(0.0, |anchors| {

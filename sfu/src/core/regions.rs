@@ -16,7 +16,7 @@ use windlass_types::tiles::TileMap;
 use crate::api::TrackId;
 
 /// Label of the data channel for answers.
-pub const CHANNEL: &str = "windlass-regions";
+pub(super) const CHANNEL: &str = "windlass-regions";
 /// Minimum time between two requests to one publisher.
 const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// Time after which a request without an answer ends.

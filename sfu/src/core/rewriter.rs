@@ -191,7 +191,7 @@ impl Rewriter {
     }
 
     /// The subscriber's epoch, and the size of its frames where known.
-    pub fn epoch(&self) -> (u16, Option<Size>) {
+    pub(super) fn epoch(&self) -> (u16, Option<Size>) {
         (self.epoch, self.size)
     }
 

@@ -76,7 +76,7 @@ impl Stack {
 }
 
 /// A bitrate in the stack's own type.
-pub fn stack_bitrate(rate: Bitrate) -> bwe::Bitrate {
+pub(super) fn stack_bitrate(rate: Bitrate) -> bwe::Bitrate {
     bwe::Bitrate::bps(rate.as_bps())
 }
 

@@ -136,7 +136,7 @@ impl Tap {
     }
 
     /// Width and height of the last key frame.
-    pub fn size(&self) -> Option<Size> {
+    pub(super) fn size(&self) -> Option<Size> {
         self.size
     }
 

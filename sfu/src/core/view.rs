@@ -31,7 +31,7 @@ const MAX_BROWSER_SCALE: f64 = 1.25;
 const DEFAULT_TILE: Size = Size::new(1280, 720);
 
 /// Size of the tile that shows a track, in device pixels.
-pub fn tile_size(view: Option<View>) -> Size {
+pub(super) fn tile_size(view: Option<View>) -> Size {
     view.map_or(DEFAULT_TILE, |view| Size::new(view.width, view.height))
 }
 

@@ -18,7 +18,7 @@ const KEY: f64 = 6.0;
 const TICKS: u32 = 3000;
 
 /// A packet to send.
-pub(super) struct CameraPacket {
+pub struct CameraPacket {
     /// Of which layer.
     pub layer: Layer,
     /// Sequence number of that layer.
@@ -32,7 +32,7 @@ pub(super) struct CameraPacket {
 }
 
 /// A simulated camera that sends simulcast VP9 packets.
-pub(super) struct Camera {
+pub struct Camera {
     dice: StdRng,
     number: u32,
     seq: [u64; 3],
@@ -44,23 +44,23 @@ pub(super) struct Camera {
 
 impl Camera {
     /// A camera whose first frame comes at `due`.
-    pub(super) fn new(seed: u64, due: Instant) -> Camera {
+    pub fn new(seed: u64, due: Instant) -> Camera {
         let dice = StdRng::seed_from_u64(seed);
         Camera { dice, number: 0, seq: [1; 3], due, key: true, debt: [0.0; 3] }
     }
 
     /// When its next frame comes.
-    pub(super) fn due(&self) -> Instant {
+    pub fn due(&self) -> Instant {
         self.due
     }
 
     /// Has the next frame be a key frame, on all layers, as Chromium does.
-    pub(super) fn key_wanted(&mut self) {
+    pub fn key_wanted(&mut self) {
         self.key = true;
     }
 
     /// The packets of the frame that is due, smallest layer first.
-    pub(super) fn shoot(&mut self, paused: [bool; 3]) -> Vec<CameraPacket> {
+    pub fn shoot(&mut self, paused: [bool; 3]) -> Vec<CameraPacket> {
         self.due += EVERY;
         self.number += 1;
         let key = std::mem::take(&mut self.key);

@@ -98,6 +98,10 @@ impl Client {
     }
 
     /// Takes a datagram; [`Client::poll`] comes next.
+    ///
+    /// # Errors
+    ///
+    /// Where its WebRTC stack refuses the datagram, or has failed before.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -110,11 +114,19 @@ impl Client {
     }
 
     /// Lets it know the time; [`Client::poll`] comes next.
+    ///
+    /// # Errors
+    ///
+    /// Where its WebRTC stack refuses to go on.
     pub fn wake(&mut self, now: Instant) -> Result<(), RtcError> {
         self.rtc.handle_input(Input::Timeout(now))
     }
 
     /// The next thing that it says; nothing when it has no more to say before [`Client::due`].
+    ///
+    /// # Errors
+    ///
+    /// Where its WebRTC stack refuses to go on.
     pub fn poll(&mut self) -> Result<Option<Said>, RtcError> {
         Ok(Some(match self.rtc.poll_output()? {
             Output::Timeout(due) => {

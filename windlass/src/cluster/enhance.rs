@@ -34,7 +34,7 @@ use crate::shutdown::Signals;
 use crate::{devices, logging, metrics};
 
 /// Largest message: a frame, or an anchor.
-pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
+pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Arguments of `windlass enhance`.
 #[derive(Debug, Clone, Args)]

@@ -18,7 +18,7 @@ use super::{Settings, memory};
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
 /// Maximum CPU threads of enhancement.
-pub const MAX_THREADS: usize = 256;
+pub(crate) const MAX_THREADS: usize = 256;
 /// Bitrate of the stills that a publisher is asked for: a fraction of the low layer's, so that its uplink is not felt.
 const STILLS: Bitrate = Bitrate::bps(50_000);
 

@@ -66,7 +66,7 @@ impl Networks {
     }
 
     /// Expected cost of an anchor.
-    pub fn predict(&self, network: usize, captured: Captured, size: Size) -> Duration {
+    pub(crate) fn predict(&self, network: usize, captured: Captured, size: Size) -> Duration {
         let costs = match captured {
             Captured::Pictures => Some(&self.captured_cost),
             Captured::No | Captured::Stills => self.costs.get(network),

@@ -14,7 +14,11 @@ pub(super) enum HighPicture<'a> {
 impl<'a> HighPicture<'a> {
     /// The picture for an anchor `scale` times as large as the low one. `None`: it has no size of that kind, as the publisher is changing
     /// its layers.
-    pub fn of(sent: &'a FrameBuffer, low: &FrameBuffer, scale: usize) -> Option<HighPicture<'a>> {
+    pub(super) fn of(
+        sent: &'a FrameBuffer,
+        low: &FrameBuffer,
+        scale: usize,
+    ) -> Option<HighPicture<'a>> {
         let times = (1..scale).find(|times| {
             let size = (times * sent.width(), times * sent.height());
             size == (scale * low.width(), scale * low.height())
@@ -26,7 +30,7 @@ impl<'a> HighPicture<'a> {
     }
 
     /// Luma and chroma.
-    pub fn samples(&self) -> [Samples<'_>; 3] {
+    pub(super) fn samples(&self) -> [Samples<'_>; 3] {
         match self {
             HighPicture::AsSent(picture) => picture.samples(),
             HighPicture::Enlarged(planes) => planes.each_ref().map(Samples::from),
@@ -34,12 +38,12 @@ impl<'a> HighPicture<'a> {
     }
 
     /// Whether networks can learn from it.
-    pub fn is_as_sent(&self) -> bool {
+    pub(super) fn is_as_sent(&self) -> bool {
         matches!(self, HighPicture::AsSent(_))
     }
 
     /// What it has beyond the low picture.
-    pub fn detail(&self, low: Samples<'_>, scale: usize) -> Option<Detail> {
+    pub(super) fn detail(&self, low: Samples<'_>, scale: usize) -> Option<Detail> {
         detail_of(self.samples()[0], low, scale).ok()
     }
 }

@@ -27,7 +27,7 @@ const VIEWER: ParticipantId = ParticipantId(1000);
 
 /// What came through the viewer's link in a tenth of a second.
 #[derive(Debug, Clone, Default)]
-pub struct Tenth {
+pub(super) struct Tenth {
     /// Bytes of datagrams, headers included.
     pub carried: u64,
     /// Bytes of video and anchors that the viewer had a use for.
@@ -43,7 +43,7 @@ pub struct Tenth {
 }
 
 /// A viewer's call over a link, second by second.
-pub struct Call {
+pub(super) struct Call {
     world: World,
     /// The viewer's place in the world, once it has come.
     viewer: Option<usize>,
@@ -70,7 +70,13 @@ pub struct Call {
 
 impl Call {
     /// `publishers` with links that nobody notices, and one viewer of all of them behind `down` and `up`.
-    pub fn new(config: SfuConfig, publishers: usize, down: Course, up: Course, seed: u64) -> Call {
+    pub(super) fn new(
+        config: SfuConfig,
+        publishers: usize,
+        down: Course,
+        up: Course,
+        seed: u64,
+    ) -> Call {
         let world = World::new(config);
         let start = world.now;
         let mut call = Call {
@@ -105,12 +111,12 @@ impl Call {
     }
 
     /// Whether there is an enhancer.
-    pub fn enhancement(&mut self, works: bool) {
+    pub(super) fn enhancement(&mut self, works: bool) {
         self.world.core.set_enhancement(self.world.now, works);
     }
 
     /// Lets time pass.
-    pub fn run(&mut self, span: Duration) {
+    pub(super) fn run(&mut self, span: Duration) {
         let end = self.world.now + span;
         while self.world.now < end {
             for happening in self.world.step(end) {
@@ -132,7 +138,7 @@ impl Call {
     }
 
     /// Freezes, time frozen, frames shown and key frames asked for by the viewer.
-    pub fn watched(&self) -> (u64, Duration, u64, u64) {
+    pub(super) fn watched(&self) -> (u64, Duration, u64, u64) {
         let all = self.watchers.values();
         all.fold((0, Duration::ZERO, 0, 0), |(freezes, frozen, frames, asks), w| {
             (freezes + w.freezes, frozen + w.frozen, frames + w.frames, asks + w.asks)
@@ -140,7 +146,7 @@ impl Call {
     }
 
     /// Share of the viewer's datagrams that found its link's queue full.
-    pub fn overflow(&self) -> f64 {
+    pub(super) fn overflow(&self) -> f64 {
         let stats = self.viewer.map(|at| self.world.parties[at].down()).unwrap_or_default();
         stats.overflowed as f64 / stats.sent.max(1) as f64
     }

@@ -17,7 +17,7 @@ const SETTLING: usize = 100;
 const SPAN: usize = 10;
 
 /// Runs all seeds.
-pub fn measure(link: Profile, args: &LinksArgs) -> Row {
+pub(super) fn measure(link: Profile, args: &LinksArgs) -> Row {
     let mut rows = Vec::new();
     for &seed in &args.seeds {
         rows.push(run(link, seed, args));
