@@ -192,7 +192,7 @@ fn so_it_does_on_a_face_by_the_network_that_sees_what_viewers_see() {
     if clip(CLIP).exists() {
         learns(Scene::Clip);
     } else {
-        println!("skipped: no {}", clip(CLIP).display());
+        windlass_skips::skip(format!("no {}; set WINDLASS_CLIPS", clip(CLIP).display()));
     }
 }
 
