@@ -9,7 +9,10 @@ use anyhow::{Context, Result, bail};
 use crate::process::{Cmd, step, which};
 use crate::{root, target_dir, workers};
 
-/// A folder of fuzz targets, and what makes their first inputs.
+/// The workspace of all targets.
+const WORKSPACE: &str = "tests/fuzz";
+
+/// A folder of fuzz targets, and what makes their first inputs: an example and its arguments.
 struct Suite {
     folder: &'static str,
     targets: &'static [&'static str],
@@ -22,28 +25,28 @@ const SUITES: [Suite; 4] = [
         folder: "hybrid/vp9/fuzz",
         targets: &["decode"],
         // Streams that seeds are cut from.
-        seeds: Some(&["../tests/fixtures", "../../../tests/fixtures/vp9"]),
+        seeds: Some(&["vp9_seeds", "../tests/fixtures", "../../../tests/fixtures/vp9"]),
         max_bytes: 12_300,
     },
     Suite {
         folder: "hybrid/fuzz",
         targets: &["anchor_message", "anchor_image", "flow", "hybrid"],
-        seeds: Some(&["../vp9/tests/fixtures", "../../tests/fixtures/vp9"]),
+        seeds: Some(&["hybrid_seeds", "../vp9/tests/fixtures", "../../tests/fixtures/vp9"]),
         max_bytes: 12_300,
     },
     Suite {
         folder: "sfu/fuzz",
         targets: &["stack", "datagrams", "media", "offers", "sctp"],
-        seeds: Some(&[]),
+        seeds: Some(&["sfu_seeds"]),
         max_bytes: 16_000,
     },
     Suite { folder: "signaling/fuzz", targets: &["session"], seeds: None, max_bytes: 4_096 },
 ];
 
 /// Tells libFuzzer what an input reaches, as cargo-fuzz builds it. Traced comparisons are left out: they cost more than they find.
-const COVERAGE: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
-     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-     -Cllvm-args=-sanitizer-coverage-pc-table";
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+     -Ccodegen-units=1";
 
 /// What the targets are built by.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,7 +71,12 @@ impl Build {
         Build::Stable
     }
 
-    fn cargo(self, folder: &str, args: &[&str]) -> Cmd {
+    /// Builds all targets and what makes their first inputs; the folder where they are.
+    fn all(self) -> Result<PathBuf> {
+        let Some(host) = Cmd::new("rustc").args(["--print", "host-tuple"]).output() else {
+            bail!("`rustc --print host-tuple` says nothing; Rust 1.84 or newer is needed");
+        };
+        let args = ["build", "--quiet", "--locked", "--release", "--bins", "--examples"];
         let (cmd, flags) = match self {
             Build::Stable => (Cmd::cargo(args), COVERAGE.to_owned()),
             Build::Sanitized => {
@@ -76,18 +84,24 @@ impl Build {
                 (nightly, format!("{COVERAGE} -Zsanitizer=address"))
             }
         };
-        cmd.dir(folder)
+        step("Building the fuzz targets (the first time takes some minutes)");
+        // With a target of its own, programs that run while building are left alone.
+        cmd.args(["--target", &host])
+            .dir(WORKSPACE)
             .env("RUSTFLAGS", flags)
             .env("CARGO_TARGET_DIR", self.target_dir())
             .env("CARGO_INCREMENTAL", "0")
+            .run()?;
+        Ok(self.target_dir().join(host).join("release"))
     }
 
-    /// One for all suites, as they share most of what they are built of.
     fn target_dir(self) -> PathBuf {
-        target_dir().join(match self {
+        let folder = target_dir().join(match self {
             Build::Stable => "fuzz",
             Build::Sanitized => "fuzz-sanitized",
-        })
+        });
+        // Targets run in folders of their own.
+        std::path::absolute(&folder).unwrap_or(folder)
     }
 }
 
@@ -101,20 +115,12 @@ struct Target {
 
 /// Runs every target for `seconds`, as many at once as there are processors.
 pub fn run(seconds: u32, build: Build) -> Result<()> {
-    let Some(host) = Cmd::new("rustc").args(["--print", "host-tuple"]).output() else {
-        bail!("`rustc --print host-tuple` says nothing; Rust 1.84 or newer is needed");
-    };
+    let built = build.all()?;
     let mut targets = Vec::new();
     for Suite { folder, targets: names, seeds, max_bytes } in SUITES {
-        step(&format!("Building the fuzz targets of {folder}"));
-        // With a target of its own, programs that run while building are left alone.
-        let how = ["--quiet", "--locked", "--release", "--target", &host];
-        build.cargo(folder, &["build", "--bins"]).args(how).run()?;
-        if let Some(from) = seeds {
-            let make = build.cargo(folder, &["run", "--example", "seeds"]);
-            make.args(how).arg("--").args(from).run()?;
+        if let Some([example, from @ ..]) = seeds {
+            Cmd::new(built.join("examples").join(example)).args(from).dir(folder).run()?;
         }
-        let built = build.target_dir().join(&host).join("release");
         targets.extend(names.iter().map(|&name| {
             let binary = built.join(name);
             Target { name, folder, binary, max_bytes }

@@ -1,4 +1,4 @@
-//! Makes the seeds of the fuzz targets: `cargo run --example seeds -- FILES_OR_FOLDERS`.
+//! Makes the seeds of the fuzz targets: `examples/hybrid_seeds FILES_OR_FOLDERS`.
 //!
 //! IVF files of VP9 are cut into windows of a few chunks, each after the stream's first key frame.
 //! Seeds go to `corpus/TARGET/`; those of the anchors are made here.

@@ -1,4 +1,4 @@
-//! Makes the seeds of the fuzz target: `cargo run --example seeds -- FILES_OR_FOLDERS`.
+//! Makes the seeds of the fuzz target: `examples/vp9_seeds FILES_OR_FOLDERS`.
 //!
 //! IVF files of VP9 are cut into windows of a few chunks, each after the stream's first key frame.
 //! Seeds go to `corpus/decode/`.
