@@ -17,8 +17,9 @@ const CAPS: [&str; 2] = ["avx2", "sse4.2"];
 const CRATES: [&str; 5] =
     ["windlass-vp9", "windlass-hybrid", "windlass-htj2k", "windlass-sr", "windlass-enhancer"];
 
-/// Tests of these that say nothing here: they run in real time, for which plain code is too slow, or on an emulated GPU.
-const LEFT_OUT: [&str; 10] = [
+/// Tests of these that are left out: in real time, for which plain code is too slow; on an emulated GPU; without kernels; of
+/// allocations, half a minute of a processor for the same answer.
+const LEFT_OUT: [&str; 11] = [
     "gpu_anchors",
     "learn",
     "pipeline",
@@ -29,9 +30,10 @@ const LEFT_OUT: [&str; 10] = [
     "cuda_shared_coder",
     "cuda_wgmma",
     "gpus",
+    "hybrid_allocations",
 ];
 
-/// The same of the enhancer's unit tests: a module.
+/// A module of the enhancer's unit tests, in real time too.
 const LEFT_OUT_OF_UNITS: &str = "pipeline::";
 
 /// A test's binary, and where it is run.
