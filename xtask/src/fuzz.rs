@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::process::{Cmd, step, which};
 use crate::{root, target_dir, workers};
@@ -119,7 +119,9 @@ pub fn run(seconds: u32, build: Build) -> Result<()> {
     let mut targets = Vec::new();
     for Suite { folder, targets: names, seeds, max_bytes } in SUITES {
         if let Some([example, from @ ..]) = seeds {
-            Cmd::new(built.join("examples").join(example)).args(from).dir(folder).run()?;
+            let make = Cmd::new(built.join("examples").join(example)).args(from).dir(folder);
+            let (made, said) = make.captured()?;
+            ensure!(made, "`{example}` could not make the first inputs of {folder}:\n{said}");
         }
         targets.extend(names.iter().map(|&name| {
             let binary = built.join(name);
