@@ -192,7 +192,7 @@ fn what_was_learned_makes_anchors_of_a_face_by_the_network_that_sees_what_viewer
     if clip(CLIP).exists() {
         learns(Scene::Clip);
     } else {
-        println!("skipped: no {}", clip(CLIP).display());
+        windlass_skips::skip(format!("no {}; set WINDLASS_CLIPS", clip(CLIP).display()));
     }
 }
 

@@ -18,7 +18,7 @@ fn weights(clip: &str, crop: &str) -> Option<Vec<f64>> {
         .output();
     let data = read.ok().filter(|out| out.stdout.len() == 320 * 180).map(|out| out.stdout);
     let Some(data) = data else {
-        println!("skipped: {} cannot be read; set WINDLASS_CLIPS", file.display());
+        windlass_skips::skip(format!("{} cannot be read; set WINDLASS_CLIPS", file.display()));
         return None;
     };
     let luma = Samples { data: &data, stride: 320, width: 320, height: 180 };

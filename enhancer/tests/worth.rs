@@ -32,7 +32,7 @@ const STREAM: StreamId = StreamId(5);
 fn encode(lines: usize, kbps: u32, soft: bool) -> Option<Vec<Bytes>> {
     let clip = clip("LivePortrait__d13");
     if !clip.exists() {
-        println!("skipped: no {}", clip.display());
+        windlass_skips::skip(format!("no {}; set WINDLASS_CLIPS", clip.display()));
         return None;
     }
     let width = 16 * lines / 9;

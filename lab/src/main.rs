@@ -28,7 +28,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let done = start_logging().and_then(|()| match cli.command {
+    let ready = windlass_sr::max_isa().map_err(anyhow::Error::msg).and_then(|_| start_logging());
+    let done = ready.and_then(|()| match cli.command {
         Command::Bench(args) => bench::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Link(args) => emulate::run(&args),

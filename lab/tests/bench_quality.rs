@@ -30,7 +30,7 @@ fn windlass_lab(args: &[&str]) -> std::process::Output {
 #[test]
 fn a_drawn_scene_gives_finite_figures_and_a_picture_of_the_expected_size() {
     if !Command::new("ffmpeg").arg("-version").output().is_ok_and(|done| done.status.success()) {
-        eprintln!("skipped: no ffmpeg here");
+        windlass_skips::skip("no ffmpeg (Debian's package ffmpeg)");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -86,7 +86,7 @@ fn vectors_of_profile_0_in_the_registry_decode_as_in_libvpx() {
         tally.add(one);
     }
     if tally.streams == 0 {
-        println!("skipped: no crate in CARGO_HOME has test vectors (`cargo fetch` brings them)");
+        windlass_skips::skip("no crate in CARGO_HOME has test vectors (`cargo fetch` brings them)");
     }
 }
 
@@ -101,7 +101,7 @@ fn vectors_of_other_profiles_in_the_registry_are_refused() {
         refused += 1;
     }
     if refused == 0 {
-        println!("skipped: no crate in CARGO_HOME has vectors of profiles 1 to 3");
+        windlass_skips::skip("no crate in CARGO_HOME has vectors of profiles 1 to 3");
     }
 }
 

@@ -28,6 +28,7 @@ mod token;
 
 use std::process::ExitCode;
 
+use anyhow::Error;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
@@ -41,7 +42,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let _written = logging::LastWords;
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let done = windlass_sr::max_isa().map_err(Error::msg).and_then(|_| match command {
         Command::Serve(args) => serve::run(&args),
         Command::Enhance(args) => enhance::run(&args),
         Command::Devices(args) => logging::init("warn", false).and_then(|_| devices::run(&args)),
@@ -49,7 +51,7 @@ fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),
-    };
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -30,7 +30,7 @@ const WHOLE: &str = "GPU-cacacaca-caca-caca-caca-cacacaca0100";
 /// The environment of the emulated machine: one card in so many slices, and others.
 fn machine(slices: &str, cards: &str) -> Option<Vec<(String, String)>> {
     let Some(folder) = emulated_driver() else {
-        println!("skipped: no C++ compiler (c++)");
+        windlass_skips::skip("no C++ compiler (`c++`, Debian's package g++)");
         return None;
     };
     let folder = folder.to_str().unwrap();
@@ -259,7 +259,7 @@ fn media(into: &Path) -> Option<PathBuf> {
     let mut command = Command::new("ffmpeg");
     let made = command.args(arguments.split_whitespace()).arg(folder.join("q.ivf")).status();
     if !made.is_ok_and(|status| status.success()) {
-        println!("skipped: no ffmpeg");
+        windlass_skips::skip("no ffmpeg with libvpx-vp9 (Debian's package ffmpeg)");
         return None;
     }
     Some(folder)

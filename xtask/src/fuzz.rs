@@ -1,10 +1,18 @@
-//! The fuzz targets of the codec, the SFU and signalling, where a nightly tool chain and cargo-fuzz are at hand.
+//! The fuzz targets of the codec, the SFU and signalling: libFuzzer, which the crate `libfuzzer-sys` brings, in a build that tells
+//! it what code an input reaches. Stable Rust has all of that; AddressSanitizer beside it takes a nightly tool chain.
 
-use anyhow::{Result, bail};
+use std::fs;
+use std::path::PathBuf;
 
-use crate::process::{Cmd, Missing, step, which};
+use anyhow::{Context, Result, bail, ensure};
 
-/// A folder of fuzz targets, and what makes their first inputs.
+use crate::process::{Cmd, step, which};
+use crate::{root, target_dir, workers};
+
+/// The workspace of all targets.
+const WORKSPACE: &str = "tests/fuzz";
+
+/// A folder of fuzz targets, and what makes their first inputs: an example and its arguments.
 struct Suite {
     folder: &'static str,
     targets: &'static [&'static str],
@@ -17,59 +25,179 @@ const SUITES: [Suite; 4] = [
         folder: "hybrid/vp9/fuzz",
         targets: &["decode"],
         // Streams that seeds are cut from.
-        seeds: Some(&["../tests/fixtures", "../../../tests/fixtures/vp9"]),
+        seeds: Some(&["vp9_seeds", "../tests/fixtures", "../../../tests/fixtures/vp9"]),
         max_bytes: 12_300,
     },
     Suite {
         folder: "hybrid/fuzz",
         targets: &["anchor_message", "anchor_image", "flow", "hybrid"],
-        seeds: Some(&["../vp9/tests/fixtures", "../../tests/fixtures/vp9"]),
+        seeds: Some(&["hybrid_seeds", "../vp9/tests/fixtures", "../../tests/fixtures/vp9"]),
         max_bytes: 12_300,
     },
     Suite {
         folder: "sfu/fuzz",
         targets: &["stack", "datagrams", "media", "offers", "sctp"],
-        seeds: Some(&[]),
+        seeds: Some(&["sfu_seeds"]),
         max_bytes: 16_000,
     },
     Suite { folder: "signaling/fuzz", targets: &["session"], seeds: None, max_bytes: 4_096 },
 ];
 
-/// Runs every target for `seconds`; [`Missing`] where the tools cannot be had.
-pub(crate) fn run(seconds: u32) -> Result<()> {
-    if which("rustup").is_none() || !nightly(".", ["--version"]).succeeds() {
-        bail!(Missing("Rust's nightly tool chain (`rustup toolchain install nightly`)".into()));
-    }
-    if !nightly(".", ["fuzz", "--version"]).succeeds() {
-        bail!(Missing("cargo-fuzz (`cargo install cargo-fuzz`)".into()));
-    }
-    let mut failed = Vec::new();
-    for Suite { folder, targets, seeds, max_bytes } in SUITES {
-        if let Some(from) = seeds {
-            step(&format!("Making seeds for the fuzz targets of {folder}"));
-            let make = ["run", "--release", "--quiet", "--example", "seeds", "--"];
-            nightly(folder, make).args(from).run()?;
+/// Tells libFuzzer what an input reaches, as cargo-fuzz builds it. Traced comparisons are left out: they cost more than they find.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+     -Ccodegen-units=1";
+
+/// What the targets are built by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Build {
+    /// The tool chain in use: finds panics, wrong results, endless work.
+    Stable,
+    /// The nightly one, with AddressSanitizer: finds wrong accesses to memory too.
+    Sanitized,
+}
+
+impl Build {
+    /// With AddressSanitizer where there is a nightly tool chain.
+    pub fn best() -> Build {
+        let nightly = ["run", "nightly", "cargo", "--version"];
+        if which("rustup").is_some() && Cmd::new("rustup").args(nightly).succeeds() {
+            return Build::Sanitized;
         }
-        for target in targets {
-            step(&format!("Fuzzing {target} for {seconds} seconds"));
-            let run = nightly(folder, ["fuzz", "run", "--no-trace-compares", target, "--"])
-                // The longest inputs take 40 ms; the rest is for machines with much else to do.
-                .args(["-timeout=60", "-rss_limit_mb=2048"])
-                .arg(format!("-max_len={max_bytes}"))
-                .arg(format!("-max_total_time={seconds}"))
-                .run();
-            if run.is_err() {
-                failed.push(format!("{target} ({folder}/artifacts)"));
+        crate::skipped::note(
+            "AddressSanitizer while fuzzing",
+            "no nightly tool chain (`rustup toolchain install nightly`)",
+        );
+        Build::Stable
+    }
+
+    /// Builds all targets and what makes their first inputs; the folder where they are.
+    fn all(self) -> Result<PathBuf> {
+        let Some(host) = Cmd::new("rustc").args(["--print", "host-tuple"]).output() else {
+            bail!("`rustc --print host-tuple` says nothing; Rust 1.84 or newer is needed");
+        };
+        let args = ["build", "--quiet", "--locked", "--release", "--bins", "--examples"];
+        let (cmd, flags) = match self {
+            Build::Stable => (Cmd::cargo(args), COVERAGE.to_owned()),
+            Build::Sanitized => {
+                let nightly = Cmd::new("rustup").args(["run", "nightly", "cargo"]).args(args);
+                (nightly, format!("{COVERAGE} -Zsanitizer=address"))
             }
-        }
+        };
+        step("Building the fuzz targets (the first time takes some minutes)");
+        // With a target of its own, programs that run while building are left alone.
+        cmd.args(["--target", &host])
+            .dir(WORKSPACE)
+            .env("RUSTFLAGS", flags)
+            .env("CARGO_TARGET_DIR", self.target_dir())
+            .env("CARGO_INCREMENTAL", "0")
+            .run()?;
+        Ok(self.target_dir().join(host).join("release"))
     }
-    if !failed.is_empty() {
-        bail!("fuzzing found faults; inputs are kept: {}", failed.join(", "));
+
+    fn target_dir(self) -> PathBuf {
+        let folder = target_dir().join(match self {
+            Build::Stable => "fuzz",
+            Build::Sanitized => "fuzz-sanitized",
+        });
+        // Targets run in folders of their own.
+        std::path::absolute(&folder).unwrap_or(folder)
+    }
+}
+
+/// A target, and where it is run.
+struct Target {
+    name: &'static str,
+    folder: &'static str,
+    binary: PathBuf,
+    max_bytes: u32,
+}
+
+/// Runs every target for `seconds`, as many at once as there are processors.
+pub fn run(seconds: u32, build: Build) -> Result<()> {
+    let built = build.all()?;
+    let mut targets = Vec::new();
+    for Suite { folder, targets: names, seeds, max_bytes } in SUITES {
+        if let Some([example, from @ ..]) = seeds {
+            let make = Cmd::new(built.join("examples").join(example)).args(from).dir(folder);
+            let (made, said) = make.captured()?;
+            ensure!(made, "`{example}` could not make the first inputs of {folder}:\n{said}");
+        }
+        targets.extend(names.iter().map(|&name| {
+            let binary = built.join(name);
+            Target { name, folder, binary, max_bytes }
+        }));
+    }
+    step(&format!("Fuzzing {} targets for {seconds} seconds each", targets.len()));
+    let ended = workers::each(&targets, |target| target.fuzz(seconds));
+    let faults = ended.into_iter().collect::<Result<Vec<_>>>()?;
+    let faults: Vec<String> = faults.into_iter().flatten().collect();
+    if !faults.is_empty() {
+        bail!("fuzzing found faults:\n{}", faults.join("\n"));
     }
     Ok(())
 }
 
-/// The nightly tool chain's cargo, in a folder of targets.
-fn nightly<const N: usize>(folder: &str, args: [&str; N]) -> Cmd {
-    Cmd::new("rustup").args(["run", "nightly", "cargo"]).args(args).dir(folder)
+impl Target {
+    /// What was found, and how to see it again.
+    fn fuzz(&self, seconds: u32) -> Result<Option<String>> {
+        let Target { name, folder, binary, max_bytes } = self;
+        let (corpus, artifacts) = (format!("corpus/{name}"), format!("artifacts/{name}/"));
+        for made in [&corpus, &artifacts] {
+            fs::create_dir_all(root().join(folder).join(made))?;
+        }
+        let (passed, said) = Cmd::new(binary)
+            .dir(folder)
+            .arg(&corpus)
+            // The longest inputs take 40 ms; the rest is for machines with much else to do.
+            .args(["-timeout=60", "-rss_limit_mb=2048", "-print_final_stats=1"])
+            .arg(format!("-artifact_prefix={artifacts}"))
+            .arg(format!("-max_len={max_bytes}"))
+            .arg(format!("-max_total_time={seconds}"))
+            .captured()
+            .with_context(|| format!("fuzzing {name}"))?;
+        if passed {
+            let inputs = executed(&said).unwrap_or("no");
+            eprintln!("{name}: {inputs} inputs, no fault");
+            return Ok(None);
+        }
+        let lines: Vec<&str> = said.lines().collect();
+        eprintln!("{}\n{name}: FAULT", lines[lines.len().saturating_sub(60)..].join("\n"));
+        let again = format!("cd {folder} && {}", binary.display());
+        Ok(Some(match input(&said) {
+            Some(input) => {
+                format!("{name}: the input is {folder}/{input}; again: `{again} {input}`")
+            }
+            None => format!("{name}: it left no input; again: `{again} {corpus}`"),
+        }))
+    }
+}
+
+/// The number of inputs that were tried, by libFuzzer's last words.
+fn executed(said: &str) -> Option<&str> {
+    let line =
+        said.lines().rev().find(|line| line.starts_with("stat::number_of_executed_units:"))?;
+    line.rsplit(' ').next()
+}
+
+/// The file of the input that showed a fault.
+fn input(said: &str) -> Option<&str> {
+    said.lines()
+        .find_map(|line| line.split_once("Test unit written to "))
+        .map(|(_, file)| file.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_inputs_are_read_from_what_the_fuzzer_says() {
+        let said = "INFO: seed corpus: files: 3\nDone 812 runs in 3 second(s)\n\
+            stat::number_of_executed_units: 812\nstat::average_exec_per_sec:     270\n";
+        assert_eq!((executed(said), input(said)), (Some("812"), None));
+        let fault = "thread panicked\n==7== ERROR: libFuzzer: deadly signal\n\
+            artifact_prefix='artifacts/decode/'; Test unit written to artifacts/decode/crash-0a1b\nBase64: AA==\n";
+        assert_eq!(input(fault), Some("artifacts/decode/crash-0a1b"));
+    }
 }

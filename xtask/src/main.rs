@@ -6,6 +6,7 @@
 mod advisories;
 mod apt;
 mod borders;
+mod capped;
 mod circles;
 mod fuzz;
 mod gpu;
@@ -15,10 +16,12 @@ mod neon;
 mod page;
 mod process;
 mod protocol;
+mod skipped;
 mod soak;
 mod source;
 mod test;
 mod wasm;
+mod workers;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -48,7 +51,7 @@ enum Task {
     },
     /// Set up, then run every check and test, the ones in a real browser too.
     Test {
-        /// Run just these parts: lint, rust, web, wasm, e2e.
+        /// Run just these parts: lint, rust, fuzz, web, wasm, chart, e2e.
         #[arg(value_enum)]
         parts: Vec<test::Part>,
     },
@@ -81,7 +84,7 @@ enum Task {
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
         times: u32,
     },
-    /// Fuzz the codec, the SFU and signalling, with a nightly tool chain and cargo-fuzz.
+    /// Fuzz the codec, the SFU and signalling; with a nightly tool chain, under AddressSanitizer.
     Fuzz {
         /// How long each target runs, in seconds.
         #[arg(long, default_value_t = 60)]
@@ -140,6 +143,6 @@ fn perform(task: Task) -> Result<()> {
         Task::Memory => memory::run(),
         Task::Gpu => gpu::run(),
         Task::Soak { times } => soak::run(times),
-        Task::Fuzz { seconds } => fuzz::run(seconds),
+        Task::Fuzz { seconds } => fuzz::run(seconds, fuzz::Build::best()),
     }
 }

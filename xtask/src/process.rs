@@ -79,6 +79,15 @@ impl Cmd {
         self.command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
     }
 
+    /// Runs it and tells whether it succeeded, with all that it printed.
+    pub fn captured(mut self) -> Result<(bool, String)> {
+        let name = Path::new(&self.program).display().to_string();
+        let out =
+            self.command.output().with_context(|| format!("`{name}` could not be started"))?;
+        let said = [out.stdout, out.stderr].concat();
+        Ok((out.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    }
+
     /// Runs it and returns its standard output, or `None` where it failed.
     pub(crate) fn output(mut self) -> Option<String> {
         let out = self.command.stderr(Stdio::null()).output().ok()?;

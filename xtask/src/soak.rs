@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::process::{Cmd, Missing, step};
-use crate::test::{build_programs, e2e, with_clips};
-use crate::{apt, fuzz, gpu, memory, neon, page, target_dir};
+use crate::test::{build_programs, e2e, for_tests};
+use crate::{apt, fuzz, gpu, memory, neon, page, skipped, target_dir};
 
 /// Browser tests that take long or need other browsers, and two of every change's, which last longer here.
 const SUITES: [&str; 3] = ["ci/call.test.mjs", "ci/impaired.test.mjs", "soak"];
@@ -20,13 +20,14 @@ pub(crate) fn run(times: u32) -> Result<()> {
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
     apt::install(apt::SOAK)?;
+    skipped::begin()?;
     page::build()?;
     let parts: [Part; 10] = [
         ("property tests", Box::new(move || properties(2000 * times))),
         ("NEON", Box::new(neon::run)),
         ("memory", Box::new(memory::run)),
         ("GPU", Box::new(gpu::run)),
-        ("fuzzing", Box::new(move || fuzz::run(20 * times))),
+        ("fuzzing", Box::new(move || fuzz::run(20 * times, fuzz::Build::best()))),
         ("browsers", Box::new(move || browsers(times))),
         ("attack", Box::new(move || attack(1_000_000 * times))),
         ("links", Box::new(links)),
@@ -38,7 +39,10 @@ pub(crate) fn run(times: u32) -> Result<()> {
         let begun = Instant::now();
         let ended = match part() {
             Ok(()) => "passed".to_owned(),
-            Err(error) if error.is::<Missing>() => format!("skipped: {error}"),
+            Err(error) if error.is::<Missing>() => {
+                skipped::note(name, &error.to_string());
+                "skipped".to_owned()
+            }
             Err(error) => {
                 failed.push(*name);
                 format!("FAILED: {error:#}")
@@ -48,6 +52,7 @@ pub(crate) fn run(times: u32) -> Result<()> {
         eprintln!("{line}");
         said.push(line);
     }
+    skipped::say();
     step(&format!("The soak has ended\n{}", said.join("\n")));
     match failed.as_slice() {
         [] => Ok(()),
@@ -57,7 +62,7 @@ pub(crate) fn run(times: u32) -> Result<()> {
 
 fn properties(cases: u32) -> Result<()> {
     step(&format!("Running property tests with {cases} cases each"));
-    with_clips(Cmd::cargo(["test", "--workspace", "--quiet", "--no-fail-fast"]))
+    for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--no-fail-fast"]))
         .env("PROPTEST_CASES", cases.to_string())
         .run()
 }
@@ -80,7 +85,7 @@ fn attack(datagrams: u32) -> Result<()> {
 fn links() -> Result<()> {
     step("Calling over narrow links for seven minutes");
     build_programs()?;
-    Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "links"])
+    for_tests(Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "links"]))
         .args(["--", "--ignored", "--nocapture", "--test-threads", "1"])
         .run()
 }
@@ -107,7 +112,7 @@ fn record_vp9(minutes: u32) -> Result<Vec<PathBuf>> {
     }
     page::npm_ci("tests/e2e")?;
     step("Recording the VP9 streams of calls in Chromium");
-    with_clips(Cmd::new("node").arg("measure/record-vp9.mjs").dir("tests/e2e"))
+    for_tests(Cmd::new("node").arg("measure/record-vp9.mjs").dir("tests/e2e"))
         .args(["--plans", "usual,starved", "--minutes", &minutes.to_string(), "--out"])
         .arg(&out)
         .run()?;

@@ -6,15 +6,17 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::process::{Cmd, step, which};
-use crate::{advisories, apt, borders, circles, page, root, target_dir};
+use crate::{advisories, apt, borders, capped, circles, fuzz, page, root, skipped, target_dir};
 
 /// A part of the tests.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
     /// Formatting and lints of Rust and TypeScript.
     Lint,
-    /// Unit, property and integration tests in Rust.
+    /// Unit, property and integration tests in Rust; those of kernels also with a cap on the instruction set.
     Rust,
+    /// Each fuzz target on its inputs so far and on new ones.
+    Fuzz,
     /// The SDK's unit tests.
     Web,
     /// The WebAssembly module against the native decoder.
@@ -25,8 +27,20 @@ pub(crate) enum Part {
     E2e,
 }
 
-/// Runs `parts`, or all of them where none is named.
-pub(crate) fn run(parts: &[Part]) -> Result<()> {
+/// How long each fuzz target runs.
+const FUZZ_SECONDS: u32 = 10;
+
+/// Runs `parts`, or all of them where none is named, and says at the end what was skipped.
+pub fn run(parts: &[Part]) -> Result<()> {
+    skipped::begin()?;
+    let ended = perform(parts);
+    skipped::say();
+    ended?;
+    step("All checks passed");
+    Ok(())
+}
+
+fn perform(parts: &[Part]) -> Result<()> {
     let wants = |part: Part| parts.is_empty() || parts.contains(&part);
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
@@ -36,7 +50,7 @@ pub(crate) fn run(parts: &[Part]) -> Result<()> {
         if Cmd::cargo(["fmt", "--version"]).succeeds() {
             Cmd::cargo(["fmt", "--all", "--check"]).run()?;
         } else {
-            eprintln!("skipped: rustfmt is not installed (`rustup component add rustfmt`)");
+            skipped::note("formatting", "no rustfmt (`rustup component add rustfmt`)");
         }
         if Cmd::cargo(["clippy", "--version"]).succeeds() {
             // The second is what `cargo xtask run` builds.
@@ -49,7 +63,7 @@ pub(crate) fn run(parts: &[Part]) -> Result<()> {
                 clippy.args(["--", "-D", "warnings"]).run()?;
             }
         } else {
-            eprintln!("skipped: clippy is not installed (`rustup component add clippy`)");
+            skipped::note("lints of Rust", "no clippy (`rustup component add clippy`)");
         }
         npm("typecheck")?;
         npm("lint")?;
@@ -61,14 +75,12 @@ pub(crate) fn run(parts: &[Part]) -> Result<()> {
         if which("typos").is_some() {
             Cmd::new("typos").arg("--format=brief").run()?;
         } else {
-            eprintln!("skipped: spelling, as typos is not installed (`cargo install typos-cli`)");
+            skipped::note("spelling", "no typos (`cargo install typos-cli`)");
         }
         if which("cargo-deny").is_some() {
             deny()?;
         } else {
-            eprintln!(
-                "skipped: licences, as cargo-deny is not installed (`cargo xtask deny` installs it)"
-            );
+            skipped::note("licences", "no cargo-deny (`cargo xtask deny` installs it)");
         }
         advisories::run(None)?;
         borders::check()?;
@@ -76,7 +88,11 @@ pub(crate) fn run(parts: &[Part]) -> Result<()> {
     }
     if wants(Part::Rust) {
         step("Running the Rust tests");
-        with_clips(Cmd::cargo(["test", "--workspace", "--quiet"])).run()?;
+        for_tests(Cmd::cargo(["test", "--workspace", "--quiet"])).run()?;
+        capped::run()?;
+    }
+    if wants(Part::Fuzz) {
+        fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable)?;
     }
     if wants(Part::Web) {
         step("Running the SDK's tests");
@@ -91,7 +107,6 @@ pub(crate) fn run(parts: &[Part]) -> Result<()> {
     if wants(Part::E2e) {
         e2e(&["ci"], &[])?;
     }
-    step("All checks passed");
     Ok(())
 }
 
@@ -171,7 +186,7 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
         Cmd::cargo(["build", "--quiet", "--package", package, "--example", example]).run()?;
     }
     step("Running calls between real browsers");
-    let mut cmd = with_clips(
+    let mut cmd = for_tests(
         Cmd::new("node").args(["--test", "--test-concurrency=1"]).args(&files).dir("tests/e2e"),
     )
     .env("WINDLASS_BIN", target_dir().join("debug/windlass"));
@@ -187,9 +202,9 @@ pub(crate) fn build_programs() -> Result<()> {
     Cmd::cargo(["build", "--quiet", "--package", "windlass", "--package", "windlass-lab"]).run()
 }
 
-/// Tells tests where the clips are.
-pub(crate) fn with_clips(cmd: Cmd) -> Cmd {
-    cmd.env("WINDLASS_CLIPS", clips_folder())
+/// Tells tests where the clips are, and where to note that they cannot run.
+pub fn for_tests(cmd: Cmd) -> Cmd {
+    skipped::told(cmd).env("WINDLASS_CLIPS", clips_folder())
 }
 
 /// Where the clips are: `WINDLASS_CLIPS`, by default beside the checkout.

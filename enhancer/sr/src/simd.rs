@@ -2,6 +2,9 @@
 
 use std::sync::OnceLock;
 
+#[cfg(target_arch = "x86_64")]
+use windlass_vp9::simd::cap::{self, Cap};
+
 use crate::cpu::{Network, Run};
 use crate::kernel;
 use crate::model::Model;
@@ -29,20 +32,10 @@ pub enum Simd {
 }
 
 impl Simd {
-    /// Every form that the running CPU can execute, the fastest last. The environment variable `WINDLASS_SIMD` hides those after the
-    /// one that it names (`scalar`, `avx2`, …): so tests run as on a CPU without them.
+    /// Every form that the running CPU can execute and [`windlass_vp9::simd::cap`] allows, the fastest last.
     pub fn available() -> Vec<Simd> {
         static FORMS: OnceLock<Vec<Simd>> = OnceLock::new();
-        let forms = FORMS.get_or_init(|| {
-            let mut forms = Simd::detect();
-            let widest = std::env::var("WINDLASS_SIMD").ok();
-            let named = |simd: &Simd| widest.as_deref() == simd.name().strip_prefix("cpu-");
-            if let Some(at) = forms.iter().position(named) {
-                forms.truncate(at + 1);
-            }
-            forms
-        });
-        forms.clone()
+        FORMS.get_or_init(Simd::detect).clone()
     }
 
     fn detect() -> Vec<Simd> {
@@ -50,9 +43,12 @@ impl Simd {
         #[cfg(target_arch = "aarch64")]
         forms.push(Simd::Neon);
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        if cap::allows(Cap::Avx2)
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+        {
             forms.push(Simd::Avx2);
-            if is_x86_feature_detected!("avx512f") {
+            if cap::allows(Cap::Avx512) && is_x86_feature_detected!("avx512f") {
                 let narrow =
                     is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl");
                 // Where it was measured, half the speed of single precision.

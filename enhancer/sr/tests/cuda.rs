@@ -241,13 +241,15 @@ fn the_kernels_compile_for_every_architecture() {
         ] {
             match compile_for(&architecture, Variant::Mma, arch, block, all) {
                 Err(CudaError::NoCompiler) => {
-                    println!("skipped: libnvrtc is not found (LD_LIBRARY_PATH)");
+                    windlass_skips::skip(
+                        "libnvrtc is not found (LD_LIBRARY_PATH; `cargo xtask gpu` fetches it)",
+                    );
                     return;
                 }
                 // The largest networks do not fit the oldest devices.
                 Err(CudaError::NoPlan) if arch == 75 && architecture.channels >= 48 => {}
                 Err(CudaError::OldDevice(_)) => {
-                    println!("skipped: this NVRTC makes no code for {arch}");
+                    windlass_skips::skip(format!("this NVRTC makes no code for {arch}"));
                 }
                 made => assert!(made.expect("kernels").len() > 1_000, "{architecture} for {arch}"),
             }

@@ -233,11 +233,13 @@ fn the_coders_kernels_compile_for_every_architecture() {
     for arch in [75, 80, 90, 100] {
         match compile_coder_for(arch) {
             Err(CudaError::NoCompiler) => {
-                println!("skipped: libnvrtc is not found (LD_LIBRARY_PATH)");
+                windlass_skips::skip(
+                    "libnvrtc is not found (LD_LIBRARY_PATH; `cargo xtask gpu` fetches it)",
+                );
                 return;
             }
             Err(CudaError::OldDevice(_)) => {
-                println!("skipped: this NVRTC makes no code for {arch}");
+                windlass_skips::skip(format!("this NVRTC makes no code for {arch}"));
             }
             made => assert!(made.expect("kernels").len() > 1_000, "{arch}"),
         }

@@ -148,7 +148,9 @@ fn the_kernels_compile_for_hopper_and_their_products_are_asynchronous() {
             Ok(log) => log,
             Err(CudaError::NoPlan) => continue,
             Err(CudaError::NoCompiler) => {
-                println!("skipped: libnvrtc is not found (LD_LIBRARY_PATH)");
+                windlass_skips::skip(
+                    "libnvrtc is not found (LD_LIBRARY_PATH; `cargo xtask gpu` fetches it)",
+                );
                 return;
             }
             Err(why) => panic!("{architecture}, {variant}: {why}"),

@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn the_original_scores_higher_than_a_blurred_copy() {
         let Some(path) = ffmpeg::find(None).ok().and_then(|found| found.vmaf) else {
-            eprintln!("skipped: no ffmpeg with libvmaf here");
+            windlass_skips::skip("no ffmpeg with libvmaf (WINDLASS_FFMPEG names one)");
             return;
         };
         let mut sharp = Picture::grey(192, 128);

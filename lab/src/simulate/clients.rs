@@ -59,3 +59,38 @@ fn name(way: Way) -> &'static str {
         Way::QualitySla => "quality-sla",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::{self, File};
+    use super::*;
+
+    #[test]
+    fn every_scenario_of_clients_that_is_shipped_can_be_played() {
+        let mut played = 0;
+        for path in file::shipped() {
+            let File::Clients(scenario) = file::read(&path).expect("it is a scenario") else {
+                continue;
+            };
+            // The best static setting is searched for each promise among batches up to the largest.
+            let short = ClientsScenario {
+                seconds: 6.0,
+                max_batch: 2,
+                promises: scenario.promises[..1].to_vec(),
+                ..scenario
+            };
+            let reports = clients::run(&short).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            for promise in &short.promises {
+                let of = reports.iter().filter(|report| report.promise == *promise);
+                assert!(of.clone().count() > 1, "{path:?}: {promise:?} in several ways");
+                for report in of {
+                    let shares = [report.broken, report.idle];
+                    let shares = shares.iter().all(|share| (0.0..=1.0).contains(share));
+                    assert!(shares && report.clients > 0.0, "{path:?}: {report:?}");
+                }
+            }
+            played += 1;
+        }
+        assert!(played >= 1);
+    }
+}

@@ -53,7 +53,35 @@ fn table(scenario: &ClusterScenario, report: &ClusterReport) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file::{self, File};
     use super::*;
+
+    #[test]
+    fn every_scenario_of_a_cluster_that_is_shipped_can_be_played() {
+        let mut played = 0;
+        for path in file::shipped() {
+            let File::Cluster(scenario) = file::read(&path).expect("it is a scenario") else {
+                continue;
+            };
+            let small = ClusterScenario {
+                nodes: scenario.nodes / 10,
+                rooms: scenario.rooms / 20,
+                participants: scenario.participants / 20,
+                seconds: 90,
+                ..scenario
+            };
+            let report = play_cluster(&small);
+            let told = format!("{path:?}: {}", table(&small, &report));
+            assert!(report.joins >= small.participants as u64, "all join: {told}");
+            assert!(report.displaced > 0 && report.displaced <= report.joins, "{told}");
+            assert!(report.back_p50_ms <= report.back_p99_ms, "{told}");
+            assert!(report.imbalance_mean >= 1.0, "{told}");
+            assert!(report.max_imbalance >= report.imbalance_mean, "{told}");
+            assert!(report.max_split_rooms <= small.rooms, "{told}");
+            played += 1;
+        }
+        assert!(played >= 2);
+    }
 
     #[test]
     fn a_report_is_a_table_or_json() {

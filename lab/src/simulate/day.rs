@@ -177,7 +177,34 @@ fn table(scenario: &DayScenario, report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file::{self, File};
     use super::*;
+
+    #[test]
+    fn every_scenario_of_a_day_that_is_shipped_can_be_played() {
+        let mut played = 0;
+        for path in file::shipped() {
+            let File::Day(scenario) = file::read(&path).expect("it is a scenario") else {
+                continue;
+            };
+            let small = DayScenario { peak: scenario.peak / 20.0, ..scenario };
+            let demand = |kind| demand(kind, PlayedPolicy::default()).expect("it can be played");
+            let demands: Vec<f64> = small.streams.iter().map(demand).collect();
+            let play = |way| play_day(&small, &demands, &devices_for, way);
+            let scaled = play(Way::Scaled);
+            let peak = play(Way::Fixed(scaled.max_wanted));
+            let told = format!("{path:?}: {scaled:?}, with its peak's {peak:?}");
+            assert!(scaled.streams > 0 && scaled.max_streams as u64 <= scaled.streams, "{told}");
+            assert_eq!(scaled.streams, peak.streams, "{told}");
+            assert!(scaled.machine_hours > 0.0, "{told}");
+            assert!(scaled.machine_hours <= peak.machine_hours, "{told}");
+            for share in [scaled.without_share, scaled.missed_share, scaled.utilisation] {
+                assert!((0.0..=1.0).contains(&share), "{told}");
+            }
+            played += 1;
+        }
+        assert!(played >= 2);
+    }
 
     const SMALL: &str = "\
 about: a small day

@@ -118,6 +118,12 @@ mod tests {
             let short = RequestScenario { rounds: 1, loads: vec![1.0], ..scenario };
             let report = run_requests(&short).unwrap_or_else(|e| panic!("{path:?}: {e}"));
             assert!(table(&report).contains("calibrated"), "{path:?}");
+            assert!(report.requests > 0 && !report.rows.is_empty(), "{path:?}");
+            for row in report.rows.iter().chain(&report.lambdas) {
+                let rise = row.p50_ms <= row.p99_ms && row.p99_ms <= row.max_ms;
+                let shares = (0.0..=1.0).contains(&row.utilisation);
+                assert!(row.throughput_per_s > 0.0 && rise && shares, "{path:?}: {row:?}");
+            }
             played += 1;
         }
         assert!(played >= 2);

@@ -83,6 +83,12 @@ mod tests {
             };
             let report = run_stages(&scenario).unwrap_or_else(|e| panic!("{path:?}: {e}"));
             assert!(table(&report).contains("edf"), "{path:?}");
+            for row in &report.rows {
+                let all = f64::from(report.requests);
+                let counts = (0.0..=all).contains(&row.missed) && row.given_up <= all;
+                assert!(counts && row.mean_ms > 0.0, "{path:?}: {row:?}");
+                assert!(row.p50_ms <= row.p95_ms, "{path:?}: {row:?}");
+            }
             played += 1;
         }
         assert!(played >= 2);

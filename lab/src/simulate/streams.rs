@@ -181,6 +181,27 @@ mod tests {
     use super::super::file::{self, File};
     use super::*;
 
+    /// What must hold of any scenario; an error says what does not.
+    fn sane(report: &Report) -> Result<(), &'static str> {
+        let Report { all, groups, utilisation, percentiles_ms, .. } = report;
+        let sum = |of: fn(&GroupReport) -> u64| groups.iter().map(of).sum::<u64>();
+        let holds = [
+            ("frames come", all.frames > 0),
+            ("frames add up", sum(|g| g.frames) == all.frames),
+            ("anchors add up", sum(|g| g.anchors) == all.anchors),
+            ("streams add up", sum(|g| g.streams) == all.streams),
+            ("a frame has one anchor at the most", groups.iter().all(|g| g.anchors <= g.frames)),
+            ("misses are a share", (0.0..=1.0).contains(&all.miss_rate)),
+            ("percentiles rise", all.p50_ms <= all.p95_ms && all.p95_ms <= all.p99_ms),
+            ("percentiles rise", percentiles_ms.is_sorted()),
+            ("accelerators work all the time at the most", {
+                utilisation.iter().all(|u| (0.0..=1.0).contains(u))
+            }),
+            ("gains are numbers", all.gain_db.is_finite() && all.lacks_p95_db.is_finite()),
+        ];
+        holds.iter().find(|(_, holds)| !holds).map_or(Ok(()), |(what, _)| Err(*what))
+    }
+
     #[test]
     fn every_scenario_of_streams_that_is_shipped_can_be_played() {
         let mut played = 0;
@@ -191,7 +212,7 @@ mod tests {
             };
             let short = Scenario { seconds: 1.0, ..scenario };
             let report = streams::run(&short, &traces).unwrap_or_else(|e| panic!("{path:?}: {e}"));
-            assert!(report.all.frames > 0, "{path:?}");
+            sane(&report).unwrap_or_else(|what| panic!("{path:?}: {what}: {report:?}"));
             assert!(table(&report, &way(&short)).contains("anchors"));
             played += 1;
         }

@@ -5,6 +5,7 @@ import { enhanced, nativeFrames, publish, remote, subscribe, until } from "../su
 import { tooSlow } from "../support/capacity.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 
 /** To be run in a page before its scripts: the client says nothing of codecs, as those before them did. */
 function sayNothingOfCodecs() {
@@ -37,7 +38,7 @@ describe("a call of clients that can decode anchors and one that cannot", { time
   });
 
   test("a client that can decode them is enhanced", async (t) => {
-    if (slow) return t.skip(slow);
+    if (slow) return t.skip(skipped(t.name, slow));
     const { rung } = await enhanced(viewer.page, 40_000);
     assert.match(rung, /\+$/);
     await until(async () => (await remote(viewer.page)).stats?.anchorsUsed > 3, "anchors are used");
@@ -46,7 +47,7 @@ describe("a call of clients that can decode anchors and one that cannot", { time
   });
 
   test("one who comes late gets an anchor of all tiles", async (t) => {
-    if (slow) return t.skip(slow);
+    if (slow) return t.skip(skipped(t.name, slow));
     const whole = async () => (await server.metrics()).windlass_enhancer_whole_anchors_total;
     const before = await whole();
     const late = await subscribe(server, { name: "Late", browser: viewer });

@@ -6,6 +6,7 @@ import { takeTimes, timeDecoder } from "../support/decoder_times.mjs";
 import { tooSlow } from "../support/capacity.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 
 const SECONDS = 10;
 const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
@@ -77,14 +78,14 @@ describe("a call from 360p to 720p", { timeout: 240_000 }, () => {
   });
 
   test("the subscriber gets the half layer with anchors, 720 lines high", (t) => {
-    if (slow) return t.skip(slow);
+    if (slow) return t.skip(skipped(t.name, slow));
     assert.deepEqual([...new Set(samples.map((s) => s.rung))], ["h+"]);
     assert.ok(counted.enhanced.sizes.includes("1280x720"), `sizes ${counted.enhanced.sizes}`);
     assert.deepEqual(counted.plain.sizes, ["640x360"]);
   });
 
   test("the pictures are the WASM decoder's, with detail", (t) => {
-    if (slow) return t.skip(slow);
+    if (slow) return t.skip(skipped(t.name, slow));
     const { stats } = samples.at(-1);
     assert.equal(stats.faults, 0);
     assert.ok(times.length > 0, "the decoder was not called");
@@ -102,7 +103,7 @@ describe("a call from 360p to 720p", { timeout: 240_000 }, () => {
   });
 
   test("nothing is written to the console as an error", (t) => {
-    if (slow) return t.skip(slow);
+    if (slow) return t.skip(skipped(t.name, slow));
     assert.deepEqual([...publisher.errors, ...viewer.errors], []);
   });
 });

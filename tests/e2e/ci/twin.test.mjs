@@ -10,6 +10,7 @@ import { twin } from "../../../client-web/wasm/twin.mjs";
 import { openPage } from "../support/browser.mjs";
 import { serveFiles } from "../support/files.mjs";
 import { CLIPS, clipsFolder, lowLayer } from "../support/scene.mjs";
+import { skipped } from "../support/skips.mjs";
 import { MODULE, pageFiles } from "../wasm/files.mjs";
 
 const SECONDS = Number(process.env.WINDLASS_TWIN_SECONDS ?? 2);
@@ -43,7 +44,8 @@ for (const stream of ["realtime", "altref"]) {
 
 const missing = clipsFolder() === null && "no clips: set WINDLASS_CLIPS";
 for (const clip of Object.keys(CLIPS)) {
-  test(`every picture of ${clip}, with anchors of every kind, is the native one`, { timeout: 600_000, skip: missing }, async () => {
+  const name = `every picture of ${clip}, with anchors of every kind, is the native one`;
+  test(name, { timeout: 600_000, skip: skipped(name, missing) }, async () => {
     const folder = mkdtempSync(path.join(tmpdir(), "windlass-twin-"));
     try {
       const file = path.join(folder, `${clip}.ivf`);

@@ -14,6 +14,7 @@ import { Machines, whyNoMachines } from "../support/machines.mjs";
 import { callSeen, roomEvents, watchCall, watchRoom } from "../support/picture.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { labBinary } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 
 const SECONDS = Number(process.env.WINDLASS_FAULTS_SECONDS ?? 600);
 const SEED = Number(process.env.WINDLASS_FAULTS_SEED ?? 1);
@@ -53,7 +54,7 @@ function certificates(folder, addresses, clock) {
 
 const why = whyNoMachines();
 
-describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) * 1000, skip: why ?? false }, () => {
+describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) * 1000, skip: skipped("a cluster under faults", why) }, () => {
   let folder;
   let machines;
   let [sfus, workers, nats] = [[], [], []];

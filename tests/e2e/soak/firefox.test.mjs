@@ -5,6 +5,7 @@ import { enhanced, publish, remote, until } from "../support/call.mjs";
 import { firefoxPath, openFirefox, ownAddress } from "../support/firefox.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 
 const missing = (!firefoxPath && "no Firefox found; set WINDLASS_FIREFOX to its path") || (!ownAddress && "no address but localhost");
 
@@ -48,7 +49,7 @@ async function moves(page, selector, frames = 60) {
 const PLAIN = ".tile[data-video] video.picture:not(.enhanced)";
 const ENHANCED = ".tile[data-video] video.enhanced";
 
-describe("a room with Firefox and Chromium", { timeout: 240_000, skip: missing }, () => {
+describe("a room with Firefox and Chromium", { timeout: 240_000, skip: skipped("a room with Firefox and Chromium", missing) }, () => {
   let server;
   let chromium;
   let firefox;

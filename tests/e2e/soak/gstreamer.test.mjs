@@ -7,14 +7,15 @@ import { fileURLToPath } from "node:url";
 import { enhanced, nativeFrames, remote, subscribe, until } from "../support/call.mjs";
 import { ownAddress } from "../support/firefox.mjs";
 import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 
 /** The system's own, which has the system's packages. */
 const PYTHON = "/usr/bin/python3";
 const NEEDS = "import gi; gi.require_version('GstWebRTC', '1.0'); from gi.repository import GstWebRTC";
 const missing =
-  (spawnSync(PYTHON, ["-c", NEEDS]).status !== 0 && "no GStreamer with WebRTC for Python") || (!ownAddress && "no address but localhost");
+  (spawnSync(PYTHON, ["-c", NEEDS]).status !== 0 && "no GStreamer with WebRTC for Python (`cargo xtask soak` installs it)") || (!ownAddress && "no address but localhost");
 
-describe("GStreamer as an encoder", { timeout: 120_000, skip: missing }, () => {
+describe("GStreamer as an encoder", { timeout: 120_000, skip: skipped("GStreamer as an encoder", missing) }, () => {
   let server;
   let viewer;
   let encoder;

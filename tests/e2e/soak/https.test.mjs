@@ -4,13 +4,14 @@ import { networkInterfaces } from "node:os";
 import { after, before, describe, test } from "node:test";
 import { nativeFrames, publish, subscribe, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 
 /** An address of this machine that is not its loopback's, if it has one. */
 const address = Object.values(networkInterfaces())
   .flat()
   .find((a) => a.family === "IPv4" && !a.internal)?.address;
 
-describe("a server with a development certificate", { timeout: 120_000, skip: !address && "no address but localhost" }, () => {
+describe("a server with a development certificate", { timeout: 120_000, skip: skipped("a server with a development certificate", !address && "no address but localhost") }, () => {
   let server;
   let publisher;
   let viewer;

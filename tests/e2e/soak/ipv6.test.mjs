@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { blackHole, ipv6 } from "../support/paths.mjs";
 import { callOver } from "../support/reach.mjs";
+import { skipped } from "../support/skips.mjs";
 
 const v6 = ipv6();
 
-describe("IPv6", { timeout: 240_000, skip: v6 === undefined && "this machine has no IPv6 address" }, () => {
+describe("IPv6", { timeout: 240_000, skip: skipped("IPv6", v6 === undefined && "this machine has no IPv6 address") }, () => {
   test("one socket carries a call over IPv6, and TCP is advertised beside it", async () => {
     const { pairs, frames, errors } = await callOver({ udpHost: "[::]", args: ["--advertise", v6] });
     console.log("ipv6:", JSON.stringify({ pairs, frames }));

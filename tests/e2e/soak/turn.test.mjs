@@ -5,6 +5,7 @@ import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../sup
 import { selectedPair } from "../support/paths.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 import { startTurn } from "../support/turn_server.mjs";
 
 const SECRET = "the secret of both";
@@ -23,7 +24,7 @@ function relayOnly() {
 
 const turn = await startTurn(SECRET);
 
-describe("a network that lets nothing through but TURN", { timeout: 120_000, skip: turn === null && "coturn is not installed" }, () => {
+describe("a network that lets nothing through but TURN", { timeout: 120_000, skip: skipped("a network that lets nothing through but TURN", turn === null && "coturn is not installed (`cargo xtask soak` installs it)") }, () => {
   test("the call goes through coturn, and comes back with a new name when that was away", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl-s", "70", "--log", "debug"];

@@ -150,7 +150,7 @@ impl Nats {
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut child) = started else {
-            println!("no nats-server: skipped; `cargo xtask setup` installs it");
+            windlass_skips::skip("no nats-server (`cargo xtask setup` installs it)");
             return None;
         };
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);

@@ -65,7 +65,7 @@ fn a_kernels_shaper_is_followed_down_and_up() {
     let link = match Namespace::new(2500) {
         Ok(link) => link,
         Err(missing) => {
-            eprintln!("skipped: {missing}");
+            windlass_skips::skip(missing);
             return;
         }
     };

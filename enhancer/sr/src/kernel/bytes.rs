@@ -12,7 +12,9 @@ const PRODUCTS: usize = 64;
 /// Multiplies and adds in registers alone, so many times, and gives the number of multiplications; `None` if the CPU lacks
 /// the instructions.
 pub(crate) fn multiply(rounds: usize) -> Option<u64> {
-    let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni");
+    let allowed = windlass_vp9::simd::cap::allows(windlass_vp9::simd::cap::Cap::Avx512);
+    let has =
+        allowed && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni");
     // SAFETY: the features were detected.
     has.then(|| unsafe { detected(rounds) })
 }

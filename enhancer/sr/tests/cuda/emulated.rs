@@ -46,7 +46,7 @@ pub(crate) fn on_emulated_device(name: &str, more: &[(&str, &str)], work: fn()) 
         return work();
     }
     let Some(folder) = emulated_driver() else {
-        println!("skipped: no C++ compiler (c++)");
+        windlass_skips::skip("no C++ compiler (`c++`, Debian's package g++)");
         return;
     };
     let output = Command::new(std::env::current_exe().expect("the test's program"))

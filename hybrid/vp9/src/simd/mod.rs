@@ -10,6 +10,7 @@
 //! where its instructions do ([`Isa::detect`], [`Isa::available`] are the only sources), and each
 //! kernel's head has checked that the slices hold every byte that its pointers touch.
 
+pub mod cap;
 pub mod vector;
 
 /// Calls the form of a kernel for an instruction set: an expression for the scalar one, else a
@@ -75,10 +76,10 @@ impl Isa {
         Self::available().last().copied().unwrap_or(Self::SCALAR)
     }
 
-    /// Every set that this machine has, the scalar one first: what tests compare.
+    /// Every set that this machine has and [`cap`] allows, the scalar one first: what tests compare.
     pub fn available() -> &'static [Self] {
         #[cfg(target_arch = "x86_64")]
-        if !cfg!(miri) && std::arch::is_x86_feature_detected!("avx2") {
+        if !cfg!(miri) && cap::allows(cap::Cap::Avx2) && is_x86_feature_detected!("avx2") {
             return &[Self::SCALAR, Self(Set::Avx2)];
         }
         #[cfg(target_arch = "aarch64")]

@@ -422,7 +422,7 @@ mod tests {
                 check::<super::x86::X256>();
             }
         }
-        if is_x86_feature_detected!("avx2") {
+        if crate::simd::Isa::detect() != crate::simd::Isa::SCALAR {
             // SAFETY: AVX2 was detected.
             unsafe { run() };
         }

@@ -1,12 +1,18 @@
-//! Makes the seeds of the fuzz targets: `cargo +nightly run --example seeds -- FILES_OR_FOLDERS`.
+//! Makes the seeds of the fuzz targets: `examples/hybrid_seeds FILES_OR_FOLDERS`.
 //!
 //! IVF files of VP9 are cut into windows of a few chunks, each after the stream's first key frame.
 //! Seeds go to `corpus/TARGET/`; those of the anchors are made here.
+//!
+//! It is linked as a fuzz target, without which nothing that counts coverage can be, and ends before the first input.
+
+#![no_main]
+#![allow(missing_docs)]
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use libfuzzer_sys::fuzz_target;
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
@@ -20,7 +26,14 @@ use windlass_vp9_fuzz::LIMIT;
 use windlass_vp9_fuzz::container::join;
 use windlass_vp9_fuzz::streams::{MAX_BYTES, files, name, windows};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fuzz_target!(init: make_and_end(), |_data: &[u8]| {});
+
+fn make_and_end() {
+    make().expect("seeds can be written");
+    std::process::exit(0);
+}
+
+fn make() -> Result<(), Box<dyn Error>> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let folder = |target: &str| -> Result<PathBuf, std::io::Error> {
         let folder = corpus.join(target);

@@ -1,0 +1,95 @@
+//! A test that cannot run says so and counts as skipped: it adds a line to a file, which `cargo xtask test` reads at its end.
+//!
+//! A line is `name: why`, and why has what to install. Without the file (a test that is run by hand) it is printed alone.
+//! `tests/e2e/support/skips.mjs` is the same for JavaScript.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The environment variable that names the file.
+pub const FILE: &str = "WINDLASS_SKIPPED";
+
+/// Says that the test which calls this does not run, and why.
+pub fn skip(why: impl AsRef<str>) {
+    note(&name(), why.as_ref());
+}
+
+/// Says that something does not run, and why.
+pub fn note(name: &str, why: &str) {
+    eprintln!("skipped: {name}: {why}");
+    let Some(file) = std::env::var_os(FILE) else { return };
+    if let Err(error) = add(Path::new(&file), name, why) {
+        eprintln!("{}: {error}", Path::new(&file).display());
+    }
+}
+
+/// Adds a line to a file.
+pub fn add(file: &Path, name: &str, why: &str) -> io::Result<()> {
+    let line = format!("{name}: {why}").split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
+    // In one piece, as other tests add lines at the same time.
+    OpenOptions::new().create(true).append(true).open(file)?.write_all(line.as_bytes())
+}
+
+/// The lines of a file, in order, each once; none where nobody has added one.
+pub fn read(file: &Path) -> io::Result<Vec<String>> {
+    let text = match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read?,
+    };
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines.dedup();
+    Ok(lines)
+}
+
+/// The test's package and name: its thread is named after it.
+fn name() -> String {
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let thread = std::thread::current();
+    format!("{package} {}", thread.name().unwrap_or("a test")).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_in_order_and_each_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("skipped");
+        assert_eq!(read(&file).unwrap(), [""; 0]);
+        add(&file, "lint", "no typos\n(`cargo install typos-cli`)").unwrap();
+        add(&file, "a call", "no Firefox").unwrap();
+        add(&file, "a call", "no Firefox").unwrap();
+        assert_eq!(
+            read(&file).unwrap(),
+            ["a call: no Firefox", "lint: no typos (`cargo install typos-cli`)"]
+        );
+    }
+
+    #[test]
+    fn lines_of_many_threads_stay_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("skipped");
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let file = &file;
+                scope.spawn(move || {
+                    (0..50).for_each(|i| add(file, &format!("{n} {i}"), "why").unwrap())
+                });
+            }
+        });
+        let lines = read(&file).unwrap();
+        assert!(
+            lines.len() == 400 && lines.iter().all(|line| line.ends_with(": why")),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn a_test_is_named_by_its_package_and_path() {
+        let name = name();
+        assert!(name.ends_with("tests::a_test_is_named_by_its_package_and_path"), "{name}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Work of several pieces, as many at once as the machine has processors.
+
+use std::sync::Mutex;
+use std::thread;
+
+/// Does `work` for each piece; its results are in the order of the pieces.
+pub fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let count = thread::available_parallelism().map_or(1, usize::from);
+    let next = Mutex::new(pieces.iter().enumerate());
+    let done = Mutex::new(Vec::new());
+    let hold = "no thread that holds it panics";
+    thread::scope(|scope| {
+        for _ in 0..count.min(pieces.len()) {
+            scope.spawn(|| {
+                loop {
+                    let Some((at, piece)) = next.lock().expect(hold).next() else { break };
+                    let result = work(piece);
+                    done.lock().expect(hold).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect(hold);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn results_come_in_the_order_of_the_pieces() {
+        let pieces: Vec<u64> = (0..40).collect();
+        let doubled = super::each(&pieces, |&n| {
+            std::thread::sleep(std::time::Duration::from_micros(40 - n));
+            2 * n
+        });
+        assert_eq!(doubled, pieces.iter().map(|n| 2 * n).collect::<Vec<_>>());
+        assert!(super::each(&[0; 0], |n| *n).is_empty());
+    }
+}
