@@ -17,7 +17,7 @@ use crate::process::{Cmd, step};
 use crate::{root, target_dir};
 
 /// Where crates of ours are locked, the workspaces of their own included.
-pub const WORKSPACES: [&str; 3] = [".", "tests/fuzz", "lab/engines"];
+pub(crate) const WORKSPACES: [&str; 3] = [".", "tests/fuzz", "lab/engines"];
 const PACKAGES: [&str; 3] = ["client-web", "tests/e2e", "tests/chart"];
 const DATABASE: &str = "https://github.com/rustsec/advisory-db";
 const NOTES: &str = "xtask/advisories.toml";

@@ -46,7 +46,7 @@ struct Binary {
 }
 
 /// Runs them; an error names those that failed.
-pub fn run() -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     step(&format!("Running the tests of kernels with at most {}", CAPS.join(", then ")));
     // The same build as of the tests of all, so that nothing is compiled again.
     let built = Cmd::cargo(["test", "--workspace", "--quiet", "--no-run"])

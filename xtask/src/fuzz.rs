@@ -50,7 +50,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
 
 /// What the targets are built by.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Build {
+pub(crate) enum Build {
     /// The tool chain in use: finds panics, wrong results, endless work.
     Stable,
     /// The nightly one, with AddressSanitizer: finds wrong accesses to memory too.
@@ -59,7 +59,7 @@ pub enum Build {
 
 impl Build {
     /// With AddressSanitizer where there is a nightly tool chain.
-    pub fn best() -> Build {
+    pub(crate) fn best() -> Build {
         let nightly = ["run", "nightly", "cargo", "--version"];
         if which("rustup").is_some() && Cmd::new("rustup").args(nightly).succeeds() {
             return Build::Sanitized;
@@ -114,7 +114,7 @@ struct Target {
 }
 
 /// Runs every target for `seconds`, as many at once as there are processors.
-pub fn run(seconds: u32, build: Build) -> Result<()> {
+pub(crate) fn run(seconds: u32, build: Build) -> Result<()> {
     let built = build.all()?;
     let mut targets = Vec::new();
     for Suite { folder, targets: names, seeds, max_bytes } in SUITES {

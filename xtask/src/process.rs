@@ -80,7 +80,7 @@ impl Cmd {
     }
 
     /// Runs it and tells whether it succeeded, with all that it printed.
-    pub fn captured(mut self) -> Result<(bool, String)> {
+    pub(crate) fn captured(mut self) -> Result<(bool, String)> {
         let name = Path::new(&self.program).display().to_string();
         let out =
             self.command.output().with_context(|| format!("`{name}` could not be started"))?;

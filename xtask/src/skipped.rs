@@ -15,18 +15,18 @@ fn file() -> PathBuf {
 }
 
 /// Forgets what an earlier run has left.
-pub fn begin() -> Result<()> {
+pub(crate) fn begin() -> Result<()> {
     std::fs::create_dir_all(target_dir())?;
     std::fs::write(file(), "").with_context(|| format!("{} cannot be written", file().display()))
 }
 
 /// Tells tests where to say that they cannot run.
-pub fn told(cmd: Cmd) -> Cmd {
+pub(crate) fn told(cmd: Cmd) -> Cmd {
     cmd.env(FILE, file())
 }
 
 /// Notes a step of this program that cannot run, and why, with what to install.
-pub fn note(name: &str, why: &str) {
+pub(crate) fn note(name: &str, why: &str) {
     eprintln!("skipped: {name}: {why}");
     if let Err(error) = add(&file(), name, why) {
         eprintln!("{}: {error}", file().display());
@@ -34,7 +34,7 @@ pub fn note(name: &str, why: &str) {
 }
 
 /// Says all, at the end of a run.
-pub fn say() {
+pub(crate) fn say() {
     match read(&file()) {
         Ok(lines) => eprintln!("\n{}", summary(&lines)),
         Err(error) => eprintln!("\n{}: {error}", file().display()),

@@ -31,7 +31,7 @@ pub(crate) enum Part {
 const FUZZ_SECONDS: u32 = 10;
 
 /// Runs `parts`, or all of them where none is named, and says at the end what was skipped.
-pub fn run(parts: &[Part]) -> Result<()> {
+pub(crate) fn run(parts: &[Part]) -> Result<()> {
     skipped::begin()?;
     let ended = perform(parts);
     skipped::say();
@@ -203,7 +203,7 @@ pub(crate) fn build_programs() -> Result<()> {
 }
 
 /// Tells tests where the clips are, and where to note that they cannot run.
-pub fn for_tests(cmd: Cmd) -> Cmd {
+pub(crate) fn for_tests(cmd: Cmd) -> Cmd {
     skipped::told(cmd).env("WINDLASS_CLIPS", clips_folder())
 }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::thread;
 
 /// Does `work` for each piece; its results are in the order of the pieces.
-pub fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let count = thread::available_parallelism().map_or(1, usize::from);
     let next = Mutex::new(pieces.iter().enumerate());
     let done = Mutex::new(Vec::new());

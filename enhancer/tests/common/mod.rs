@@ -5,10 +5,10 @@ use std::process::Command;
 use bytes::Bytes;
 
 /// What to say where `ffmpeg` cannot make a stream.
-pub const NO_ENCODER: &str = "no ffmpeg with libvpx-vp9 (Debian's package ffmpeg)";
+pub(crate) const NO_ENCODER: &str = "no ffmpeg with libvpx-vp9 (Debian's package ffmpeg)";
 
 /// The frames of the IVF file that a command writes; where it cannot, the test counts as skipped.
-pub fn coded(command: &mut Command) -> Option<Vec<Bytes>> {
+pub(crate) fn coded(command: &mut Command) -> Option<Vec<Bytes>> {
     let output = command.output();
     let frames = output.ok().filter(|o| o.status.success()).map(|o| ivf_frames(&o.stdout));
     if frames.is_none() {

@@ -25,6 +25,10 @@ pub fn note(name: &str, why: &str) {
 }
 
 /// Adds a line to a file.
+///
+/// # Errors
+///
+/// Where the file cannot be opened or written.
 pub fn add(file: &Path, name: &str, why: &str) -> io::Result<()> {
     let line = format!("{name}: {why}").split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
     // In one piece, as other tests add lines at the same time.
@@ -32,6 +36,10 @@ pub fn add(file: &Path, name: &str, why: &str) -> io::Result<()> {
 }
 
 /// The lines of a file, in order, each once; none where nobody has added one.
+///
+/// # Errors
+///
+/// Where the file is there and cannot be read as text.
 pub fn read(file: &Path) -> io::Result<Vec<String>> {
     let text = match std::fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -76,7 +84,7 @@ mod tests {
             for n in 0..8 {
                 let file = &file;
                 scope.spawn(move || {
-                    (0..50).for_each(|i| add(file, &format!("{n} {i}"), "why").unwrap())
+                    (0..50).for_each(|i| add(file, &format!("{n} {i}"), "why").unwrap());
                 });
             }
         });

@@ -38,7 +38,11 @@ impl Cap {
     }
 }
 
-/// What the environment asks for; an error says what it may.
+/// What the environment asks for.
+///
+/// # Errors
+///
+/// Where it asks for a set that there is not: the text says what it may ask for.
 pub fn cap() -> Result<Cap, String> {
     static CAP: OnceLock<Result<Cap, String>> = OnceLock::new();
     let read = || match std::env::var_os(VARIABLE) {
