@@ -7,8 +7,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::clips::for_tests;
 use crate::process::{Cmd, step};
-use crate::test::for_tests;
 use crate::workers;
 
 /// SSE4.2 has no forms of kernels: plain code is taken.

@@ -8,6 +8,7 @@ mod apt;
 mod borders;
 mod capped;
 mod circles;
+mod clips;
 mod fuzz;
 mod gpu;
 mod memory;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::process::{Cmd, step};
-use crate::{apt, root, target_dir, test};
+use crate::{apt, clips, root, target_dir};
 
 /// The networks in other libraries: a workspace of its own, so that nobody else builds those libraries.
 const LIBRARIES: &str = "lab/engines/Cargo.toml";
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     let list: List =
         toml::from_str(&text).with_context(|| format!("reading {}", list.display()))?;
-    let (clips, missing) = found(&wanted(list, &args.clips)?, &test::clips_folder());
+    let (clips, missing) = found(&wanted(list, &args.clips)?, &clips::clips_folder());
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
     step("Building windlass-lab");

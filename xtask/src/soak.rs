@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::clips::for_tests;
 use crate::process::{Cmd, Missing, step};
-use crate::test::{build_programs, e2e, for_tests};
+use crate::test::{build_programs, e2e};
 use crate::{apt, fuzz, gpu, memory, neon, page, skipped, target_dir};
 
 /// Browser tests that take long or need other browsers, and two of every change's, which last longer here.

@@ -1,10 +1,9 @@
 //! Every check and test, in the order in which a failure is cheapest.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
+use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
 use crate::{advisories, apt, borders, capped, circles, fuzz, page, root, skipped, target_dir};
 
@@ -200,14 +199,4 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
 /// be built once for each.
 pub(crate) fn build_programs() -> Result<()> {
     Cmd::cargo(["build", "--quiet", "--package", "windlass", "--package", "windlass-lab"]).run()
-}
-
-/// Tells tests where the clips are, and where to note that they cannot run.
-pub(crate) fn for_tests(cmd: Cmd) -> Cmd {
-    skipped::told(cmd).env("WINDLASS_CLIPS", clips_folder())
-}
-
-/// Where the clips are: `WINDLASS_CLIPS`, by default beside the checkout.
-pub(crate) fn clips_folder() -> PathBuf {
-    std::env::var_os("WINDLASS_CLIPS").map_or_else(|| root().join("../shared/clips"), Into::into)
 }

@@ -11,8 +11,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
+use super::display;
+use super::files::{files, json, stem};
 use super::number::written;
-use super::{display, files, json, stem};
 use crate::eval::row::MEAN;
 
 /// The name of what `eval --display` printed.

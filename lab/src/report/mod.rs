@@ -6,6 +6,7 @@
 
 mod display;
 mod figures;
+mod files;
 mod number;
 mod pages;
 mod printed;
@@ -15,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde_json::Value;
 
 use self::figures::Figures;
+use self::files::{files, json};
 
 /// Write the tables of docs/benchmarks.md and lab/notes from the figures in lab/results.
 #[derive(Debug, Clone, Args)]
@@ -63,34 +64,6 @@ fn of_file(file: &Path) -> Result<String> {
     }
     let figures = Figures::read(file.parent().unwrap_or(Path::new(".")))?;
     tables::of_subject(value, &figures).with_context(|| file.display().to_string())
-}
-
-fn json(file: &Path) -> Result<Value> {
-    let named = || format!("reading {}", file.display());
-    let text = std::fs::read(file).with_context(named)?;
-    serde_json::from_slice(&text).with_context(named)
-}
-
-/// The files of a folder with this extension, by name; none where there is no folder.
-fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let named = || format!("reading {}", folder.display());
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).with_context(named)? {
-        let path = entry.with_context(named)?.path();
-        if path.extension().is_some_and(|found| found == extension) {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// What a file is called in cells and messages.
-fn stem(file: &Path) -> String {
-    file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
