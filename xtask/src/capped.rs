@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::clips::for_tests;
 use crate::process::{Cmd, step};
-use crate::workers;
+use crate::{skipped, workers};
 
 /// SSE4.2 has no forms of kernels: plain code is taken.
 const CAPS: [&str; 2] = ["avx2", "sse4.2"];
@@ -47,6 +47,10 @@ struct Binary {
 
 /// Runs them; an error names those that failed.
 pub(crate) fn run() -> Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        skipped::note("kernels with a cap", "this processor has no sets to cap");
+        return Ok(());
+    }
     step(&format!("Running the tests of kernels with at most {}", CAPS.join(", then ")));
     // The same build as of the tests of all, so that nothing is compiled again.
     let built = Cmd::cargo(["test", "--workspace", "--quiet", "--no-run"])

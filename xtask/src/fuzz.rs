@@ -130,8 +130,8 @@ pub(crate) fn run(seconds: u32, build: Build) -> Result<()> {
     }
     step(&format!("Fuzzing {} targets for {seconds} seconds each", targets.len()));
     let ended = workers::each(&targets, |target| target.fuzz(seconds));
-    let faults = ended.into_iter().collect::<Result<Vec<_>>>()?;
-    let faults: Vec<String> = faults.into_iter().flatten().collect();
+    let fault = |ended: Result<Option<String>>| ended.unwrap_or_else(|e| Some(format!("{e:#}")));
+    let faults: Vec<String> = ended.into_iter().filter_map(fault).collect();
     if !faults.is_empty() {
         bail!("fuzzing found faults:\n{}", faults.join("\n"));
     }
@@ -148,7 +148,8 @@ impl Target {
         }
         let (passed, said) = Cmd::new(binary)
             .dir(folder)
-            .arg(&corpus)
+            // What once failed is tried again.
+            .args([&corpus, &artifacts])
             // The longest inputs take 40 ms; the rest is for machines with much else to do.
             .args(["-timeout=60", "-rss_limit_mb=2048", "-print_final_stats=1"])
             .arg(format!("-artifact_prefix={artifacts}"))
@@ -157,7 +158,8 @@ impl Target {
             .captured()
             .with_context(|| format!("fuzzing {name}"))?;
         if passed {
-            let inputs = executed(&said).unwrap_or("no");
+            let inputs = executed(&said);
+            let inputs = inputs.with_context(|| format!("{name} does not say what it tried"))?;
             eprintln!("{name}: {inputs} inputs, no fault");
             return Ok(None);
         }

@@ -77,7 +77,7 @@ fn browsers(times: u32) -> Result<()> {
 fn attack(datagrams: u32) -> Result<()> {
     step(&format!("Attacking a server with {datagrams} datagrams"));
     build_programs()?;
-    Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "attack"])
+    for_tests(Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "attack"]))
         .env("WINDLASS_ATTACK_DATAGRAMS", datagrams.to_string())
         .run()
 }

@@ -460,6 +460,8 @@ fn a_picture_that_comes_while_its_frame_waits_for_a_worker_becomes_a_captured_an
     // The only worker has the first for as long as the test wants.
     let (release, held) = held_engines();
     let enhancer = Enhancer::start_parts(config(), &held, decoders(Duration::ZERO)).unwrap();
+    // Goes before the enhancer, which waits for its worker, also where the test fails.
+    let release = release;
     let input = enhancer.input();
     input.push(frame(1, 1, KEY));
     input.push(frame(2, 2, KEY));

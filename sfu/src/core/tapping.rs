@@ -158,7 +158,7 @@ impl Track {
         }
     }
 
-    /// Taps the largest layer that is sent above the tapped one and no larger than `scale` times it; `None`: captured anchors are off.
+    /// Taps the largest layer that is sent above the tapped one, of the size of anchors or a whole part of it; `None`: captured anchors are off.
     fn update_capture(
         &mut self,
         now: Instant,
@@ -168,8 +168,10 @@ impl Track {
         outputs: &mut VecDeque<Output>,
     ) {
         let above = scale.zip(self.tap.as_ref()).and_then(|(scale, tap)| {
-            let layers = (1..=scale).rev().filter_map(|scale| tap.layer().enlarged(scale));
-            layers.into_iter().find(|&layer| self.layers.rate(layer, now).is_some())
+            // Pictures of other sizes cannot be made as large as the anchors.
+            let fits = (1..=scale).rev().filter(|part| scale % part == 0);
+            let mut layers = fits.filter_map(|part| tap.layer().enlarged(part));
+            layers.find(|&layer| self.layers.rate(layer, now).is_some())
         });
         if self.capture.as_ref().map(Tap::layer) == above {
             return;

@@ -1,7 +1,7 @@
 // A subscriber that is given less than the publisher's full layer: anchors come of that layer, not of super-resolution.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { enhancedAt, publish, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { enhancedAt, publish, remote, showLarge, sleep, subscribe, until } from "../support/call.mjs";
 import { capture, means, numbers, scored } from "../support/capture.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
@@ -88,6 +88,50 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
     await sleep(2000);
     assert.equal((await server.metrics()).windlass_enhancer_captured_decoded_total, before);
     assert.equal((await remote(viewer.page)).rung, "f");
+  });
+
+  test("nothing is written to the console as an error", () => {
+    assert.deepEqual([...publisher.errors, ...viewer.errors], []);
+  });
+});
+
+describe("a large tile of q whose publisher sends no more than h", { timeout: 240_000 }, () => {
+  let scene;
+  let server;
+  let publisher;
+  let viewer;
+
+  before(async () => {
+    scene = makeScene({ clip: "s18", width: 960, height: 540, fps: 15, frames: 150, out: "output" });
+    server = await startServer({ args: ["--no-congestion-control", "--anchor-fraction", "0.2"] });
+    publisher = await publish(server, scene, { layers: "qh" });
+    viewer = await subscribe(server, { query: "&maxRung=q%2B" });
+    await showLarge(viewer.page, scene);
+    await enhancedAt(viewer.page, scene.width);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+    await server?.stop();
+  });
+
+  test("it is rebuilt as large as the tile, with the pixels of h", async () => {
+    const captured = async () => (await server.metrics()).windlass_enhancer_captured_anchors_total;
+    await until(async () => (await captured()) >= 8, "anchors are made of the half layer", 60_000, () => standing(server, publisher, viewer));
+    const pairs = [];
+    for (let tries = 0; tries < 8 && pairs.length < 60; tries++) {
+      await enhancedAt(viewer.page, scene.width);
+      pairs.push(...scored(await capture(viewer.page, 3), scene, 1));
+    }
+    const shown = await remote(viewer.page);
+    const q = means(pairs);
+    console.log(
+      `captured from h at four times q: PSNR-Y over ${q.pairs} frames: ${q.enhanced.toFixed(2)} dB, Lanczos ${q.lanczos.toFixed(2)} dB; ${JSON.stringify(shown.stats)}`,
+    );
+    assert.equal(shown.rung, "q+");
+    assert.ok(q.pairs >= 20, `only ${q.pairs} pairs`);
+    assert.ok(q.enhanced > q.lanczos + 0.3, JSON.stringify(q));
   });
 
   test("nothing is written to the console as an error", () => {

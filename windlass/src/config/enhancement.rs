@@ -131,7 +131,7 @@ impl fmt::Display for Policies {
 /// A use of a publisher's own larger pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Use {
-    /// Anchors are made of the next larger layer.
+    /// Anchors are made of a larger layer.
     Layers,
     /// Publishers who agree are asked for stills.
     Stills,

@@ -241,7 +241,7 @@ settings! {
         #[arg(value_name = "POLICY,ROOM=POLICY,...")]
         Live policy: Parsed<Policies> = Parsed(Policies::default());
 
-        /// Use of a publisher's own larger pictures: off, or a list of layers (anchors from its next larger layer), stills
+        /// Use of a publisher's own larger pictures: off, or a list of layers (anchors from a larger layer), stills
         /// (requested from publishers who agree), learn (networks learn from these pictures), adapt (bit and frame rate of
         /// publishers who agree to stills)
         #[arg(value_name = "off|layers,stills,learn,adapt")]
