@@ -1,6 +1,6 @@
 //! Several reports of `eval --display`, a clip or more each, as one of all clips.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
@@ -38,13 +38,14 @@ fn clip(row: &Row) -> &str {
     row.get("clip").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Rows that differ in their clip alone, as one of their mean; a figure that a clip lacks is null.
+/// Rows that differ in their clip alone, as one of their mean; a figure that a clip lacks, or whose row it lacks, is null.
 fn means(rows: &[&Row]) -> Vec<Row> {
     let mut groups: BTreeMap<Vec<&str>, Vec<&Row>> = BTreeMap::new();
     for row in rows {
         let texts = row.iter().filter(|(key, _)| *key != "clip").filter_map(|(_, v)| v.as_str());
         groups.entry(texts.collect()).or_default().push(row);
     }
+    let clips = rows.iter().map(|row| clip(row)).collect::<BTreeSet<_>>().len();
     let of = |group: &[&Row]| {
         let mut row = Row::new();
         for (key, value) in group.first().into_iter().copied().flatten() {
@@ -53,7 +54,7 @@ fn means(rows: &[&Row]) -> Vec<Row> {
             } else {
                 let figures: Option<Vec<f64>> =
                     group.iter().map(|row| row.get(key).and_then(Value::as_f64)).collect();
-                figures.and_then(mean).into()
+                figures.filter(|figures| figures.len() == clips).and_then(mean).into()
             };
             row.insert(key.clone(), value);
         }
@@ -91,6 +92,17 @@ mod tests {
         assert_eq!(q["bd_quality"], 3.0);
         assert!(q["bd_rate_percent"].is_null(), "one clip has none: {q}");
         assert_eq!(whole["gaps"][2]["closed_percent"], 3.0);
+    }
+
+    #[test]
+    fn there_is_no_mean_of_rows_that_a_clip_lacks() {
+        let mut other = report("b", 4.0, None);
+        other["comparisons"].as_array_mut().unwrap().remove(1);
+        let reports = [("x".to_owned(), report("a", 2.0, None)), ("y".to_owned(), other)];
+        let whole = join(&reports.into()).unwrap();
+        let rows = whole["comparisons"].as_array().unwrap();
+        let h = rows.iter().find(|row| row["clip"] == "mean" && row["sizes"] == "h").unwrap();
+        assert!(h["bd_quality"].is_null(), "{h}");
     }
 
     #[test]
