@@ -26,7 +26,7 @@ pub struct PlannedAnchor {
 /// use std::time::Duration;
 /// use windlass_enhancer::offline::AnchorPlanner;
 /// use windlass_scheduler::{Candidate, SchedulerConfig, Tier};
-/// use windlass_types::StreamId;
+/// use windlass_types::{Size, StreamId};
 ///
 /// // Ten seconds of a stream with 30 frames a second, its first one a key frame.
 /// let frames: Vec<_> = (0..300)
@@ -35,8 +35,7 @@ pub struct PlannedAnchor {
 ///         stream: StreamId(1),
 ///         tier: if n == 0 { Tier::Key } else { Tier::Normal },
 ///         bytes: 900,
-///         width: 320,
-///         height: 180,
+///         size: Size::new(320, 180),
 ///         arrival: Duration::from_millis(33 * n),
 ///         per_mille: 1000,
 ///         scale: 2,

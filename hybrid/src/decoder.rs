@@ -74,9 +74,9 @@ impl Default for HybridConfig {
 /// ```
 /// use windlass_hybrid::anchor::{codec::Htj2k, payload};
 /// use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
-/// use windlass_types::AnchorSource;
 /// use windlass_types::message::{AnchorHeader, HTJ2K, ReassembledAnchor};
 /// use windlass_types::tiles::TileMap;
+/// use windlass_types::{AnchorSource, Size};
 ///
 /// // The first frame of an IVF file: a low picture of 161 × 91 samples.
 /// let ivf = include_bytes!("../vp9/tests/fixtures/realtime.ivf");
@@ -90,7 +90,7 @@ impl Default for HybridConfig {
 /// // An anchor of this frame: all tiles of it are two grey levels lighter (detail is in sixteenths).
 /// let detail = Detail::from_samples(322, 182, vec![32; 322 * 182]).ok_or("another number")?;
 /// let (payload, tiled) = payload::pack(&TileMap::full(161, 91), Htj2k::encode(&detail, 90)?);
-/// let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 3000, (322, 182));
+/// let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 3000, Size::new(322, 182));
 /// let anchor = ReassembledAnchor { header: AnchorHeader { tiled, ..header }, payload };
 /// assert!(matches!(decoder.push_anchor(&anchor), AnchorOutcome::Applied { .. }));
 /// assert!(decoder.refresh());

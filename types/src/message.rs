@@ -293,10 +293,10 @@ pub struct ReassemblyStats {
 /// oldest is dropped. Repeats of an anchor completed a short while ago are ignored.
 ///
 /// ```
-/// use windlass_types::AnchorSource;
 /// use windlass_types::message::{AnchorHeader, HTJ2K, Reassembler, encode_chunks};
+/// use windlass_types::{AnchorSource, Size};
 ///
-/// let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 90_000, (640, 360));
+/// let header = AnchorHeader::new(HTJ2K, AnchorSource::Enhanced, 90_000, Size::new(640, 360));
 /// let messages = encode_chunks(&header, &[7; 2500], 1000)?;
 /// assert_eq!(messages.len(), 3);
 ///

@@ -29,15 +29,18 @@
 //! ```
 //! use std::time::Duration;
 //! use windlass_enhancer::control::{Controller, ControllerConfig, Meter};
+//! use windlass_types::{Bitrate, Size};
 //!
+//! let (camera, uplink) = (Size::new(1280, 720), Bitrate::kbps(150.0));
 //! let mut controller = Controller::new(ControllerConfig::default());
 //! let mut meter = Meter::new();
-//! let begin = controller.start(150.0, (1280, 720));
-//! assert!(begin.low_kbps <= 150.0);
+//! let begin = controller.start(uplink, camera);
+//! assert!(begin.bitrate <= uplink);
 //! // … meter.low(layer, &info, &picture) for a second; here no frame came:
-//! let measured = meter.take(Duration::from_secs(1), (1280, 720), 100.0);
+//! let uplink = Bitrate::kbps(100.0);
+//! let measured = meter.take(Duration::from_secs(1), camera, uplink);
 //! let knobs = controller.observe(Duration::from_secs(1), &measured).expect("the uplink fell");
-//! assert!(knobs.low_kbps <= 100.0 && knobs.layer == begin.layer);
+//! assert!(knobs.bitrate <= uplink && knobs.layer == begin.layer);
 //! ```
 
 mod ascent;
