@@ -18,6 +18,7 @@
 
 mod contents;
 mod early;
+mod frame_network;
 mod outcome;
 mod reconstruction;
 
@@ -32,8 +33,10 @@ use crate::threads::Join;
 use contents::AnchorReader;
 use early::{EarlyAnchors, may_come};
 pub use early::{MAX_EARLY, MAX_EARLY_BYTES};
+use frame_network::FrameNetworks;
 pub use outcome::{AnchorOutcome, FrameOutcome, HybridStats};
 use reconstruction::Reconstruction;
+use windlass_network::Network;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::{AnchorSource, SCALES};
 use windlass_vp9::simd::Isa;
@@ -108,8 +111,9 @@ pub struct HybridDecoder {
     reconstruction: Reconstruction,
     /// Makes the picture on display.
     rebuilder: Rebuilder,
-    /// The picture on display.
+    /// The picture on display, before a network sees it.
     high: Picture,
+    networks: FrameNetworks,
     /// Whether there is a picture on display.
     displayed: bool,
     /// The generation of the references and filters that `high` was made with.
@@ -141,6 +145,7 @@ impl HybridDecoder {
             reconstruction: Reconstruction::new(&config),
             rebuilder: Rebuilder::new(config.isa, config.scale),
             high: Picture::default(),
+            networks: FrameNetworks::new(config.isa),
             displayed: false,
             displayed_generation: 0,
             epoch: None,
@@ -227,7 +232,7 @@ impl HybridDecoder {
     pub fn picture_at(&mut self, rtp_timestamp: u32) -> Option<&Picture> {
         let at = self.history.find(rtp_timestamp)?;
         self.rebuild(Some(at))?;
-        Some(&self.high)
+        self.hr()
     }
 
     /// By tile of a remembered frame, the share of captured detail that no longer fits: 0 to 1, and 1 where there is
@@ -290,7 +295,13 @@ impl HybridDecoder {
 
     /// The HR picture on display, if any frame was shown yet.
     pub fn hr(&self) -> Option<&Picture> {
-        self.displayed.then_some(&self.high)
+        self.displayed.then(|| self.networks.shown().unwrap_or(&self.high))
+    }
+
+    /// Runs these networks on every picture from the next on: that of the scale of now, and of several of a scale the
+    /// last; none for no network. References and filters do not depend on it.
+    pub fn set_networks(&mut self, networks: Vec<Arc<Network>>) {
+        self.networks.set(networks);
     }
 
     /// The low picture on display, bit-exact, while it is remembered.
@@ -368,6 +379,7 @@ impl HybridDecoder {
         let Reconstruction { sources, searches, .. } = &mut self.reconstruction;
         let high = &mut self.high;
         let carried = self.rebuilder.rebuild(entry.id(), &entry.low, sources, searches, high);
+        self.networks.run(self.config.scale, &entry.low, high, self.rebuilder.changed());
         self.displayed = true;
         self.displayed_generation = sources.generation;
         Some(carried)
@@ -410,6 +422,8 @@ fn within(limit: SizeLimit, scale: usize) -> SizeLimit {
 mod carry_tests;
 #[cfg(test)]
 mod decay_tests;
+#[cfg(test)]
+mod frame_network_tests;
 #[cfg(test)]
 mod rescale_tests;
 #[cfg(test)]

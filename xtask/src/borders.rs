@@ -10,13 +10,14 @@ use crate::root;
 use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("types", &[]),
     ("link", &[]),
     ("htj2k", &[]),
     ("vp9", &[]),
-    ("hybrid", &["htj2k", "types", "vp9"]),
-    ("wasm", &["hybrid", "types", "vp9"]),
+    ("network", &["vp9"]),
+    ("hybrid", &["htj2k", "network", "types", "vp9"]),
+    ("wasm", &["hybrid", "network", "types", "vp9"]),
     ("scheduler", &["types"]),
     ("sr", &["htj2k", "hybrid", "types", "vp9"]),
     ("enhancer", &["hybrid", "scheduler", "sr", "types", "vp9"]),
@@ -33,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
             "enhancer",
             "hybrid",
             "link",
+            "network",
             "protocol",
             "scheduler",
             "sfu",
@@ -51,10 +53,11 @@ const ARROWS: [(&str, &[&str]); 20] = [
 ];
 
 /// Folders whose code is given time and bytes as arguments, and what it therefore never names.
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "types/src",
     "lab/link/src",
     "hybrid/htj2k/src",
+    "hybrid/network/src",
     "hybrid/vp9/src",
     "hybrid/src",
     "enhancer/scheduler/src",

@@ -1,4 +1,5 @@
 import type { AnchorSource } from "./anchors.js";
+import type { NetworkTier } from "./network-choice.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 
 /** The messages between the window and its workers. Times are milliseconds since the epoch, with fractions. */
@@ -156,6 +157,8 @@ export interface WorkerStats {
   picturesDropped: number;
   /** Pauses of enhancement because this machine is too slow. */
   pauses: number;
+  /** The network that runs on every frame. */
+  network: NetworkTier;
   /** Failures of the decoder. */
   faults: number;
   /** Size of the LR picture, pixels; null while unknown. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FromWorker } from "./messages.js";
+import type { NetworkTier } from "./network-choice.js";
 import { type TrackDecoder, TrackPipeline } from "./track.js";
 import type { AnchorOutcome, Effort } from "./wasm.js";
 
@@ -22,6 +23,7 @@ class Bench {
   keyRequests = 0;
   scales: number[] = [];
   effort: Effort = "full";
+  network: NetworkTier = "none";
   /** Decode time of a frame, milliseconds. */
   decodeMs = 0;
   decay = { lost: 0, frames: 0 };
@@ -35,6 +37,9 @@ class Bench {
       rescale: (scale) => void this.scales.push(scale),
       setEffort: (effort) => {
         this.effort = effort;
+      },
+      setNetwork: (network) => {
+        this.network = network;
       },
       pushFrame: () => {
         if (this.broken) throw new Error("trap");
@@ -367,4 +372,14 @@ test("an anchor that nothing can be done with leaves the picture alone", () => {
   bench.anchor("lost");
   bench.idle(200);
   assert.deepEqual([bench.refreshed, bench.shown], [0, 5]);
+});
+
+test("a machine with time to spare runs a network on every frame, and one that is too slow none", () => {
+  const bench = new Bench();
+  bench.decodeMs = 4;
+  bench.run(120);
+  assert.equal(bench.network, "xs");
+  bench.decodeMs = 36;
+  bench.run(20);
+  assert.equal(bench.network, "none");
 });

@@ -10,6 +10,7 @@
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
 import { LoadGuard } from "./load.js";
 import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
+import { NetworkChoice, type NetworkTier } from "./network-choice.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { type Size, scaleFor } from "./scale.js";
@@ -42,6 +43,7 @@ export interface TrackHost {
 export interface TrackDecoder {
   rescale(scale: number): void;
   setEffort(effort: Effort): void;
+  setNetwork(network: NetworkTier): void;
   pushFrame(rtpTimestamp: number, data: Uint8Array): FrameOutcome;
   pushMessage(data: Uint8Array): AnchorOutcome;
   refresh(): boolean;
@@ -96,6 +98,7 @@ export class TrackPipeline {
 
   private readonly reorder = new ReorderBuffer();
   private readonly guard = new LoadGuard();
+  private networks = new NetworkChoice();
   private readonly arrivals = new ArrivalLog();
   private readonly timeline = new RtpTimeline();
   private readonly playout = new PlayoutClock();
@@ -326,6 +329,7 @@ export class TrackPipeline {
       framesLost: lost + late + skipped,
       picturesDropped: this.queue.dropped,
       pauses: this.guard.pauses,
+      network: this.networks.network,
       faults: this.faults,
       lr: this.lr,
       hr: this.hr,
@@ -396,7 +400,15 @@ export class TrackPipeline {
       this.setState("too-slow");
     }
     const { effort } = this.guard;
-    this.guarded((decoder) => decoder.setEffort(effort));
+    const { scale, lr } = this;
+    // Less thorough searches and smaller pictures are for machines that have no time for a network.
+    if (effort !== "full") this.networks.drop(now);
+    else this.networks.frame(now, busyMs, interval, this.reorder.length, `${lr?.width}x${lr?.height} ${scale}`);
+    const { network } = this.networks;
+    this.guarded((decoder) => {
+      decoder.setEffort(effort);
+      decoder.setNetwork(network);
+    });
     this.updateScale();
   }
 

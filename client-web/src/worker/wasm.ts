@@ -4,6 +4,7 @@
  * A module instance serves one track. A trap leaves its memory in an unknown state: the caller drops the
  * {@link HybridDecoder} and makes a new one.
  */
+import type { NetworkTier } from "./network-choice.js";
 
 /** The exports for memory. Pointers and lengths are bytes. */
 export interface ModuleMemory {
@@ -18,6 +19,7 @@ export interface HybridExports extends ModuleMemory {
   decoder_free(handle: number): void;
   rescale(handle: number, scale: number): number;
   set_effort(handle: number, effort: number): number;
+  set_network(handle: number, tier: number): number;
   push_frame(handle: number, rtpTimestamp: number, pointer: number, length: number): number;
   push_message(handle: number, pointer: number, length: number): number;
   refresh(handle: number): number;
@@ -87,6 +89,9 @@ export const SCALES: readonly number[] = [2, 3, 4];
 /** How thoroughly the decoder searches for the detail of anchors. */
 export type Effort = "full" | "little";
 
+/** The networks by their number in the module. */
+const TIERS: readonly NetworkTier[] = ["none", "xxs", "xs"];
+
 /** The bit stream could not be decoded. Decoding continues at the next key frame. */
 export class DecodeFailure extends Error {}
 
@@ -115,6 +120,7 @@ export class HybridDecoder {
   private readonly wasm: HybridExports;
   private readonly handle: number;
   private readonly input: Input;
+  private network: NetworkTier = "none";
 
   /** `scale`: HR over LR size, one of {@link SCALES}. Throws on another one. */
   constructor(module: WebAssembly.Module, scale: number) {
@@ -132,6 +138,13 @@ export class HybridDecoder {
   /** Sets the effort; `little` is for a machine that is too slow. */
   setEffort(effort: Effort): void {
     this.wasm.set_effort(this.handle, effort === "full" ? 0 : 1);
+  }
+
+  /** Runs a network on every picture from the next on. */
+  setNetwork(network: NetworkTier): void {
+    if (network === this.network) return;
+    this.network = network;
+    this.wasm.set_network(this.handle, TIERS.indexOf(network));
   }
 
   /** Decodes a frame. Throws {@link DecodeFailure} on an invalid one; any other error is a trap. */

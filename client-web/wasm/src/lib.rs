@@ -12,6 +12,7 @@
 //! | `decoder_free(handle)` | frees it |
 //! | `rescale(handle, scale) -> i32` | makes HR pictures of another size from now on, without a key frame: 0, or -1 where there is no such decoder or scale |
 //! | `set_effort(handle, effort) -> i32` | how thoroughly to search for motion from references: 0 fully, 1 little, for a machine that does not keep up; 0, or -1 where there is no such decoder or effort |
+//! | `set_network(handle, tier) -> i32` | runs a built-in network on every picture from the next on: 0 none, 1 `xxs`, 2 `xs`, where there is one for the scale; 0, or -1 where there is no such decoder or network |
 //! | `push_frame(handle, rtp_ts, ptr, len) -> i32` | decodes one complete VP9 frame: bits 1 shown, 2 key, 4 detail present, 8 size of the picture changed; below zero an [error](#errors) |
 //! | `push_message(handle, ptr, len) -> i32` | takes one raw message of the data channel: an [outcome](#outcomes) |
 //! | `refresh(handle) -> i32` | makes the picture on display anew where anchors have come since it was made: 1 it did, 0 there is nothing newer, -1 no such decoder. The next frame does so by itself |
@@ -59,6 +60,7 @@ pub mod warm_up;
 
 use windlass_hybrid::still::{StillError, StillMaker, StillRequest};
 use windlass_hybrid::{AnchorOutcome, Effort, HybridConfig, HybridDecoder};
+use windlass_network::Tier;
 use windlass_types::SCALES;
 use windlass_types::message::Reassembler;
 use windlass_vp9::{DecodeError, Decoder, FrameBuffer, Picture, Samples, SizeLimit};
@@ -159,6 +161,27 @@ pub unsafe extern "C" fn set_effort(handle: *mut Track, effort: u32) -> i32 {
     match unsafe { track_mut(handle) } {
         Some(track) => {
             track.decoder.set_effort(effort);
+            0
+        }
+        None => -1,
+    }
+}
+
+/// Runs a network on every picture from the next on: 0 none, 1 `xxs`, 2 `xs`.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn set_network(handle: *mut Track, tier: u32) -> i32 {
+    let networks = match (tier, Tier::ALL.get((tier as usize).wrapping_sub(1))) {
+        (0, _) => Vec::new(),
+        (_, Some(tier)) => tier.networks().to_vec(),
+        (_, None) => return -1,
+    };
+    // SAFETY: as promised by the caller.
+    match unsafe { track_mut(handle) } {
+        Some(track) => {
+            track.decoder.set_networks(networks);
             0
         }
         None => -1,

@@ -100,6 +100,11 @@ impl Rebuilder {
         (self.scale, self.last) = (scale, None);
     }
 
+    /// By cell of the picture on display, whether it was made anew.
+    pub(crate) fn changed(&self) -> &[bool] {
+        &self.changed
+    }
+
     /// Makes the next picture anew.
     pub(crate) fn forget(&mut self) {
         self.last = None;

@@ -142,6 +142,8 @@ pub trait Vector: Copy {
     unsafe fn shl32<const N: i32>(self) -> Self;
     /// Shift to the right with the sign.
     unsafe fn shr_i32<const N: i32>(self) -> Self;
+    /// Shift to the right with the sign, by 0 to 31.
+    unsafe fn shr_i32_by(self, count: u32) -> Self;
     /// Whether any bit is set in any lane.
     unsafe fn any(self) -> bool;
 
@@ -314,6 +316,9 @@ mod tests {
             assert_eq!(out(va.abs32()), each32(&|x, _| x.wrapping_abs()));
             assert_eq!(out(va.shl32::<5>()), each32(&|x, _| x << 5));
             assert_eq!(out(va.shr_i32::<5>()), each32(&|x, _| x >> 5));
+            for count in [0, 1, 17, 31] {
+                assert_eq!(out(va.shr_i32_by(count)), each32(&|x, _| x >> count));
+            }
             assert!(va.any() && !V::zero().any());
             let halves = out(V::splat_halves(u32::from_le_bytes([1, 200, 3, 77])));
             assert!(halves.iter().enumerate().all(|(i, &x)| x == [1, 200, 3, 77][i / 8]));

@@ -246,6 +246,15 @@ impl Vector for N128 {
         }
     }
     #[inline(always)]
+    unsafe fn shr_i32_by(self, count: u32) -> Self {
+        unsafe {
+            Self(vreinterpretq_u8_s32(vshlq_s32(
+                vreinterpretq_s32_u8(self.0),
+                vdupq_n_s32(-(count as i32)),
+            )))
+        }
+    }
+    #[inline(always)]
     unsafe fn any(self) -> bool {
         unsafe { vmaxvq_u32(vreinterpretq_u32_u8(self.0)) != 0 }
     }

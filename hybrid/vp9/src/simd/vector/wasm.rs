@@ -209,6 +209,10 @@ impl Vector for W128 {
         shr_i32 = i32x4_shr;
     }
     #[inline(always)]
+    unsafe fn shr_i32_by(self, count: u32) -> Self {
+        Self(i32x4_shr(self.0, count))
+    }
+    #[inline(always)]
     unsafe fn any(self) -> bool {
         v128_any_true(self.0)
     }

@@ -191,6 +191,10 @@ impl Vector for X128 {
         shr_i32 = _mm_srai_epi32;
     }
     #[inline(always)]
+    unsafe fn shr_i32_by(self, count: u32) -> Self {
+        unsafe { Self(_mm_sra_epi32(self.0, _mm_cvtsi32_si128(count as i32))) }
+    }
+    #[inline(always)]
     unsafe fn any(self) -> bool {
         unsafe { _mm_testz_si128(self.0, self.0) == 0 }
     }
@@ -378,6 +382,10 @@ impl Vector for X256 {
         shr_u16 = _mm256_srli_epi16;
         shl32 = _mm256_slli_epi32;
         shr_i32 = _mm256_srai_epi32;
+    }
+    #[inline(always)]
+    unsafe fn shr_i32_by(self, count: u32) -> Self {
+        unsafe { Self(_mm256_sra_epi32(self.0, _mm_cvtsi32_si128(count as i32))) }
     }
     #[inline(always)]
     unsafe fn any(self) -> bool {

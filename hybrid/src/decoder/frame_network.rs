@@ -1,0 +1,73 @@
+//! The network that runs on every frame, where the viewer has one: what is shown is made of the rebuilt picture, and
+//! nothing else is.
+//!
+//! References, filters and what is measured rest on the rebuilt picture alone. So a network may come, go and change
+//! between any two frames, and the server's twin need not know of it.
+
+use std::sync::Arc;
+
+use windlass_network::{Changed, Network, Runner};
+use windlass_vp9::simd::Isa;
+use windlass_vp9::{FrameBuffer, Picture, Plane, Samples};
+
+use crate::cells::CELL;
+
+/// The networks of a decoder, and the picture that they made last.
+pub(super) struct FrameNetworks {
+    networks: Vec<Arc<Network>>,
+    runner: Runner,
+    shown: Picture,
+    /// Whether `shown` is of the last rebuilt picture, by the network of now.
+    current: bool,
+}
+
+impl FrameNetworks {
+    pub(super) fn new(isa: Isa) -> Self {
+        let (networks, shown) = (Vec::new(), Picture::default());
+        Self { networks, runner: Runner::new(isa), shown, current: false }
+    }
+
+    /// Uses these from the next picture on: of each scale the last one; none for no network.
+    pub(super) fn set(&mut self, networks: Vec<Arc<Network>>) {
+        (self.networks, self.current) = (networks, false);
+    }
+
+    /// Makes the picture to show of a rebuilt one; `changed`: which cells of it have changed since the last call. Returns
+    /// whether there is a network for its scale.
+    pub(super) fn run(
+        &mut self,
+        scale: usize,
+        low: &FrameBuffer,
+        high: &Picture,
+        changed: &[bool],
+    ) -> bool {
+        let Some(network) = self.networks.iter().rfind(|n| n.scale() == scale) else {
+            self.current = false;
+            return false;
+        };
+        let size = (high.width(), high.height());
+        if (self.shown.width(), self.shown.height()) != size {
+            self.shown = Picture::grey(size.0, size.1);
+            self.current = false;
+        }
+        let changed = match self.current {
+            true => Changed::Cells { changed, side: CELL },
+            false => Changed::All,
+        };
+        let (low, luma) = (Samples::from(&low.planes()[0]), Samples::from(&high.y));
+        self.runner.run(network, low, luma, changed, &mut self.shown.y);
+        copy(&high.u, &mut self.shown.u);
+        copy(&high.v, &mut self.shown.v);
+        self.current = true;
+        true
+    }
+
+    /// The picture to show, where a network made one of the last rebuilt picture.
+    pub(super) fn shown(&self) -> Option<&Picture> {
+        self.current.then_some(&self.shown)
+    }
+}
+
+fn copy(from: &Plane, to: &mut Plane) {
+    to.samples_mut().copy_from_slice(from.samples());
+}
