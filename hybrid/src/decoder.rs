@@ -36,7 +36,7 @@ pub use early::{MAX_EARLY, MAX_EARLY_BYTES};
 use frame_network::FrameNetworks;
 pub use outcome::{AnchorOutcome, FrameOutcome, HybridStats};
 use reconstruction::Reconstruction;
-use windlass_network::Network;
+use windlass_network::Tier;
 use windlass_types::message::ReassembledAnchor;
 use windlass_types::{AnchorSource, SCALES};
 use windlass_vp9::simd::Isa;
@@ -62,13 +62,23 @@ pub struct HybridConfig {
     pub prior: bool,
     /// Whether filters learn from captured anchors.
     pub learning: bool,
+    /// The built-in network to run on every picture, at the scales that it is made for. What else the decoder does, does
+    /// not depend on it.
+    pub network: Option<Tier>,
     /// The SIMD instruction set to use.
     pub isa: Isa,
 }
 
 impl Default for HybridConfig {
     fn default() -> Self {
-        Self { scale: 2, history: 48, prior: true, learning: true, isa: Isa::detect() }
+        Self {
+            scale: 2,
+            history: 48,
+            prior: true,
+            learning: true,
+            network: None,
+            isa: Isa::detect(),
+        }
     }
 }
 
@@ -145,7 +155,7 @@ impl HybridDecoder {
             reconstruction: Reconstruction::new(&config),
             rebuilder: Rebuilder::new(config.isa, config.scale),
             high: Picture::default(),
-            networks: FrameNetworks::new(config.isa),
+            networks: FrameNetworks::new(config.isa, config.network),
             displayed: false,
             displayed_generation: 0,
             epoch: None,
@@ -298,10 +308,12 @@ impl HybridDecoder {
         self.displayed.then(|| self.networks.shown().unwrap_or(&self.high))
     }
 
-    /// Runs these networks on every picture from the next on: that of the scale of now, and of several of a scale the
-    /// last; none for no network. References and filters do not depend on it.
-    pub fn set_networks(&mut self, networks: Vec<Arc<Network>>) {
-        self.networks.set(networks);
+    /// Runs another built-in network on every picture from the next on, or none.
+    pub fn set_network(&mut self, network: Option<Tier>) {
+        if network != self.config.network {
+            self.config.network = network;
+            self.networks.set(network);
+        }
     }
 
     /// The low picture on display, bit-exact, while it is remembered.

@@ -17,8 +17,10 @@ const COSTS: readonly { name: NetworkTier; cost: number }[] = [
 /** A network that runs on every frame, or none. */
 export type NetworkTier = "none" | "xxs" | "xs";
 
-/** Frames that a decision rests on. */
+/** Frames that a step up rests on. */
 const WINDOW = 24;
+/** Frames that dropping a network rests on. */
+const SHORT_WINDOW = 8;
 /** Share of the time between frames that work may take after a step up, by estimate. */
 const MAX_SHARE = 0.55;
 /** Share beyond which a network is dropped. */
@@ -66,7 +68,7 @@ export class NetworkChoice {
     this.samples.push({ workMs, intervalMs });
     if (this.samples.length > WINDOW) this.samples.shift();
     const share = this.share();
-    const enough = this.samples.length >= WINDOW / 3;
+    const enough = this.samples.length >= SHORT_WINDOW;
     if (this.index > 0 && enough && (share > TOO_LONG_SHARE || (queued > MAX_QUEUED && share > MAX_SHARE))) {
       this.drop(now);
       return;
@@ -102,9 +104,11 @@ export class NetworkChoice {
     return estimate <= MAX_SHARE * interval;
   }
 
+  /** The share of the time between the last frames that work took. */
   private share(): number {
-    const spent = this.samples.reduce((sum, s) => sum + s.workMs, 0);
-    const given = this.samples.reduce((sum, s) => sum + s.intervalMs, 0);
+    const last = this.samples.slice(-SHORT_WINDOW);
+    const spent = last.reduce((sum, s) => sum + s.workMs, 0);
+    const given = last.reduce((sum, s) => sum + s.intervalMs, 0);
     return given > 0 ? spent / given : 0;
   }
 }

@@ -120,7 +120,6 @@ export class HybridDecoder {
   private readonly wasm: HybridExports;
   private readonly handle: number;
   private readonly input: Input;
-  private network: NetworkTier = "none";
 
   /** `scale`: HR over LR size, one of {@link SCALES}. Throws on another one. */
   constructor(module: WebAssembly.Module, scale: number) {
@@ -142,8 +141,6 @@ export class HybridDecoder {
 
   /** Runs a network on every picture from the next on. */
   setNetwork(network: NetworkTier): void {
-    if (network === this.network) return;
-    this.network = network;
     this.wasm.set_network(this.handle, TIERS.indexOf(network));
   }
 

@@ -173,15 +173,15 @@ pub unsafe extern "C" fn set_effort(handle: *mut Track, effort: u32) -> i32 {
 /// `handle` must be live or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn set_network(handle: *mut Track, tier: u32) -> i32 {
-    let networks = match (tier, Tier::ALL.get((tier as usize).wrapping_sub(1))) {
-        (0, _) => Vec::new(),
-        (_, Some(tier)) => tier.networks().to_vec(),
+    let network = match (tier, Tier::ALL.get((tier as usize).wrapping_sub(1))) {
+        (0, _) => None,
+        (_, Some(&tier)) => Some(tier),
         (_, None) => return -1,
     };
     // SAFETY: as promised by the caller.
     match unsafe { track_mut(handle) } {
         Some(track) => {
-            track.decoder.set_networks(networks);
+            track.decoder.set_network(network);
             0
         }
         None => -1,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use windlass_network::{Changed, Network, Runner};
+use windlass_network::{Changed, Network, Runner, Tier};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Picture, Plane, Samples};
 
@@ -14,7 +14,7 @@ use crate::cells::CELL;
 
 /// The networks of a decoder, and the picture that they made last.
 pub(super) struct FrameNetworks {
-    networks: Vec<Arc<Network>>,
+    networks: &'static [Arc<Network>],
     runner: Runner,
     shown: Picture,
     /// Whether `shown` is of the last rebuilt picture, by the network of now.
@@ -22,14 +22,14 @@ pub(super) struct FrameNetworks {
 }
 
 impl FrameNetworks {
-    pub(super) fn new(isa: Isa) -> Self {
-        let (networks, shown) = (Vec::new(), Picture::default());
+    pub(super) fn new(isa: Isa, tier: Option<Tier>) -> Self {
+        let (networks, shown) = (of(tier), Picture::default());
         Self { networks, runner: Runner::new(isa), shown, current: false }
     }
 
-    /// Uses these from the next picture on: of each scale the last one; none for no network.
-    pub(super) fn set(&mut self, networks: Vec<Arc<Network>>) {
-        (self.networks, self.current) = (networks, false);
+    /// Uses those of another tier from the next picture on, or none.
+    pub(super) fn set(&mut self, tier: Option<Tier>) {
+        (self.networks, self.current) = (of(tier), false);
     }
 
     /// Makes the picture to show of a rebuilt one; `changed`: which cells of it have changed since the last call. Returns
@@ -41,7 +41,7 @@ impl FrameNetworks {
         high: &Picture,
         changed: &[bool],
     ) -> bool {
-        let Some(network) = self.networks.iter().rfind(|n| n.scale() == scale) else {
+        let Some(network) = self.networks.iter().find(|n| n.scale() == scale) else {
             self.current = false;
             return false;
         };
@@ -66,6 +66,11 @@ impl FrameNetworks {
     pub(super) fn shown(&self) -> Option<&Picture> {
         self.current.then_some(&self.shown)
     }
+}
+
+/// The networks of a tier, by scale.
+fn of(tier: Option<Tier>) -> &'static [Arc<Network>] {
+    tier.map_or(&[], Tier::networks)
 }
 
 fn copy(from: &Plane, to: &mut Plane) {

@@ -1,23 +1,20 @@
 //! Pictures of decoders with networks.
 
-use windlass_network::{Changed, Network, Runner, Weights};
-use windlass_vp9::Plane;
+use windlass_network::{Changed, Runner};
+use windlass_vp9::{Plane, Samples};
 
 use super::tests::{REALTIME, anchor, at, frames};
 use super::*;
 
-const XS: &[u8] = include_bytes!("../../../models/frames-xs-x2.safetensors");
+const XS: Option<Tier> = Some(Tier::Xs);
 
-fn network() -> Arc<Network> {
-    Arc::new(Network::new(&Weights::from_safetensors(XS).expect("a shipped network")))
-}
-
-fn new() -> HybridDecoder {
-    HybridDecoder::new(HybridConfig::default())
+fn new(network: Option<Tier>) -> HybridDecoder {
+    HybridDecoder::new(HybridConfig { network, ..HybridConfig::default() })
 }
 
 /// What a network makes of the picture of a decoder without one.
-fn made(network: &Network, plain: &HybridDecoder) -> Plane {
+fn made(plain: &HybridDecoder) -> Plane {
+    let network = Tier::Xs.networks().iter().find(|n| n.scale() == 2).expect("one by two");
     let (low, high) = (plain.lr().expect("a picture"), plain.hr().expect("a picture"));
     let mut shown = Plane::filled(high.width(), high.height(), 0);
     let low = Samples::from(&low.planes()[0]);
@@ -27,8 +24,7 @@ fn made(network: &Network, plain: &HybridDecoder) -> Plane {
 
 #[test]
 fn pictures_are_what_the_network_makes_of_those_without_it() {
-    let (network, mut plain, mut decoder) = (network(), new(), new());
-    decoder.set_networks(vec![network.clone()]);
+    let (mut plain, mut decoder) = (new(None), new(XS));
     for (n, chunk) in frames(REALTIME).into_iter().enumerate() {
         for decoder in [&mut plain, &mut decoder] {
             decoder.push_frame(at(n), chunk).expect("a sound stream");
@@ -42,7 +38,7 @@ fn pictures_are_what_the_network_makes_of_those_without_it() {
             }
         }
         let (shown, rebuilt) = (decoder.hr().expect("a picture"), plain.hr().expect("a picture"));
-        assert_eq!(shown.y, made(&network, &plain), "frame {n}");
+        assert_eq!(shown.y, made(&plain), "frame {n}");
         assert_eq!((&shown.u, &shown.v), (&rebuilt.u, &rebuilt.v), "frame {n}");
         assert_ne!(shown.y, rebuilt.y, "frame {n}");
     }
@@ -50,11 +46,11 @@ fn pictures_are_what_the_network_makes_of_those_without_it() {
 
 #[test]
 fn a_network_comes_and_goes_between_frames() {
-    let (network, mut plain, mut decoder) = (network(), new(), new());
+    let (mut plain, mut decoder) = (new(None), new(None));
     for (n, chunk) in frames(REALTIME).into_iter().enumerate() {
         match n {
-            3 | 9 => decoder.set_networks(vec![network.clone()]),
-            6 => decoder.set_networks(Vec::new()),
+            3 | 9 => decoder.set_network(XS),
+            6 => decoder.set_network(None),
             _ => {}
         }
         for decoder in [&mut plain, &mut decoder] {
@@ -62,7 +58,7 @@ fn a_network_comes_and_goes_between_frames() {
         }
         let shown = &decoder.hr().expect("a picture").y;
         if matches!(n, 3..6 | 9..) {
-            assert_eq!(*shown, made(&network, &plain), "frame {n}");
+            assert_eq!(*shown, made(&plain), "frame {n}");
         } else {
             assert_eq!(*shown, plain.hr().expect("a picture").y, "frame {n}");
         }
@@ -71,8 +67,7 @@ fn a_network_comes_and_goes_between_frames() {
 
 #[test]
 fn pictures_of_a_scale_without_a_network_are_the_rebuilt_ones() {
-    let (mut plain, mut decoder) = (new(), new());
-    decoder.set_networks(vec![network()]);
+    let (mut plain, mut decoder) = (new(None), new(XS));
     for (n, chunk) in frames(REALTIME).into_iter().enumerate() {
         for decoder in [&mut plain, &mut decoder] {
             if n == 5 {

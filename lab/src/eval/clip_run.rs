@@ -395,6 +395,8 @@ impl<'a> ClipRun<'a> {
             Method::KeyUniform
             | Method::Nemo
             | Method::NoAnchors
+            | Method::Frames(_)
+            | Method::FramesFull(_)
             | Method::WholeFrames
             | Method::Hybrid
             | Method::Captured(_)
@@ -490,7 +492,7 @@ impl MethodAnchors {
 }
 
 fn key(method: Method, anchor_settings: &AnchorSettings, captured: &CapturedSettings) -> AnchorKey {
-    if let Method::Captured(source) = method {
+    if let (false, Some(source)) = (method.has_enhanced(), method.captured()) {
         let of_server = source == Source::Full;
         return AnchorKey {
             anchor_fraction: if of_server { captured.fraction } else { 0.0 },

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use anyhow::{Result, bail};
 use windlass_hybrid::HybridConfig;
+use windlass_network::Tier;
 
 use super::captured::Source;
 use super::scale::Scale;
@@ -39,6 +40,10 @@ pub(crate) enum Method {
     WholeFrames,
     /// The product's default: anchors of tiles, and reconstruction.
     Hybrid,
+    /// A built-in network on every frame, and no anchor.
+    Frames(Tier),
+    /// Captured anchors of the full layer, and a built-in network on every frame.
+    FramesFull(Tier),
     /// Captured anchors alone.
     Captured(Source),
     /// Captured and enhanced anchors together.
@@ -51,7 +56,7 @@ pub(crate) enum Method {
 
 impl Method {
     /// All methods but the variants, in the order of the report.
-    pub(crate) const ALL: [Method; 19] = [
+    pub(crate) const ALL: [Method; 23] = [
         Method::Direct,
         Method::DirectTwice,
         Method::Full,
@@ -63,8 +68,12 @@ impl Method {
         Method::Nemo,
         Method::NemoStyle,
         Method::NoAnchors,
+        Method::Frames(Tier::Xxs),
+        Method::Frames(Tier::Xs),
         Method::WholeFrames,
         Method::Hybrid,
+        Method::FramesFull(Tier::Xxs),
+        Method::FramesFull(Tier::Xs),
         Method::Captured(Source::Full),
         Method::Captured(Source::Regions),
         Method::Captured(Source::Dds),
@@ -105,6 +114,7 @@ impl Method {
     pub(crate) fn captured(self) -> Option<Source> {
         match self {
             Method::Captured(source) | Method::Both(source) => Some(source),
+            Method::FramesFull(_) => Some(Source::Full),
             _ => None,
         }
     }
@@ -118,6 +128,7 @@ impl Method {
                 | Method::NemoStyle
                 | Method::WholeFrames
                 | Method::Hybrid
+                | Method::FramesFull(_)
                 | Method::Captured(_)
                 | Method::Both(_)
                 | Method::Variant(_)
@@ -126,7 +137,7 @@ impl Method {
 
     /// Whether some of the anchors are enhanced: made by the server's network.
     pub(crate) fn has_enhanced(self) -> bool {
-        self.has_anchors() && !matches!(self, Method::Captured(_))
+        self.has_anchors() && !matches!(self, Method::Captured(_) | Method::FramesFull(_))
     }
 
     /// The settings of the hybrid decoder, where the method reconstructs with it.
@@ -140,6 +151,9 @@ impl Method {
             | Method::Captured(_)
             | Method::Both(_)
             | Method::Hybrid => Some(default),
+            Method::Frames(tier) | Method::FramesFull(tier) => {
+                Some(HybridConfig { network: Some(tier), ..default })
+            }
             Method::Variant(variant) => Some((variant.config)(default)),
             _ => None,
         }
@@ -158,6 +172,10 @@ impl Method {
             Method::Nemo => "nemo",
             Method::NemoStyle => "nemo-style",
             Method::NoAnchors => "no-anchors",
+            Method::Frames(Tier::Xxs) => "frames@xxs",
+            Method::Frames(Tier::Xs) => "frames@xs",
+            Method::FramesFull(Tier::Xxs) => "frames@xxs+f",
+            Method::FramesFull(Tier::Xs) => "frames@xs+f",
             Method::WholeFrames => "whole-frames",
             Method::Hybrid => "hybrid",
             Method::Captured(Source::Full) => "captured@f",

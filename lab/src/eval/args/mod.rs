@@ -104,6 +104,7 @@ pub(crate) struct MethodArgs {
     /// direct: one full-size stream of the same bits; direct@2: one of twice the low layer's bits; f: the full layer;
     /// bicubic, lanczos, lanczos@0.3 (sharpened); per-frame-sr (a bound); key-uniform, nemo: the product with anchors on
     /// other frames (nemo measures the gain of every frame: slow); nemo-style: the papers' reconstruction; no-anchors;
+    /// frames@xxs, frames@xs: a network on every frame, also with the full layer's pictures (frames@xs+f);
     /// whole-frames: the product with anchors of whole frames; hybrid: the product; hybrid@NAME: the product with other
     /// settings (a wrong NAME lists them); captured, both: captured anchors, alone and with enhanced ones
     /// (captured@SOURCE, both@SOURCE: f, regions, dds).
