@@ -1,4 +1,4 @@
-//! The networks that are built in.
+//! The networks that are built in: the integers of `models/frames/*.safetensors`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use thiserror::Error;
 
-use crate::{Network, Weights};
+use crate::Network;
 
 /// A size of network, by its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,26 +28,30 @@ impl Tier {
 
     /// The networks of this tier: of each scale that there is one for. They are read once.
     pub fn networks(self) -> &'static [Arc<Network>] {
-        /// Files of a tier, by scale.
-        fn read(files: &[&[u8]]) -> Vec<Arc<Network>> {
-            // A test reads each.
-            let read = |file: &&[u8]| Weights::from_safetensors(file).ok();
-            files.iter().filter_map(read).map(|weights| Arc::new(Network::new(&weights))).collect()
-        }
-        static XXS: LazyLock<Vec<Arc<Network>>> = LazyLock::new(|| read(&XXS_FILES));
-        static XS: LazyLock<Vec<Arc<Network>>> = LazyLock::new(|| read(&XS_FILES));
+        static XXS: LazyLock<Vec<Arc<Network>>> = LazyLock::new(|| read(Tier::Xxs));
+        static XS: LazyLock<Vec<Arc<Network>>> = LazyLock::new(|| read(Tier::Xs));
         match self {
             Tier::Xxs => &XXS,
             Tier::Xs => &XS,
         }
     }
+
+    /// The bytes of its networks, by scale.
+    fn bytes(self) -> &'static [&'static [u8]] {
+        match self {
+            Tier::Xxs => &[include_bytes!("../networks/xxs-x2.bin")],
+            Tier::Xs => {
+                &[include_bytes!("../networks/xs-x2.bin"), include_bytes!("../networks/xs-x4.bin")]
+            }
+        }
+    }
 }
 
-static XXS_FILES: [&[u8]; 1] = [include_bytes!("../../../models/frames-xxs-x2.safetensors")];
-static XS_FILES: [&[u8]; 2] = [
-    include_bytes!("../../../models/frames-xs-x2.safetensors"),
-    include_bytes!("../../../models/frames-xs-x4.safetensors"),
-];
+/// A tier's networks; a test holds that all of them can be read.
+fn read(tier: Tier) -> Vec<Arc<Network>> {
+    let read = |bytes: &&[u8]| Network::from_bytes(bytes).ok().map(Arc::new);
+    tier.bytes().iter().filter_map(read).collect()
+}
 
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,10 +76,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_read() {
+    fn every_network_is_read() {
         for tier in Tier::ALL {
-            let files = if tier == Tier::Xs { XS_FILES.len() } else { XXS_FILES.len() };
-            assert_eq!(tier.networks().len(), files, "{tier}");
+            assert_eq!(tier.networks().len(), tier.bytes().len(), "{tier}");
             assert_eq!(tier.to_string().parse(), Ok(tier));
         }
         assert!("xl".parse::<Tier>().unwrap_err().to_string().contains("xxs and xs"));

@@ -16,12 +16,8 @@ use std::collections::HashMap;
 use safetensors::{Dtype, SafeTensors};
 use thiserror::Error;
 
-/// Max convolutions of a network.
-pub const MAX_CONVS: usize = 16;
-/// Max channels between convolutions.
-pub const MAX_CHANNELS: usize = 64;
-/// Channels between convolutions are a multiple of this.
-pub const CHANNEL_STEP: usize = 8;
+use crate::size::{MAX_CONVS, Size, SizeError};
+
 /// Max magnitude of a weight.
 const MAX_WEIGHT: f32 = 1e6;
 /// Smallest range of a channel that is taken as it is; a channel that is always zero has none.
@@ -43,14 +39,9 @@ pub enum FileError {
         /// What it may be.
         expected: &'static str,
     },
-    /// A network of another size than those that are run.
-    #[error("{convs} convolutions of {channels} channels: 2 to {MAX_CONVS} of a multiple of {CHANNEL_STEP} up to {MAX_CHANNELS} are needed")]
-    Size {
-        /// Number of convolutions.
-        convs: usize,
-        /// Channels between them.
-        channels: usize,
-    },
+    /// A network of a size that is not run.
+    #[error(transparent)]
+    Size(#[from] SizeError),
     /// A tensor is of another type or shape.
     #[error("tensor {name} is {dtype:?} {shape:?}, not F32 {expected:?}")]
     Shape {
@@ -74,14 +65,13 @@ pub enum FileError {
 /// A network as its file has it: checked, in floats.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
-    scale: usize,
+    size: Size,
     convs: Vec<Conv>,
 }
 
 /// A convolution in floats.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Conv {
-    pub inputs: usize,
     /// `[out, in, 3, 3]`, row-major.
     pub weights: Vec<f32>,
     pub bias: Vec<f32>,
@@ -106,35 +96,29 @@ impl Weights {
         let weight = |n: usize| file.tensor(&format!("conv{n}.weight"));
         let convs = (0..=MAX_CONVS).take_while(|n| weight(*n).is_ok()).count();
         let channels = weight(0)?.shape().first().copied().unwrap_or(0);
-        let fits = (CHANNEL_STEP..=MAX_CHANNELS).contains(&channels);
-        if !(2..=MAX_CONVS).contains(&convs) || !fits || !channels.is_multiple_of(CHANNEL_STEP) {
-            return Err(FileError::Size { convs, channels });
-        }
+        let size = Size::new(scale, channels, convs)?;
         let expected = 3 * convs - 1;
         if file.len() != expected {
             return Err(FileError::Tensors(file.len(), expected));
         }
         let read = |n: usize| {
-            let inputs = if n == 0 { 1 + scale * scale } else { channels };
-            let outputs = if n + 1 == convs { scale * scale } else { channels };
+            let (inputs, outputs) = size.shape(n);
             let tensor = |name: &str, shape: &[usize]| tensor(&file, n, name, shape);
-            let range = if n + 1 < convs { tensor("range", &[outputs])? } else { Vec::new() };
+            let range = if size.is_last(n) { Vec::new() } else { tensor("range", &[outputs])? };
             if range.iter().any(|&r| r < 0.0) {
                 return Err(FileError::Number(format!("conv{n}.range")));
             }
             Ok(Conv {
-                inputs,
                 weights: tensor("weight", &[outputs, inputs, 3, 3])?,
                 bias: tensor("bias", &[outputs])?,
                 range: range.into_iter().map(|r| r.max(MIN_RANGE)).collect(),
             })
         };
-        Ok(Self { scale, convs: (0..convs).map(read).collect::<Result<_, FileError>>()? })
+        Ok(Self { size, convs: (0..convs).map(read).collect::<Result<_, FileError>>()? })
     }
 
-    /// Size of the high picture over that of the low one: 2, 3 or 4.
-    pub fn scale(&self) -> usize {
-        self.scale
+    pub(crate) fn size(&self) -> Size {
+        self.size
     }
 
     pub(crate) fn convs(&self) -> &[Conv] {
@@ -181,14 +165,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::integers::tests::{Tensors, random};
+    use crate::rounding::tests::{Tensors, random};
 
     #[test]
     fn a_file_of_a_network_is_read() {
         let weights = random(3, 16, 4, 1);
-        assert_eq!((weights.scale(), weights.convs().len()), (3, 4));
-        let inputs: Vec<usize> = weights.convs().iter().map(|c| c.inputs).collect();
-        assert_eq!(inputs, [10, 16, 16, 16]);
+        assert_eq!((weights.size(), weights.convs().len()), (Size::new(3, 16, 4).unwrap(), 4));
     }
 
     #[test]

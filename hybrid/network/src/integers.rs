@@ -1,35 +1,17 @@
-//! A network in 16-bit integers.
+//! A network in 16-bit integers, as it is run.
 //!
-//! An activation `a` of channel `c` is the integer `round(a · A[c])`, a weight from channel `i` to channel `o` is
-//! `round(w · B[o] / A[i])`, where `B[o] = A[o] · 2^shift`. A convolution sums products in 32 bits, adds the bias and half a unit, shifts to
-//! the right by `shift` and saturates to 16 bits.
-//!
-//! - Inputs: `2·Y − 255`, which is exact: `A` is 510.
-//! - Between convolutions: `A[c]` makes the channel's usual range [`USUAL`], a quarter of what fits.
-//! - Outputs: grey levels: `A` is 1.
-//! - `shift` of a convolution is the largest with which no sum of products overflows: the magnitudes of a channel's
-//!   weights add up to at most [`MAX_SUM`], so that weights are as exact as can be.
-//!
-//! Only `+ − × ÷` on `f64` make the integers, in a fixed order: they are the same on every machine.
+//! A convolution sums products in 32 bits, adds the bias and half a unit, shifts to the right and saturates to 16 bits.
+//! `rounding` makes the integers of a file's weights.
 
-use crate::file::{Conv, Weights};
+use crate::size::Size;
 
-/// A channel's usual range in integers.
-const USUAL: f64 = 8192.0;
-/// What the input's range of 1 is in integers.
-const INPUT: f64 = 510.0;
-/// Max sum of the magnitudes of a channel's weights: 2¹⁵ times it fits in 32 bits.
-const MAX_SUM: f64 = 65_000.0;
-/// Max magnitude of a bias. It brings a sum beyond 32 bits only where nearly all inputs are saturated: sums wrap then,
-/// on all machines alike.
-const MAX_BIAS: f64 = (1 << 30) as f64;
 /// Max shift.
-const MAX_SHIFT: u32 = 24;
+pub(crate) const MAX_SHIFT: u32 = 24;
 
 /// A network that is ready to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    scale: usize,
+    size: Size,
     layers: Vec<Layer>,
 }
 
@@ -49,26 +31,17 @@ pub(crate) struct Layer {
 }
 
 impl Network {
-    /// The integers of a network. Weights that are too small for them are lost; the largest are kept exactly.
-    pub fn new(weights: &Weights) -> Self {
-        let convs = weights.convs();
-        let mut unit = vec![INPUT; convs[0].inputs];
-        let layers = convs.iter().enumerate().map(|(n, conv)| {
-            let last = n + 1 == convs.len();
-            let out: Vec<f64> = match last {
-                true => vec![1.0; conv.bias.len()],
-                false => conv.range.iter().map(|&r| USUAL / f64::from(r)).collect(),
-            };
-            let layer = layer(conv, &unit, &out, !last);
-            unit = out;
-            layer
-        });
-        Self { scale: weights.scale(), layers: layers.collect() }
+    pub(crate) fn of(size: Size, layers: Vec<Layer>) -> Self {
+        Self { size, layers }
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        self.size
     }
 
     /// Size of the high picture over that of the low one: 2, 3 or 4.
     pub fn scale(&self) -> usize {
-        self.scale
+        self.size.scale()
     }
 
     /// Low samples around one that its high samples depend on, in each direction.
@@ -86,142 +59,31 @@ impl Network {
     }
 }
 
-/// A convolution in integers; `unit` and `out`: what 1 is in integers, by input and output.
-fn layer(conv: &Conv, unit: &[f64], out: &[f64], relu: bool) -> Layer {
-    let exact = |o: usize, i: usize, at: usize| {
-        f64::from(conv.weights[(o * conv.inputs + i) * 9 + at]) * out[o] / unit[i]
-    };
-    let magnitude = |o: usize| -> f64 {
-        (0..conv.inputs * 9).map(|at| exact(o, at / 9, at % 9).abs()).sum()
-    };
-    // Rounding adds half a unit to each magnitude at most.
-    let room = MAX_SUM - (conv.inputs * 9) as f64 / 2.0;
-    let largest = (0..out.len()).map(magnitude).fold(0.0, f64::max);
-    let fits = |shift: &u32| largest * f64::from(1u32 << shift) <= room;
-    let shift = (1..=MAX_SHIFT).rev().find(fits).unwrap_or(1);
-    let factor = f64::from(1u32 << shift);
-    let (inputs, outputs) = (conv.inputs.next_multiple_of(2), out.len().next_multiple_of(8));
-    let mut weights = vec![0i16; 9 * inputs * outputs];
-    for (o, i) in (0..out.len()).flat_map(|o| (0..conv.inputs).map(move |i| (o, i))) {
-        for at in 0..9 {
-            let tap = at % 3 * inputs + i;
-            let pair = at / 3 * (3 * inputs / 2) + tap / 2;
-            weights[(pair * outputs + o) * 2 + tap % 2] = rounded(exact(o, i, at) * factor, f64::from(i16::MAX)) as i16;
+impl Layer {
+    /// Convolution `n` of weights `[out, in, 3, 3]` and biases `[out]`, which has half a unit already.
+    pub(crate) fn new(size: Size, n: usize, weights: &[i16], bias: &[i32], shift: u32) -> Self {
+        let (inputs, outputs) = size.shape(n);
+        let padded = (inputs.next_multiple_of(2), outputs.next_multiple_of(8));
+        let mut layer = Self {
+            inputs: padded.0,
+            outputs: padded.1,
+            weights: vec![0; 9 * padded.0 * padded.1],
+            bias: vec![0; padded.1],
+            shift,
+            relu: !size.is_last(n),
+        };
+        layer.bias[..outputs].copy_from_slice(bias);
+        for (at, &weight) in weights.iter().enumerate() {
+            let place = layer.place(at / (9 * inputs), at / 9 % inputs, at % 9);
+            layer.weights[place] = weight;
         }
-    }
-    let mut bias = vec![0i32; outputs];
-    for (o, to) in bias.iter_mut().enumerate().take(out.len()) {
-        *to = rounded(f64::from(conv.bias[o]) * out[o] * factor, MAX_BIAS) as i32 + (1 << (shift - 1));
-    }
-    Layer { inputs, outputs, weights, bias, shift, relu }
-}
-
-/// The nearest integer, halves upwards, of at most this magnitude.
-fn rounded(v: f64, max: f64) -> f64 {
-    (v + 0.5).floor().clamp(-max, max)
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use std::collections::{BTreeMap, HashMap};
-
-    use safetensors::tensor::{Dtype, TensorView};
-
-    use super::*;
-
-    /// A file of weights to be changed.
-    pub(crate) struct Tensors {
-        metadata: HashMap<String, String>,
-        tensors: BTreeMap<String, (Vec<usize>, Vec<u8>)>,
+        layer
     }
 
-    impl Tensors {
-        /// A chain with weights that depend on the seed alone.
-        pub(crate) fn random(scale: usize, channels: usize, convs: usize, seed: u64) -> Self {
-            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-            let mut next = move || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-            };
-            let words = [("arch", "chain"), ("inputs", "luma+twin"), ("base", "twin")];
-            let mut out = Self {
-                metadata: words.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
-                tensors: BTreeMap::new(),
-            };
-            out.said("scale", &scale.to_string());
-            for n in 0..convs {
-                let inputs = if n == 0 { 1 + scale * scale } else { channels };
-                let outputs = if n + 1 == convs { scale * scale } else { channels };
-                let gain = if n + 1 == convs { 4.0 } else { (2.0 / (9 * inputs) as f32).sqrt() };
-                let mut fill = |name: &str, shape: &[usize], map: &dyn Fn(f32) -> f32| {
-                    let count = shape.iter().product();
-                    let bytes = (0..count).flat_map(|_: usize| map(next()).to_le_bytes()).collect();
-                    out.tensors.insert(format!("conv{n}.{name}"), (shape.to_vec(), bytes));
-                };
-                fill("weight", &[outputs, inputs, 3, 3], &|v| v * gain);
-                fill("bias", &[outputs], &|v| v * 0.1);
-                if n + 1 < convs {
-                    fill("range", &[outputs], &|v| 0.5 + 0.4 * v);
-                }
-            }
-            out
-        }
-
-        pub(crate) fn said(&mut self, key: &str, value: &str) {
-            self.metadata.insert(key.to_owned(), value.to_owned());
-        }
-
-        pub(crate) fn put(&mut self, name: &str, shape: &[usize], value: f32) {
-            let count = shape.iter().product();
-            let bytes = (0..count).flat_map(|_: usize| value.to_le_bytes()).collect();
-            self.tensors.insert(name.to_owned(), (shape.to_vec(), bytes));
-        }
-
-        pub(crate) fn remove(&mut self, name: &str) {
-            self.tensors.remove(name);
-        }
-
-        pub(crate) fn file(&self) -> Vec<u8> {
-            let views = self.tensors.iter().map(|(name, (shape, bytes))| {
-                (name.clone(), TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap())
-            });
-            safetensors::serialize(views, Some(self.metadata.clone())).unwrap()
-        }
-    }
-
-    /// Such a network.
-    pub(crate) fn random(scale: usize, channels: usize, convs: usize, seed: u64) -> Weights {
-        Weights::from_safetensors(&Tensors::random(scale, channels, convs, seed).file()).unwrap()
-    }
-
-    #[test]
-    fn no_sum_of_products_overflows() {
-        for (scale, channels, convs) in [(2, 8, 4), (2, 16, 5), (4, 16, 5), (3, 64, 3)] {
-            for layer in Network::new(&random(scale, channels, convs, 7)).layers() {
-                for o in 0..layer.outputs {
-                    let pairs = layer.weights.chunks_exact(2 * layer.outputs);
-                    let sum: i64 = pairs
-                        .flat_map(|pair| &pair[2 * o..2 * o + 2])
-                        .map(|&w| i64::from(w).abs())
-                        .sum();
-                    assert!(sum <= MAX_SUM as i64);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn weights_use_most_of_the_room() {
-        let network = Network::new(&random(2, 16, 5, 3));
-        for layer in network.layers() {
-            let pairs = layer.weights.chunks_exact(2 * layer.outputs);
-            let mut sums = vec![0i64; layer.outputs];
-            for pair in pairs {
-                for (sum, pair) in sums.iter_mut().zip(pair.chunks_exact(2)) {
-                    *sum += i64::from(pair[0]).abs() + i64::from(pair[1]).abs();
-                }
-            }
-            assert!(sums.iter().any(|&sum| sum > MAX_SUM as i64 / 2 - 200), "{sums:?}");
-        }
+    /// Where the weight from input `i` to output `o` is, at place `at` of the window, row by row.
+    pub(crate) fn place(&self, o: usize, i: usize, at: usize) -> usize {
+        let tap = at % 3 * self.inputs + i;
+        let pair = at / 3 * (3 * self.inputs / 2) + tap / 2;
+        (pair * self.outputs + o) * 2 + tap % 2
     }
 }

@@ -4,9 +4,9 @@
 //! times as large, by filters and carried anchors. It answers with a residual `r`, and the viewer is shown
 //! `clamp(T + r)`. Nothing that it makes is used for later pictures, so an error of it lasts one frame.
 //!
-//! - [`Weights`] reads a file of weights ([`file`] has the format) and refuses what it cannot run.
 //! - [`Tier`] has the networks that are built in.
-//! - [`Network`] is the same in integers ([`integers`] has the number system).
+//! - [`Network`] is one in integers; [`packed`] has its bytes.
+//! - `Weights`, with the feature `file`, reads what training writes, and [`Network`] is made of it.
 //! - [`Runner`] runs it over pictures, and over those parts alone that have changed.
 //!
 //! The result is in integers and the same on every machine, bit for bit.
@@ -28,14 +28,21 @@
 #![allow(clippy::extra_unused_type_parameters)]
 
 pub mod built_in;
+#[cfg(feature = "file")]
 pub mod file;
-pub mod integers;
+mod integers;
 mod kernel;
+pub mod packed;
 mod ring;
+#[cfg(feature = "file")]
+mod rounding;
 mod runner;
+mod size;
 mod spans;
 
 pub use built_in::Tier;
+#[cfg(feature = "file")]
 pub use file::{FileError, Weights};
 pub use integers::Network;
+pub use packed::PackedError;
 pub use runner::{Changed, Runner};

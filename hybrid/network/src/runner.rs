@@ -176,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::integers::tests::random;
+    use crate::rounding::tests::random;
     use crate::Weights;
 
     /// A plane of smooth and rough parts.
@@ -199,7 +199,7 @@ mod tests {
 
     /// What the file says, in 64-bit floats.
     fn exact(weights: &Weights, low: &Plane, high: &Plane) -> Vec<f64> {
-        let (width, height, scale) = (low.width(), low.height(), weights.scale());
+        let (width, height, scale) = (low.width(), low.height(), weights.size().scale());
         let at = |planes: &[Vec<f64>], c: usize, x: isize, y: isize| {
             let inside = (0..width as isize).contains(&x) && (0..height as isize).contains(&y);
             if inside { planes[c][y as usize * width + x as usize] } else { 0.0 }
@@ -214,14 +214,15 @@ mod tests {
             planes.push((0..width * height).map(sample).collect());
         }
         for (n, conv) in weights.convs().iter().enumerate() {
+            let inputs = weights.size().shape(n).0;
             let output = |o: usize| {
                 let sum = |i: usize| {
                     let (x, y) = ((i % width) as isize, (i / width) as isize);
                     let mut sum = f64::from(conv.bias[o]);
-                    for c in 0..conv.inputs {
+                    for c in 0..inputs {
                         for k in 0..9 {
                             let (dx, dy) = (k as isize % 3 - 1, k as isize / 3 - 1);
-                            sum += f64::from(conv.weights[(o * conv.inputs + c) * 9 + k]) * at(&planes, c, x + dx, y + dy);
+                            sum += f64::from(conv.weights[(o * inputs + c) * 9 + k]) * at(&planes, c, x + dx, y + dy);
                         }
                     }
                     if n + 1 == weights.convs().len() { sum } else { sum.max(0.0) }
