@@ -110,6 +110,7 @@ async function enter(choice: Choice): Promise<void> {
     name: choice.name,
     loopback,
     output: options.output,
+    maxNetwork: options.maxNetwork,
     ...(token === null ? {} : { token }),
   });
   hook.room = room;

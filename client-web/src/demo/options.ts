@@ -1,10 +1,10 @@
 /**
  * The options in the URL of the page: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
- * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0`. The room may also be the
+ * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0&maxNetwork=none|xxs|xs`. The room may also be the
  * fragment. An access token belongs in the fragment, which browsers send to no server: `#token=…` or `#room=…&token=…`;
  * `?token=…` works too.
  */
-import type { Layers, OutputKind, Rung } from "../sdk/index.js";
+import type { Layers, NetworkTier, OutputKind, Rung } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";
 
 /** How a tile shows its two pictures. */
@@ -26,6 +26,8 @@ export interface PageOptions {
   output: OutputKind;
   /** The box for full-size stills is ticked on the start screen. */
   detail: boolean;
+  /** The largest network that may run on every frame. */
+  maxNetwork: NetworkTier;
   /** The server learns the size and visibility of tiles. Off: each tile gets what the bandwidth allows. */
   adaptive: boolean;
 }
@@ -69,6 +71,7 @@ export function pageOptions(address: URL): PageOptions {
     source: choice(query.get("source"), ["camera", "none"] as const) ?? "camera",
     output: choice(query.get("output"), ["stream", "post", "canvas"] as const) ?? "auto",
     detail: flag("detail"),
+    maxNetwork: choice(query.get("maxNetwork"), ["none", "xxs", "xs"] as const) ?? "xs",
     adaptive: query.get("adaptive") !== "0",
   };
 }

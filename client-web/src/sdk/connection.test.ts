@@ -105,7 +105,7 @@ function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>
     socket as unknown as SignalSocket,
     { worker: "", wasm: "" },
     relay as unknown as Relay,
-    "auto",
+    { output: "auto", maxNetwork: "xs" },
     { scale: 2, lr_pixels: 1 },
     maxRungs,
     { servers: [] },

@@ -10,7 +10,7 @@ import { Backoff } from "./backoff.js";
 import { WindlassError } from "./errors.js";
 import { IceAccess } from "./ice-access.js";
 import { preferAudio } from "./opus.js";
-import type { OutputKind } from "./output.js";
+import type { PictureSettings } from "./output.js";
 import { OfferPace } from "./pace.js";
 import type { IceServers, Rung, SubscribeEntry, TrackInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
@@ -82,7 +82,7 @@ export class Connection {
     private readonly socket: SignalSocket,
     private readonly assets: Assets,
     private readonly relay: Relay,
-    private readonly output: OutputKind,
+    private readonly settings: PictureSettings,
     private readonly pictures: { readonly scale: number; readonly lr_pixels: number },
     private readonly maxRungs: ReadonlyMap<string, Rung>,
     ice: IceServers,
@@ -213,7 +213,7 @@ export class Connection {
     if (free !== undefined) return free;
     const { scale, lr_pixels } = this.pictures;
     const receiver =
-      kind === "video" ? new VideoReceiver(this.pc, this.assets, this.relay, this.output, scale, lr_pixels) : null;
+      kind === "video" ? new VideoReceiver(this.pc, this.assets, this.relay, this.settings, scale, lr_pixels) : null;
     const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
     const slot: Slot = { kind, transceiver, receiver, track: null };
     this.slots.push(slot);

@@ -13,6 +13,7 @@
  * ```
  */
 export type { AnchorSource, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
+export type { NetworkTier } from "../worker/network-choice.js";
 export type { Assets } from "./assets.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { RoomEvents } from "./events.js";

@@ -12,12 +12,11 @@ export class Rebuilder {
   readonly track: MediaStreamTrack;
   private readonly worker: WatchedWorker<ToWorker | TakeCopies, FromWorker>;
 
-  /** LR pictures of more than `maxPixels` are not rebuilt. `onEnd` is called with the reason when rebuilding ends. */
+  /** `init`: the worker's first message. `onEnd` is called with the reason when rebuilding ends. */
   constructor(
     assets: Assets,
     output: PictureOutput,
-    scale: number,
-    maxPixels: number,
+    init: Extract<ToWorker, { type: "init" }>,
     onMessage: (message: Exclude<FromWorker, { type: "frame" }>) => void,
     onEnd: (reason: NativeReason) => void,
   ) {
@@ -32,7 +31,7 @@ export class Rebuilder {
       },
       (how) => onEnd(how === "silent" ? "stalled" : "worker"),
     );
-    this.post({ type: "init", sink: output.sink, maxPixels, scale }, output.transfer);
+    this.post(init, output.transfer);
     compileDecoder(assets.wasm).then(
       (module) => this.post({ type: "module", module }),
       () => onEnd("wasm"),

@@ -9,7 +9,7 @@
 import type { FromWorker, NativeReason, PictureState, ToWorker, WorkerStats } from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
 import type { Assets } from "./assets.js";
-import { type OutputKind, pictureOutput } from "./output.js";
+import { type PictureSettings, pictureOutput } from "./output.js";
 import { Rebuilder } from "./rebuilder.js";
 import type { Passage, Relay } from "./relay.js";
 
@@ -62,7 +62,7 @@ export class VideoReceiver {
     pc: RTCPeerConnection,
     private readonly assets: Assets,
     relay: Relay,
-    private readonly output: OutputKind,
+    private readonly settings: PictureSettings,
     private scale: number,
     private readonly maxPixels: number,
   ) {
@@ -165,7 +165,7 @@ export class VideoReceiver {
 
   private start(): void {
     clearTimeout(this.restartTimer);
-    const output = pictureOutput(this.output);
+    const output = pictureOutput(this.settings.output);
     if (output === null) {
       this.nativeReason = "unsupported";
       return;
@@ -173,8 +173,13 @@ export class VideoReceiver {
     const rebuilder = new Rebuilder(
       this.assets,
       output,
-      this.scale,
-      this.maxPixels,
+      {
+        type: "init",
+        sink: output.sink,
+        maxPixels: this.maxPixels,
+        scale: this.scale,
+        maxNetwork: this.settings.maxNetwork,
+      },
       (message) => this.handle(message),
       (reason) => {
         if (this.rebuilder === rebuilder) this.fail(reason);

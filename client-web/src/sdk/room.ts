@@ -1,4 +1,6 @@
 /** The public entry of the SDK: one participant's view of a room. The call behind it is in `call.ts`. */
+
+import type { NetworkTier } from "../worker/network-choice.js";
 import { type Assets, besideThisScript } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
@@ -35,6 +37,11 @@ export interface JoinOptions {
   token?: string | (() => string | Promise<string>);
   /** URLs of the SDK's files. Default: beside the SDK's script. */
   assets?: Assets;
+  /**
+   * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed decides which one does.
+   * Default: `xs`.
+   */
+  maxNetwork?: NetworkTier;
   /** How pictures leave the worker. Default: `auto`. For tests. */
   output?: OutputKind;
   /**
@@ -277,7 +284,8 @@ export class Room extends Emitter<RoomEvents> {
     ready: () => this.relay.ready(),
     connect: (socket, welcome, maxRungs) => {
       const { assets, relay, options } = this;
-      return new Connection(socket, assets, relay, options.output ?? "auto", welcome, maxRungs, welcome.ice);
+      const settings = { output: options.output ?? "auto", maxNetwork: options.maxNetwork ?? "xs" };
+      return new Connection(socket, assets, relay, settings, welcome, maxRungs, welcome.ice);
     },
   };
 }

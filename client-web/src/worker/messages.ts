@@ -58,7 +58,7 @@ export type TakeCopies = { type: "takeCopies"; port: MessagePort };
 
 /** From the window to the worker of a track. */
 export type ToWorker =
-  | { type: "init"; sink: PictureSink; maxPixels: number; scale: number }
+  | { type: "init"; sink: PictureSink; maxPixels: number; scale: number; maxNetwork: NetworkTier }
   /** The compiled decoder, once it is loaded. */
   | { type: "module"; module: WebAssembly.Module }
   /** To a worker without a track, which only warms the decoder up. */

@@ -31,24 +31,24 @@ class Machine {
 const fast = { none: 0, xxs: 1, xs: 5 };
 
 test("a fast machine goes up network by network", () => {
-  const machine = new Machine(new NetworkChoice(), 5, fast);
+  const machine = new Machine(new NetworkChoice("xs"), 5, fast);
   assert.equal(machine.run(100), "xs");
   assert.deepEqual(machine.seen, ["none", "xxs", "xs"]);
 });
 
 test("a network that would not leave time is not tried", () => {
-  const machine = new Machine(new NetworkChoice(), 8, { none: 0, xxs: 5, xs: 24 });
+  const machine = new Machine(new NetworkChoice("xs"), 8, { none: 0, xxs: 5, xs: 24 });
   assert.equal(machine.run(2000), "xxs");
   assert.deepEqual(machine.seen, ["none", "xxs"]);
 });
 
 test("a machine without time to spare runs none", () => {
-  const machine = new Machine(new NetworkChoice(), 12, fast);
+  const machine = new Machine(new NetworkChoice("xs"), 12, fast);
   assert.equal(machine.run(2000), "none");
 });
 
 test("a network that takes too long is dropped within a third of a second, and tried again after a minute", () => {
-  const machine = new Machine(new NetworkChoice(), 5, fast);
+  const machine = new Machine(new NetworkChoice("xs"), 5, fast);
   machine.run(100);
   machine.networkMs = { none: 0, xxs: 24, xs: 30 };
   assert.equal(machine.run(8), "none");
@@ -58,7 +58,7 @@ test("a network that takes too long is dropped within a third of a second, and t
 });
 
 test("each relapse doubles the wait", () => {
-  const machine = new Machine(new NetworkChoice(), 5, fast);
+  const machine = new Machine(new NetworkChoice("xs"), 5, fast);
   for (const waited of [60, 120]) {
     machine.networkMs = fast;
     machine.run(100);
@@ -72,7 +72,7 @@ test("each relapse doubles the wait", () => {
 });
 
 test("frames that queue up drop a network that takes much of the time", () => {
-  const machine = new Machine(new NetworkChoice(), 5, { none: 0, xxs: 2, xs: 14 });
+  const machine = new Machine(new NetworkChoice("xs"), 5, { none: 0, xxs: 2, xs: 14 });
   machine.run(100);
   assert.equal(machine.choice.network, "xs");
   machine.queued = 5;
@@ -80,7 +80,7 @@ test("frames that queue up drop a network that takes much of the time", () => {
 });
 
 test("another size of pictures begins anew, without a wait", () => {
-  const machine = new Machine(new NetworkChoice(), 5, fast);
+  const machine = new Machine(new NetworkChoice("xs"), 5, fast);
   machine.run(100);
   machine.size = "640x360 2";
   assert.equal(machine.run(1), "none");

@@ -45,7 +45,7 @@ export class NetworkChoice {
   private waitMs = FIRST_WAIT_MS;
 
   /** `max`: the largest network that may be chosen. */
-  constructor(private readonly max: NetworkTier = "xs") {}
+  constructor(private readonly max: NetworkTier) {}
 
   /** The network to run on the next frame. */
   get network(): NetworkTier {

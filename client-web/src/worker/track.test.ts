@@ -76,7 +76,7 @@ class Bench {
       post: (message: FromWorker) => void this.posted.push(message),
       requestKeyFrame: () => void this.keyRequests++,
     };
-    this.pipeline = new TrackPipeline(host, 600_000, 3, (_, scale) => {
+    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", (_, scale) => {
       this.scales.push(scale);
       return decoder;
     });

@@ -98,7 +98,7 @@ export class TrackPipeline {
 
   private readonly reorder = new ReorderBuffer();
   private readonly guard = new LoadGuard();
-  private networks = new NetworkChoice();
+  private readonly networks: NetworkChoice;
   private readonly arrivals = new ArrivalLog();
   private readonly timeline = new RtpTimeline();
   private readonly playout = new PlayoutClock();
@@ -150,10 +150,12 @@ export class TrackPipeline {
     private readonly maxPixels: number,
     /** HR over LR size where the page has set no size. */
     private readonly defaultScale: number,
+    maxNetwork: NetworkTier,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
   ) {
     this.scale = defaultScale;
+    this.networks = new NetworkChoice(maxNetwork);
   }
 
   /** Takes the compiled decoder. */

@@ -89,14 +89,14 @@ function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
   };
 }
 
-function init(sink: PictureSink, maxPixels: number, scale: number): void {
+function init({ sink, maxPixels, scale, maxNetwork }: Extract<ToWorker, { type: "init" }>): void {
   const host = {
     clock: now,
     show: pictureSink(sink),
     post,
     requestKeyFrame: () => copies?.postMessage("keyFrame" satisfies ToRelayByPort),
   };
-  pipeline = new TrackPipeline(host, maxPixels, scale);
+  pipeline = new TrackPipeline(host, maxPixels, scale, maxNetwork);
   setInterval(() => {
     if (pipeline !== null) post({ type: "stats", stats: pipeline.stats() });
   }, STATS_MS);
@@ -118,7 +118,7 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
       else takeReceived(message.port);
       break;
     case "init":
-      init(message.sink, message.maxPixels, message.scale);
+      init(message);
       break;
     case "module":
       if (pipeline === null) handlePublisher(message);
