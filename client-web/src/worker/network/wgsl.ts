@@ -6,9 +6,9 @@
  *
  * Activations are groups of four channels: a group is a plane of `vec4` with a border of zeros, which the shaders never
  * write, so that no tap needs a check of bounds. A thread computes four neighbouring samples (along a column, so that
- * neighbouring threads read neighbouring memory; along a row in the last convolution, which packs rows), and up to four
- * groups of channels, so a vector is read for up to 12 taps and a 4×4 matrix of weights is used four times. Weights are uniforms
- * where they fit: some GPUs multiply by those without loading them first.
+ * neighbouring threads read neighbouring memory; along a row in the last convolution, which packs rows) and up to four
+ * groups of channels: a vector that is read serves up to 12 products, and a 4×4 matrix of weights serves four. Weights
+ * are uniforms where they fit: some GPUs multiply by those without loading them first.
  *
  * Products and sums are f32 in both variants; with `f16` activations are stored in half the bytes.
  */
@@ -221,7 +221,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 
 /** Bytes of a convolution's packed weights. */
-export function weightBytes(layer: Convolution): number {
+export function weightBytes(layer: Pick<Convolution, "inputs" | "outputs">): number {
   const { read, written } = groupsOf(layer);
   return 4 * (FOUR * written + MATRIX * TAPS * read * written);
 }
@@ -247,7 +247,7 @@ export function convolutionShader(
  */
 export function packWeights({ inputs, outputs, weight, bias }: Convolution, last: boolean): Float32Array<ArrayBuffer> {
   const { written } = groupsOf({ inputs, outputs });
-  const packed = new Float32Array(weightBytes({ inputs, outputs, weight, bias }) / 4);
+  const packed = new Float32Array(weightBytes({ inputs, outputs }) / 4);
   packed.set(bias);
   const start = FOUR * written;
   for (let i = 0; i < inputs; i++) {
