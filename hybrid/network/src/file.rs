@@ -55,7 +55,9 @@ pub enum FileError {
         expected: Vec<usize>,
     },
     /// A number is not finite or far too large, or a range is not above 0.
-    #[error("tensor {0} holds a number that is not finite, beyond {MAX_WEIGHT}, or a range that is not above 0")]
+    #[error(
+        "tensor {0} holds a number that is not finite, beyond {MAX_WEIGHT}, or a range that is not above 0"
+    )]
     Number(String),
     /// There are tensors beside those of the convolutions.
     #[error("the file has {0} tensors, not {1}")]
@@ -134,10 +136,11 @@ fn expect(
     expected: &'static str,
 ) -> Result<usize, FileError> {
     let value = said.get(key).map_or("", String::as_str);
-    allowed
-        .iter()
-        .position(|&a| a == value)
-        .ok_or_else(|| FileError::Metadata { key, value: value.to_owned(), expected })
+    allowed.iter().position(|&a| a == value).ok_or_else(|| FileError::Metadata {
+        key,
+        value: value.to_owned(),
+        expected,
+    })
 }
 
 fn tensor(

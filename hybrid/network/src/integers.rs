@@ -22,6 +22,8 @@ pub(crate) struct Layer {
     pub inputs: usize,
     /// Channels that come out, padded to a multiple of 8.
     pub outputs: usize,
+    /// Those of them that are used.
+    pub used: usize,
     /// By row of the window, by pair of neighbouring inputs along it (from left to right, by channel), by output: two weights.
     pub weights: Vec<i16>,
     /// By output, with half a unit.
@@ -49,11 +51,6 @@ impl Network {
         self.layers.len()
     }
 
-    /// Multiplications with addition for each sample of the low picture, those of padding among them.
-    pub fn macs(&self) -> u64 {
-        self.layers.iter().map(|l| 9 * (l.inputs * l.outputs) as u64).sum()
-    }
-
     pub(crate) fn layers(&self) -> &[Layer] {
         &self.layers
     }
@@ -67,6 +64,7 @@ impl Layer {
         let mut layer = Self {
             inputs: padded.0,
             outputs: padded.1,
+            used: outputs,
             weights: vec![0; 9 * padded.0 * padded.1],
             bias: vec![0; padded.1],
             shift,

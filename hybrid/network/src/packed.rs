@@ -41,7 +41,8 @@ impl Network {
             return Err(PackedError::Version(version));
         }
         let size = Size::new(scale.into(), channels.into(), convs.into())?;
-        let bytes: usize = (0..size.convs()).map(|n| 1 + 4 * size.shape(n).1 + 2 * size.count(n)).sum();
+        let bytes: usize =
+            (0..size.convs()).map(|n| 1 + 4 * size.shape(n).1 + 2 * size.count(n)).sum();
         if rest.len() != bytes {
             return Err(PackedError::Length);
         }
@@ -56,7 +57,8 @@ impl Network {
             if !(1..=MAX_SHIFT).contains(&shift.into()) {
                 return Err(PackedError::Shift(shift));
             }
-            let bias: Vec<i32> = bias.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b)).collect();
+            let bias: Vec<i32> =
+                bias.as_chunks().0.iter().map(|&b| i32::from_le_bytes(b)).collect();
             let weights: Vec<i16> =
                 weights.as_chunks().0.iter().map(|&b| i16::from_le_bytes(b)).collect();
             layers.push(Layer::new(size, n, &weights, &bias, shift.into()));
@@ -74,7 +76,9 @@ impl Network {
             out.extend(layer.bias[..outputs].iter().flat_map(|b| b.to_le_bytes()));
             let places = (0..outputs).flat_map(|o| (0..inputs).map(move |i| (o, i)));
             for (o, i) in places {
-                out.extend((0..9).flat_map(|at| layer.weights[layer.place(o, i, at)].to_le_bytes()));
+                out.extend(
+                    (0..9).flat_map(|at| layer.weights[layer.place(o, i, at)].to_le_bytes()),
+                );
             }
         }
         out

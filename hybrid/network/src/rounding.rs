@@ -12,10 +12,10 @@
 //!
 //! Only `+ − × ÷` on `f64` make the integers, in a fixed order: they are the same on every machine.
 
+use crate::Network;
 use crate::file::{Conv, Weights};
 use crate::integers::{Layer, MAX_SHIFT};
 use crate::size::Size;
-use crate::Network;
 
 /// A channel's usual range in integers.
 const USUAL: f64 = 8192.0;
@@ -48,9 +48,8 @@ impl Network {
 /// Convolution `n` in integers; `unit` and `out`: what 1 is in integers, by input and output.
 fn rounded_layer(size: Size, n: usize, conv: &Conv, unit: &[f64], out: &[f64]) -> Layer {
     let (inputs, outputs) = size.shape(n);
-    let exact = |at: usize| {
-        f64::from(conv.weights[at]) * out[at / (9 * inputs)] / unit[at / 9 % inputs]
-    };
+    let exact =
+        |at: usize| f64::from(conv.weights[at]) * out[at / (9 * inputs)] / unit[at / 9 % inputs];
     let magnitude = |o: usize| -> f64 {
         (o * 9 * inputs..(o + 1) * 9 * inputs).map(|at| exact(at).abs()).sum()
     };
@@ -94,7 +93,9 @@ pub(crate) mod tests {
         pub(crate) fn random(scale: usize, channels: usize, convs: usize, seed: u64) -> Self {
             let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
             let mut next = move || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 (state >> 40) as f32 / (1 << 23) as f32 - 1.0
             };
             let words = [("arch", "chain"), ("inputs", "luma+twin"), ("base", "twin")];

@@ -176,8 +176,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rounding::tests::random;
     use crate::Weights;
+    use crate::rounding::tests::random;
 
     /// A plane of smooth and rough parts.
     fn plane(width: usize, height: usize, seed: usize) -> Plane {
@@ -222,7 +222,8 @@ mod tests {
                     for c in 0..inputs {
                         for k in 0..9 {
                             let (dx, dy) = (k as isize % 3 - 1, k as isize / 3 - 1);
-                            sum += f64::from(conv.weights[(o * inputs + c) * 9 + k]) * at(&planes, c, x + dx, y + dy);
+                            sum += f64::from(conv.weights[(o * inputs + c) * 9 + k])
+                                * at(&planes, c, x + dx, y + dy);
                         }
                     }
                     if n + 1 == weights.convs().len() { sum } else { sum.max(0.0) }
@@ -246,7 +247,8 @@ mod tests {
             let (low, high) = (plane(21, 17, 1), plane(21 * scale, 17 * scale, 2));
             let exact = exact(&weights, &low, &high);
             let made = run(Isa::detect(), &weights, &low, &high);
-            let errors = made.samples().iter().zip(&exact).map(|(&a, b)| (f64::from(a) - b).powi(2));
+            let errors =
+                made.samples().iter().zip(&exact).map(|(&a, b)| (f64::from(a) - b).powi(2));
             let rms = (errors.sum::<f64>() / exact.len() as f64).sqrt();
             // Rounding to grey levels alone makes 0.29.
             assert!(rms < 0.4, "scale {scale}, {convs} convolutions: {rms}");

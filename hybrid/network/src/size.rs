@@ -36,7 +36,11 @@ impl Size {
             && (2..=MAX_CONVS).contains(&convs)
             && (CHANNEL_STEP..=MAX_CHANNELS).contains(&channels)
             && channels.is_multiple_of(CHANNEL_STEP);
-        if runs { Ok(Self { scale, channels, convs }) } else { Err(SizeError { scale, channels, convs }) }
+        if runs {
+            Ok(Self { scale, channels, convs })
+        } else {
+            Err(SizeError { scale, channels, convs })
+        }
     }
 
     pub(crate) fn scale(self) -> usize {

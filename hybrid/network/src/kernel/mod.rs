@@ -16,7 +16,7 @@ use windlass_vp9::simd::Isa;
 
 use crate::integers::Layer;
 
-/// Makes the samples `span` of a row of a layer's output. `rows`: the rows of its input above, at and below it.
+/// Makes the samples `span` of a row of a layer's output; outputs that are not used are not set. `rows`: the rows of its input above, at and below it.
 ///
 /// # Panics
 ///
@@ -33,6 +33,7 @@ pub(crate) fn convolve(
     }
     let Layer { inputs, outputs, .. } = *layer;
     assert!(inputs % 2 == 0 && outputs % 8 == 0, "{inputs} inputs, {outputs} outputs");
+    assert!(layer.used <= outputs, "{} of {outputs} outputs", layer.used);
     assert_eq!(layer.weights.len(), 9 * inputs * outputs, "weights");
     assert_eq!(layer.bias.len(), outputs, "bias");
     // Sample x of a row is its sample x + 1, behind one of zeros; the window ends with the sample behind it.
@@ -64,7 +65,13 @@ mod tests {
     use super::*;
 
     /// A layer and rows of numbers that depend on the seed.
-    fn example(inputs: usize, outputs: usize, width: usize, seed: u32, max: i16) -> (Layer, Vec<i16>) {
+    fn example(
+        inputs: usize,
+        outputs: usize,
+        width: usize,
+        seed: u32,
+        max: i16,
+    ) -> (Layer, Vec<i16>) {
         let mut state = seed | 1;
         let mut next = move |max: i16| {
             state ^= state << 13;
@@ -74,7 +81,16 @@ mod tests {
         };
         let weights = (0..9 * inputs * outputs).map(|_| next(max)).collect();
         let bias = (0..outputs).map(|_| i32::from(next(i16::MAX)) << 8).collect();
-        let layer = Layer { inputs, outputs, weights, bias, shift: 1 + seed % 16, relu: seed % 2 == 0 };
+        let used = outputs - seed as usize % 8;
+        let layer = Layer {
+            inputs,
+            outputs,
+            used,
+            weights,
+            bias,
+            shift: 1 + seed % 16,
+            relu: seed % 2 == 0,
+        };
         let rows = (0..3 * (width + 2) * inputs).map(|_| next(i16::MAX)).collect();
         (layer, rows)
     }
@@ -93,6 +109,9 @@ mod tests {
             let made = |isa| {
                 let mut out = vec![77; (width + 2) * outputs];
                 convolve(isa, &layer, [rows[0], rows[1], rows[2]], from..width, &mut out);
+                for sample in out.chunks_exact_mut(outputs) {
+                    sample[layer.used..].fill(77);
+                }
                 out
             };
             let expected = made(Isa::SCALAR);
@@ -108,7 +127,13 @@ mod tests {
     fn a_row_is_the_sum_over_its_window() {
         let (inputs, outputs) = (2, 8);
         let mut layer = Layer {
-            inputs, outputs, weights: vec![0; 9 * inputs * outputs], bias: vec![8; outputs], shift: 4, relu: false,
+            inputs,
+            outputs,
+            used: outputs,
+            weights: vec![0; 9 * inputs * outputs],
+            bias: vec![8; outputs],
+            shift: 4,
+            relu: false,
         };
         // Output 3 takes input 1 of the sample to the right in the row below, times 32.
         let (row, tap) = (2, 2 * inputs + 1);

@@ -22,7 +22,7 @@ pub(super) unsafe fn row<W: Vector>(
     span: Range<usize>,
     out: &mut [i16],
 ) {
-    let vectors = layer.outputs / (4 * W::LANES);
+    let vectors = layer.used.div_ceil(4 * W::LANES);
     let mut first = 0;
     while first < vectors {
         unsafe {
@@ -84,7 +84,8 @@ unsafe fn block<W: Vector, const Q: usize, const P: usize>(
                     *factor = W::load(weights.add(q * 2 * lane).cast());
                 }
                 for p in 0..P {
-                    let pair = W::splat32(row.add(p * inputs + 2 * k).cast::<i32>().read_unaligned());
+                    let pair =
+                        W::splat32(row.add(p * inputs + 2 * k).cast::<i32>().read_unaligned());
                     for (sums, &factor) in sums.iter_mut().zip(&factors) {
                         sums[p] = sums[p].add32(pair.madd_i16(factor));
                     }
