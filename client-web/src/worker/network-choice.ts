@@ -4,7 +4,7 @@
  *
  * A track begins without a network. Where frames take little of the time between them, the cheapest network is tried; by
  * what it took, the next is estimated, and tried where it fits. A network that takes too long is dropped at once, and is
- * tried again after a minute, twice as long after each relapse. Another size of pictures begins anew.
+ * tried again after 15 seconds, twice as long after each relapse. Another size of pictures begins anew.
  */
 
 /** The networks, by cost: their work for each low pixel, in thousands of multiplications, by scale. */
@@ -28,9 +28,9 @@ const TOO_LONG_SHARE = 0.75;
 /** Queued frames beyond which a network is dropped, if work takes more than {@link MAX_SHARE} too. */
 const MAX_QUEUED = 3;
 /** First time until a dropped network is tried again. */
-const FIRST_WAIT_MS = 60_000;
+const FIRST_WAIT_MS = 15_000;
 /** Longest such time. */
-const MAX_WAIT_MS = 16 * FIRST_WAIT_MS;
+const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
 
 /** See the module's head. */
 export class NetworkChoice {

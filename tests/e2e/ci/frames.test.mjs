@@ -24,7 +24,7 @@ describe("a network on every frame", { timeout: 240_000 }, () => {
     await until(runs, `pictures are ${scene.width} pixels wide by the network ${maxNetwork}`, 60_000, now);
     const pairs = [];
     let list = [];
-    // To copy pixels may take so much of the processor that a network is dropped: those parts do not count.
+    // Parts in which it was dropped do not count.
     for (let tries = 0; tries < 8 && pairs.length < 60; tries++) {
       await until(runs, `the network ${maxNetwork} runs again`, 90_000, now);
       const part = await capture(viewer.page, 3);
@@ -35,11 +35,12 @@ describe("a network on every frame", { timeout: 240_000 }, () => {
     const { stats } = await now();
     await viewer.close();
     viewer = undefined;
-    return { pairs, list, stats, ...means(pairs) };
+    return { list, stats, ...means(pairs) };
   }
 
   before(async () => {
-    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 15, frames: 120, out: "output" });
+    // Few frames a second: to copy pixels takes the processor as well, and a network without time is dropped.
+    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 8, frames: 64, out: "output" });
     server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
     publisher = await publish(server, scene);
     for (const network of ["none", "xs"]) seen[network] = await look(network);
@@ -59,10 +60,10 @@ describe("a network on every frame", { timeout: 240_000 }, () => {
     const gain = {};
     for (const [network, { pairs, enhanced, lanczos, bicubic, stats }] of Object.entries(seen)) {
       console.log(
-        `network ${network}: PSNR-Y over ${pairs.length} frames: shown ${enhanced.toFixed(2)} dB, Lanczos ${lanczos.toFixed(2)} dB,`,
+        `network ${network}: PSNR-Y over ${pairs} frames: shown ${enhanced.toFixed(2)} dB, Lanczos ${lanczos.toFixed(2)} dB,`,
         `bicubic ${bicubic.toFixed(2)} dB; ${stats.decodeMs?.toFixed(1)} ms a frame`,
       );
-      assert.ok(pairs.length >= 20, `only ${pairs.length} pairs with ${network}`);
+      assert.ok(pairs >= 20, `only ${pairs} pairs with ${network}`);
       gain[network] = enhanced - lanczos;
     }
     assert.ok(gain.xs > gain.none + 0.15, JSON.stringify(gain));
