@@ -261,6 +261,7 @@ export class Tile {
       ["Anchors", stats.refused === null ? `${stats.anchorsPerSecond.toFixed(1)} /s` : REFUSALS[stats.refused]],
       ["Anchor p50 / p95", `${ms(stats.anchorP50Ms)} / ${ms(stats.anchorP95Ms)} ms`],
       ["Rebuild / anchor", `${ms(stats.decodeMs)} / ${ms(stats.anchorApplyMs)} ms`],
+      ["Network", rebuilt ? stats.network : "–"],
       ["Lost / late", `${stats.framesLost} frames / ${stats.anchorsLate + stats.anchorsLost} anchors`],
     ];
     this.facts.replaceChildren(...rows.flatMap(([term, value]) => [make("dt", {}, term), make("dd", {}, value)]));

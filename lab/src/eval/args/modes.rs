@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
+use windlass_network::Tier;
 
 use crate::eval::controller::Trace;
 use crate::eval::display::DisplaySize;
@@ -75,4 +76,8 @@ pub(crate) struct DisplayArgs {
     /// Folder for a page with pictures to slide between, curves and a verdict.
     #[arg(long, value_name = "DIR", requires = "display")]
     pub html: Option<PathBuf>,
+
+    /// Run this network (xxs or xs) on every picture of Windlass's, at the scales that there is one for.
+    #[arg(long, requires = "display", value_name = "NAME")]
+    pub frame_network: Option<Tier>,
 }

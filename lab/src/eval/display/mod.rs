@@ -18,6 +18,8 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
+use windlass_hybrid::HybridConfig;
+use windlass_network::Tier;
 use windlass_vp9::Picture;
 
 use self::compare::{Comparison, Gap};
@@ -136,6 +138,9 @@ struct Report {
     machine: Machine,
     display: String,
     rows: Vec<Row>,
+    /// The network that ran on every picture of ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frame_network: Option<String>,
     comparisons: Vec<Comparison>,
     gaps: Vec<Gap>,
 }
@@ -163,6 +168,7 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
             clip: &clip,
             screen: args.input.screen || spec.screen,
             vmaf: tools.vmaf.as_deref(),
+            network: args.display.frame_network,
         };
         let (found, seen) = bench.evaluate().with_context(|| format!("evaluating {name}"))?;
         rows.extend(found);
@@ -172,6 +178,7 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
         command: "eval",
         machine: Machine::here(),
         display: display.0.to_string(),
+        frame_network: args.display.frame_network.map(|tier| tier.to_string()),
         comparisons: compare::compare(&rows),
         gaps: compare::gaps(&rows),
         rows,
@@ -194,6 +201,8 @@ struct Bench<'a> {
     clip: &'a Clip,
     screen: bool,
     vmaf: Option<&'a Path>,
+    /// The network that runs on every picture of ours.
+    network: Option<Tier>,
 }
 
 impl Bench<'_> {
@@ -278,8 +287,10 @@ impl Bench<'_> {
         let keep = [self.kept_frame()];
         let mut scorer = self.scorer(&keep)?;
         let shown = stills.map_or(&none, |(_, stills)| stills);
+        let config =
+            HybridConfig { scale: scale.factor(), network: self.network, ..Default::default() };
         let applied =
-            ours::play(self.clip.fps, coded, scale, shown, |picture| scorer.push(picture))?;
+            ours::play(self.clip.fps, coded, config, shown, |picture| scorer.push(picture))?;
         let (quality, kept) = scored(scorer)?;
         let by = if stills.is_some() { ShownBy::Stills } else { ShownBy::Filters };
         let row = self.row(Side::Windlass, size, by, coded.kbps, quality);
@@ -477,7 +488,8 @@ mod tests {
     #[test]
     fn a_clip_is_shown_by_both_sides_from_the_same_video() {
         let clip = synthetic::panning(30);
-        let bench = Bench { name: "panning", clip: &clip, screen: false, vmaf: None };
+        let bench =
+            Bench { name: "panning", clip: &clip, screen: false, vmaf: None, network: None };
         let size = part(clip.frames.size(), 4);
         let coded = bench.code(size, 300.0).unwrap();
         let plain = bench.plain(&coded, size).unwrap();

@@ -100,11 +100,10 @@ impl<'a> Maker<'a> {
 pub(super) fn play(
     fps: f64,
     low: &Coded,
-    scale: Scale,
+    config: HybridConfig,
     stills: &Stills,
     mut show: impl FnMut(&Picture) -> Result<()>,
 ) -> Result<usize> {
-    let config = HybridConfig { scale: scale.factor(), ..HybridConfig::default() };
     let played = rebuild::play(low, fps, &stills.track.anchors, config, |_, picture| show(picture));
     Ok(played.context("playing the low layer with its stills")?.anchors)
 }

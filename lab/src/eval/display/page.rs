@@ -210,6 +210,7 @@ mod tests {
             command: "eval",
             machine: Machine::here(),
             display: "1280x720".to_owned(),
+            frame_network: None,
             comparisons: compare::compare(&rows),
             gaps: compare::gaps(&rows),
             rows,
