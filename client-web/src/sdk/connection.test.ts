@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Connection } from "./connection.js";
 import { WindlassError } from "./errors.js";
+import { NetworkLimit } from "./network-limit.js";
 import type { Rung } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import type { Relay } from "./relay.js";
@@ -105,7 +106,7 @@ function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>
     socket as unknown as SignalSocket,
     { worker: "", wasm: "" },
     relay as unknown as Relay,
-    { output: "auto", maxNetwork: "xs" },
+    { output: "auto", networks: new NetworkLimit("xs", async () => null) },
     { scale: 2, lr_pixels: 1 },
     maxRungs,
     { servers: [] },

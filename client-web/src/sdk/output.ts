@@ -3,7 +3,7 @@
  * lacks that, the worker posts pictures to the window, which writes them to a generator or draws them on a canvas.
  */
 import type { PictureSink } from "../worker/messages.js";
-import type { NetworkTier } from "../worker/network-choice.js";
+import type { NetworkLimit } from "./network-limit.js";
 
 /** A track that is fed with pictures. */
 export interface PictureOutput {
@@ -24,8 +24,7 @@ export type OutputKind = "auto" | "stream" | "post" | "canvas";
 /** How a room's pictures are rebuilt, and leave the worker. */
 export interface PictureSettings {
   readonly output: OutputKind;
-  /** The largest network that may run on every frame. */
-  readonly maxNetwork: NetworkTier;
+  readonly networks: NetworkLimit;
 }
 
 /** Makes an output; null where the browser supports none. */

@@ -71,6 +71,7 @@ export class VideoReceiver {
       typeof RTCRtpScriptTransform !== "undefined" && typeof WebAssembly !== "undefined" && SCALES.includes(scale);
     this.passage = able ? relay.pass(this.transceiver.receiver) : null;
     this.passes = this.passage !== null;
+    settings.networks.onChange.add(this.limitNetworks);
     if (this.passes) this.start();
     else this.nativeReason = able ? "worker" : "unsupported";
     this.transceiver.setCodecPreferences(vp9Preferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []));
@@ -156,8 +157,13 @@ export class VideoReceiver {
     return frames;
   }
 
+  private readonly limitNetworks = (): void => {
+    this.post({ type: "maxNetwork", max: this.settings.networks.max });
+  };
+
   /** Ends rebuilding. */
   close(): void {
+    this.settings.networks.onChange.delete(this.limitNetworks);
     this.listener = null;
     this.passage?.close();
     this.drop();
@@ -178,7 +184,7 @@ export class VideoReceiver {
         sink: output.sink,
         maxPixels: this.maxPixels,
         scale: this.scale,
-        maxNetwork: this.settings.maxNetwork,
+        maxNetwork: this.settings.networks.max,
       },
       (message) => this.handle(message),
       (reason) => {

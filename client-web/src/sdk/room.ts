@@ -9,6 +9,7 @@ import { Emitter } from "./emitter.js";
 import { noCodec, notConnected, notGranted } from "./errors.js";
 import type { RoomEvents } from "./events.js";
 import { Moderation } from "./moderation.js";
+import { NetworkLimit } from "./network-limit.js";
 import type { OutputKind } from "./output.js";
 import type { Grant, ParticipantInfo, Rung, WaitingInfo } from "./protocol.js";
 import { type DetailChoice, type Layers, Publication } from "./publication.js";
@@ -38,8 +39,8 @@ export interface JoinOptions {
   /** URLs of the SDK's files. Default: beside the SDK's script. */
   assets?: Assets;
   /**
-   * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed decides which one does.
-   * Default: `xs`.
+   * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide which
+   * one does. Default: `xs`.
    */
   maxNetwork?: NetworkTier;
   /** How pictures leave the worker. Default: `auto`. For tests. */
@@ -99,6 +100,7 @@ export class Room extends Emitter<RoomEvents> {
   private readonly servers: Servers;
   private readonly assets: Assets;
   private readonly relay: Relay;
+  private readonly networks: NetworkLimit;
   private readonly call: Call;
 
   /**
@@ -125,6 +127,7 @@ export class Room extends Emitter<RoomEvents> {
     super();
     this.servers = new Servers(options.url);
     this.assets = options.assets ?? besideThisScript();
+    this.networks = new NetworkLimit(options.maxNetwork ?? "xs");
     this.relay = new Relay(this.assets);
     this.call = new Call({
       servers: this.servers,
@@ -132,7 +135,10 @@ export class Room extends Emitter<RoomEvents> {
       maxAttempts: options.attempts,
       join: async (servers, request) => Session.join(servers, await this.request(request), this.transports),
       emit: (name, value) => this.emit(name, value),
-      release: () => this.relay.close(),
+      release: () => {
+        this.relay.close();
+        this.networks.close();
+      },
     });
   }
 
@@ -284,7 +290,7 @@ export class Room extends Emitter<RoomEvents> {
     ready: () => this.relay.ready(),
     connect: (socket, welcome, maxRungs) => {
       const { assets, relay, options } = this;
-      const settings = { output: options.output ?? "auto", maxNetwork: options.maxNetwork ?? "xs" };
+      const settings = { output: options.output ?? "auto", networks: this.networks };
       return new Connection(socket, assets, relay, settings, welcome, maxRungs, welcome.ice);
     },
   };

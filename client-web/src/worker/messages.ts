@@ -71,6 +71,8 @@ export type ToWorker =
   | { type: "colour"; colour: VideoColorSpaceInit }
   /** Whether the server sends an enhanced rung, and the scale of its anchors. */
   | { type: "rung"; enhanced: boolean; scale: number }
+  /** The largest network that may run on every frame, from now on. */
+  | { type: "maxNetwork"; max: NetworkTier }
   /** How large the picture is shown, device pixels. */
   | { type: "shown"; width: number; height: number }
   /** The receiver carries another track, or none. */

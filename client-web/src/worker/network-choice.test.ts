@@ -94,3 +94,14 @@ test("no larger network than the largest allowed is chosen", () => {
   const none = new Machine(new NetworkChoice("none"), 2, fast);
   assert.equal(none.run(1000), "none");
 });
+
+test("a lower limit holds at once, and a higher one leads up again", () => {
+  const machine = new Machine(new NetworkChoice("xs"), 5, fast);
+  machine.run(100);
+  machine.choice.limit("xxs");
+  assert.equal(machine.run(100), "xxs");
+  machine.choice.limit("none");
+  assert.equal(machine.run(100), "none");
+  machine.choice.limit("xs");
+  assert.equal(machine.run(100), "xs");
+});

@@ -17,6 +17,9 @@ const COSTS: readonly { name: NetworkTier; cost: number }[] = [
 /** A network that runs on every frame, or none. */
 export type NetworkTier = "none" | "xxs" | "xs";
 
+/** All of them, the cheapest first; the decoder knows them by their number here. */
+export const NETWORKS: readonly NetworkTier[] = COSTS.map(({ name }) => name);
+
 /** Frames that a step up rests on. */
 const WINDOW = 24;
 /** Frames that dropping a network rests on. */
@@ -45,7 +48,14 @@ export class NetworkChoice {
   private waitMs = FIRST_WAIT_MS;
 
   /** `max`: the largest network that may be chosen. */
-  constructor(private readonly max: NetworkTier) {}
+  constructor(private max: NetworkTier) {}
+
+  /** Sets the largest network that may be chosen. */
+  limit(max: NetworkTier): void {
+    this.max = max;
+    const index = NETWORKS.indexOf(max);
+    if (this.index > index) this.set(index);
+  }
 
   /** The network to run on the next frame. */
   get network(): NetworkTier {
@@ -94,7 +104,7 @@ export class NetworkChoice {
   /** Whether the next network would leave time, by what was measured. */
   private nextFits(): boolean {
     const next = COSTS[this.index + 1];
-    if (next === undefined || this.network === this.max) return false;
+    if (next === undefined || this.index >= NETWORKS.indexOf(this.max)) return false;
     const interval = median(this.samples.map((s) => s.intervalMs));
     const before = this.work.get(0) ?? 0;
     const now = this.work.get(this.index) ?? 0;

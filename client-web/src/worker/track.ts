@@ -184,6 +184,11 @@ export class TrackPipeline {
     this.updateScale();
   }
 
+  /** Sets the largest network that may run on every frame. */
+  limitNetworks(max: NetworkTier): void {
+    this.networks.limit(max);
+  }
+
   /** Sets the size at which the picture is shown, device pixels. */
   setPlace(place: Size): void {
     // A hidden picture keeps its size until it is shown again.

@@ -4,7 +4,7 @@
  * A module instance serves one track. A trap leaves its memory in an unknown state: the caller drops the
  * {@link HybridDecoder} and makes a new one.
  */
-import type { NetworkTier } from "./network-choice.js";
+import { NETWORKS, type NetworkTier } from "./network-choice.js";
 
 /** The exports for memory. Pointers and lengths are bytes. */
 export interface ModuleMemory {
@@ -89,9 +89,6 @@ export const SCALES: readonly number[] = [2, 3, 4];
 /** How thoroughly the decoder searches for the detail of anchors. */
 export type Effort = "full" | "little";
 
-/** The networks by their number in the module. */
-const TIERS: readonly NetworkTier[] = ["none", "xxs", "xs"];
-
 /** The bit stream could not be decoded. Decoding continues at the next key frame. */
 export class DecodeFailure extends Error {}
 
@@ -141,7 +138,7 @@ export class HybridDecoder {
 
   /** Runs a network on every picture from the next on. */
   setNetwork(network: NetworkTier): void {
-    this.wasm.set_network(this.handle, TIERS.indexOf(network));
+    this.wasm.set_network(this.handle, NETWORKS.indexOf(network));
   }
 
   /** Decodes a frame. Throws {@link DecodeFailure} on an invalid one; any other error is a trap. */

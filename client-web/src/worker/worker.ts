@@ -144,6 +144,9 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
     case "rung":
       pipeline?.setRung(message.enhanced, message.scale);
       break;
+    case "maxNetwork":
+      pipeline?.limitNetworks(message.max);
+      break;
     case "shown":
       pipeline?.setPlace(message);
       break;

@@ -1,0 +1,80 @@
+/**
+ * The largest network that may run on every frame: what the application allows, and less on battery. There the cheap
+ * one may run, and none while little charge is left. Browsers that do not tell (Firefox, Safari) count as powered.
+ */
+import { NETWORKS, type NetworkTier } from "../worker/network-choice.js";
+
+/** The part of `BatteryManager` that is used. */
+export interface Battery {
+  readonly charging: boolean;
+  /** 0 to 1. */
+  readonly level: number;
+  addEventListener(type: "chargingchange" | "levelchange", listener: () => void): void;
+  removeEventListener(type: "chargingchange" | "levelchange", listener: () => void): void;
+}
+
+/** Charge below which no network runs on battery. */
+const LOW_LEVEL = 0.2;
+const EVENTS = ["chargingchange", "levelchange"] as const;
+
+/** See the module's head. */
+export class NetworkLimit {
+  /** Called when {@link max} has changed. */
+  readonly onChange = new Set<() => void>();
+  private current: NetworkTier;
+  private battery: Battery | null = null;
+  private closed = false;
+
+  /** `allowed`: the application's bound. `ask`: how to find the machine's battery. */
+  constructor(
+    private readonly allowed: NetworkTier,
+    ask: () => Promise<Battery | null> = askBattery,
+  ) {
+    this.current = allowed;
+    ask().then(
+      (battery) => this.watch(battery),
+      () => undefined, // a page that may not know counts as powered
+    );
+  }
+
+  /** The largest network of now. */
+  get max(): NetworkTier {
+    return this.current;
+  }
+
+  /** Stops listening. */
+  close(): void {
+    this.closed = true;
+    for (const event of EVENTS) this.battery?.removeEventListener(event, this.update);
+    this.onChange.clear();
+  }
+
+  private watch(battery: Battery | null): void {
+    if (battery === null || this.closed) return;
+    this.battery = battery;
+    for (const event of EVENTS) battery.addEventListener(event, this.update);
+    this.update();
+  }
+
+  private readonly update = (): void => {
+    const max = smaller(this.allowed, onBattery(this.battery));
+    if (max === this.current) return;
+    this.current = max;
+    for (const changed of this.onChange) changed();
+  };
+}
+
+/** The largest network that a battery allows. */
+function onBattery(battery: Battery | null): NetworkTier {
+  if (battery === null || battery.charging) return "xs";
+  return battery.level < LOW_LEVEL ? "none" : "xxs";
+}
+
+function smaller(a: NetworkTier, b: NetworkTier): NetworkTier {
+  return NETWORKS.indexOf(a) < NETWORKS.indexOf(b) ? a : b;
+}
+
+function askBattery(): Promise<Battery | null> {
+  const { getBattery } = navigator as { getBattery?: () => Promise<Battery> };
+  return getBattery === undefined ? Promise.resolve(null) : getBattery.call(navigator);
+}
