@@ -393,6 +393,10 @@ pub unsafe extern "C" fn warm_up(handle: *mut Track, step: u32) -> i32 {
     if warm_up::begins_pass(step) {
         // SAFETY: the handle as promised by the caller.
         unsafe { reset(handle) };
+        // SAFETY: as above.
+        if let Some(track) = unsafe { track_mut(handle) } {
+            track.decoder.set_network(warm_up::network(step));
+        }
     }
     let code = match piece {
         // SAFETY: the handle as promised by the caller; the bytes are the module's own.

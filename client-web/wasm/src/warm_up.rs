@@ -10,6 +10,7 @@
 //! Format of `stream.bin`: pieces, each behind its length (u32, little-endian). A VP9 frame begins
 //! with the bits 10, an anchor message with its version.
 
+use windlass_network::Tier;
 use windlass_types::message::VERSION;
 
 /// The pieces, each behind its length.
@@ -36,6 +37,12 @@ pub enum Piece {
 /// Whether the stream begins anew with this step: its decoder must forget the pass before.
 pub fn begins_pass(step: u32) -> bool {
     step.is_multiple_of(pieces().count() as u32)
+}
+
+/// The network of the pass that a step belongs to: none, then each in turn.
+pub fn network(step: u32) -> Option<Tier> {
+    let pass = step / pieces().count() as u32;
+    pass.checked_sub(1).and_then(|n| Tier::ALL.get(n as usize % Tier::ALL.len()).copied())
 }
 
 /// The piece of a step, counted from 0; `None` after the last.
@@ -68,6 +75,13 @@ mod tests {
     use super::*;
     use windlass_hybrid::{AnchorOutcome, HybridConfig, HybridDecoder};
     use windlass_types::message::Reassembler;
+
+    #[test]
+    fn every_network_has_a_pass() {
+        let passes = (0..PASSES).map(|pass| network(pass * pieces().count() as u32));
+        let expected = std::iter::once(None).chain(Tier::ALL.map(Some));
+        assert!(passes.eq(expected));
+    }
 
     #[test]
     fn every_piece_is_decoded_and_every_anchor_applied() {
