@@ -33,9 +33,10 @@ impl Network {
         let size = weights.size();
         let mut unit = vec![INPUT; size.shape(0).0];
         let layers = weights.convs().iter().enumerate().map(|(n, conv)| {
-            let out: Vec<f64> = match size.is_last(n) {
-                true => vec![1.0; conv.bias.len()],
-                false => conv.range.iter().map(|&r| USUAL / f64::from(r)).collect(),
+            let out: Vec<f64> = if size.is_last(n) {
+                vec![1.0; conv.bias.len()]
+            } else {
+                conv.range.iter().map(|&r| USUAL / f64::from(r)).collect()
             };
             let layer = rounded_layer(size, n, conv, &unit, &out);
             unit = out;

@@ -50,10 +50,8 @@ impl FrameNetworks {
             self.shown = Picture::grey(size.0, size.1);
             self.current = false;
         }
-        let changed = match self.current {
-            true => Changed::Cells { changed, side: CELL },
-            false => Changed::All,
-        };
+        let changed =
+            if self.current { Changed::Cells { changed, side: CELL } } else { Changed::All };
         let (low, luma) = (Samples::from(&low.planes()[0]), Samples::from(&high.y));
         self.runner.run(network, low, luma, changed, &mut self.shown.y);
         copy(&high.u, &mut self.shown.u);

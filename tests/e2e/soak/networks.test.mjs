@@ -126,7 +126,7 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
     }
   });
 
-  test("not past a larger layer that is sent", async () => {
+  test("to its size also where a larger layer is sent, whose pictures are enlarged to it", async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const server = await startServer({ args: ["--no-congestion-control"] });
     const publisher = await publish(server, scene, { layers: "qh" });
@@ -134,12 +134,12 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
     try {
       await showLarge(viewer.page);
       await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0], "q+"));
-      await enhancedAt(viewer.page, scene.width / 2);
+      await enhancedAt(viewer.page, scene.width);
       await sleep(4000);
       assert.equal((await remote(viewer.page)).rung, "q+");
       const { hr } = (await remote(viewer.page)).stats;
-      assert.equal(hr.width, scene.width / 2);
-      assert.deepEqual([await byScale(server, 2), await byScale(server, 4)], [1, 0]);
+      assert.equal(hr.width, scene.width);
+      assert.deepEqual([await byScale(server, 2), await byScale(server, 4)], [0, 1]);
     } finally {
       await viewer.close();
       await publisher.close();

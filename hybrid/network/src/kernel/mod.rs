@@ -89,7 +89,7 @@ mod tests {
             weights,
             bias,
             shift: 1 + seed % 16,
-            relu: seed % 2 == 0,
+            relu: seed.is_multiple_of(2),
         };
         let rows = (0..3 * (width + 2) * inputs).map(|_| next(i16::MAX)).collect();
         (layer, rows)
