@@ -17,20 +17,20 @@ export interface Battery {
 const LOW_LEVEL = 0.2;
 const EVENTS = ["chargingchange", "levelchange"] as const;
 
-/** See the module's head. */
+/** See the module's head. An unknown bound is none. */
 export class NetworkLimit {
   /** Called when {@link max} has changed. */
   readonly onChange = new Set<() => void>();
+  private readonly allowed: NetworkTier;
   private current: NetworkTier;
   private battery: Battery | null = null;
   private closed = false;
 
   /** `allowed`: the application's bound. `ask`: how to find the machine's battery. */
-  constructor(
-    private readonly allowed: NetworkTier,
-    ask: () => Promise<Battery | null> = askBattery,
-  ) {
-    this.current = allowed;
+  constructor(allowed: NetworkTier, ask: () => Promise<Battery | null> = askBattery) {
+    // Without types, anything may come here.
+    this.allowed = NETWORKS.includes(allowed) ? allowed : "xs";
+    this.current = this.allowed;
     ask().then(
       (battery) => this.watch(battery),
       () => undefined, // a page that may not know counts as powered

@@ -336,7 +336,7 @@ export class TrackPipeline {
       framesLost: lost + late + skipped,
       picturesDropped: this.queue.dropped,
       pauses: this.guard.pauses,
-      network: this.networks.network,
+      network: this.showsRebuilt() ? this.networks.network : "none",
       faults: this.faults,
       lr: this.lr,
       hr: this.hr,
@@ -379,8 +379,14 @@ export class TrackPipeline {
       if (this.decoder === null && this.module !== null) this.decoder = this.create(this.module);
     }
     this.refreshAt = null;
+    const { effort } = this.guard;
+    this.networks.begin(`${this.lr?.width}x${this.lr?.height}`, this.scale ?? this.defaultScale);
     const before = this.host.clock();
-    const outcome = this.guarded((decoder) => decoder.pushFrame(frame.rtpTimestamp, frame.data));
+    const outcome = this.guarded((decoder) => {
+      decoder.setEffort(effort);
+      decoder.setNetwork(this.networks.network);
+      return decoder.pushFrame(frame.rtpTimestamp, frame.data);
+    });
     if (outcome === undefined) return;
     const now = this.host.clock();
     this.times.frame.add(now, now - before);
@@ -401,22 +407,21 @@ export class TrackPipeline {
     }
     const busyMs = now - before + this.anchorWorkMs;
     this.anchorWorkMs = 0;
-    if (this.guard.frame(now, busyMs, interval, this.reorder.length, this.scale ?? this.defaultScale)) {
+    this.weigh(now, busyMs, interval);
+    this.updateScale();
+  }
+
+  /** Adapts to the time that a frame took. A network goes before anything else does. */
+  private weigh(now: number, busyMs: number, interval: number): void {
+    const queued = this.reorder.length;
+    const alone = this.networks.network === "none";
+    if (alone && this.guard.frame(now, busyMs, interval, queued, this.scale ?? this.defaultScale)) {
       this.reorder.clear(); // these frames would be seconds old after the pause
       this.resetDecoder();
       this.setState("too-slow");
     }
-    const { effort } = this.guard;
-    const { scale, lr } = this;
-    // Less thorough searches and smaller pictures are for machines that have no time for a network.
-    if (effort !== "full") this.networks.drop(now);
-    else this.networks.frame(now, busyMs, interval, this.reorder.length, `${lr?.width}x${lr?.height} ${scale}`);
-    const { network } = this.networks;
-    this.guarded((decoder) => {
-      decoder.setEffort(effort);
-      decoder.setNetwork(network);
-    });
-    this.updateScale();
+    if (this.guard.effort === "full") this.networks.frame(now, busyMs, interval, queued);
+    else this.networks.rest();
   }
 
   /** The decoder's current picture; `afterUs`: microseconds to add to its timestamp. */

@@ -35,7 +35,7 @@ fn network(scale: usize, channels: usize, convs: usize) -> Network {
     let said = [("arch", "chain"), ("inputs", "luma+twin"), ("base", "twin"), ("scale", &scale)];
     let said = said.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
     let file = safetensors::serialize(views, Some(said)).expect("tensors");
-    Network::new(&Weights::from_safetensors(&file).expect("a network"))
+    Network::new(&Weights::from_safetensors(&file).expect("a network")).expect("small weights")
 }
 
 fn run(c: &mut Criterion) {

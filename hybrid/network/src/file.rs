@@ -4,8 +4,8 @@
 //!
 //! - `conv{n}.weight [out, in, 3, 3]` and `conv{n}.bias [out]`, numbered from 0: a chain of 3×3 convolutions with zero
 //!   padding 1 at the size of the low picture, ReLU after each but the last.
-//! - `conv{n}.range [out]` of each but the last: the largest usual value of each channel after ReLU, above 0. Integers are
-//!   scaled by it.
+//! - `conv{n}.range [out]` of each but the last: the largest usual value of each channel after ReLU; 0 for one that is always zero.
+//!   Integers are scaled by it.
 //! - Metadata: `arch` is `chain`, `inputs` is `luma+twin`, `base` is `twin`, `scale` is 2, 3 or 4.
 //!
 //! Inputs: `Y/255 − 0.5`, then `T/255 − 0.5` folded by pixel unshuffle (channel `1 + scale·dy + dx`). Outputs: `scale²`
@@ -20,8 +20,6 @@ use crate::size::{MAX_CONVS, Size, SizeError};
 
 /// Max magnitude of a weight.
 const MAX_WEIGHT: f32 = 1e6;
-/// Smallest range of a channel that is taken as it is; a channel that is always zero has none.
-const MIN_RANGE: f32 = 1e-6;
 
 /// Why a file of weights is refused.
 #[derive(Debug, Error)]
@@ -54,9 +52,9 @@ pub enum FileError {
         /// The shape that it must have.
         expected: Vec<usize>,
     },
-    /// A number is not finite or far too large, or a range is not above 0.
+    /// A number is not finite or far too large, or a range is below 0.
     #[error(
-        "tensor {0} holds a number that is not finite, beyond {MAX_WEIGHT}, or a range that is not above 0"
+        "tensor {0} holds a number that is not finite, beyond {MAX_WEIGHT}, or a range below 0"
     )]
     Number(String),
     /// There are tensors beside those of the convolutions.
@@ -113,7 +111,7 @@ impl Weights {
             Ok(Conv {
                 weights: tensor("weight", &[outputs, inputs, 3, 3])?,
                 bias: tensor("bias", &[outputs])?,
-                range: range.into_iter().map(|r| r.max(MIN_RANGE)).collect(),
+                range,
             })
         };
         Ok(Self { size, convs: (0..convs).map(read).collect::<Result<_, FileError>>()? })
@@ -168,7 +166,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rounding::tests::{Tensors, random};
+    use crate::rounding::tests::{Tensors, random, run};
 
     #[test]
     fn a_file_of_a_network_is_read() {
@@ -189,7 +187,7 @@ mod tests {
             (&|t| t.said("arch", "blocks"), "chain is needed"),
             (&|t| t.put("conv1.weight", &[8, 4, 3, 3], 0.0), "not F32 [8, 8, 3, 3]"),
             (&|t| t.put("conv1.bias", &[8], f32::NAN), "not finite"),
-            (&|t| t.put("conv0.range", &[8], -1.0), "not above 0"),
+            (&|t| t.put("conv0.range", &[8], -1.0), "a range below 0"),
             (&|t| t.put("more", &[1], 0.0), "9 tensors, not 8"),
             (&|t| t.put("conv0.weight", &[9, 5, 3, 3], 0.0), "3 convolutions of 9 channels"),
             (&|t| t.remove("conv1.range"), "7 tensors, not 8"),
@@ -211,7 +209,9 @@ mod tests {
             let at = at % file.len();
             file[at] ^= 1 << bit;
             if let Ok(weights) = Weights::from_safetensors(&file) {
-                let _ = crate::Network::new(&weights);
+                if let Ok(network) = crate::Network::new(&weights) {
+                    run(&network);
+                }
             }
         }
     }

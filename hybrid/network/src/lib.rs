@@ -45,4 +45,6 @@ pub use built_in::Tier;
 pub use file::{FileError, Weights};
 pub use integers::Network;
 pub use packed::PackedError;
+#[cfg(feature = "file")]
+pub use rounding::RoundingError;
 pub use runner::{Changed, Runner};

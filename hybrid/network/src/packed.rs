@@ -90,19 +90,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rounding::tests::random;
+    use crate::rounding::tests::{random, run};
 
     #[test]
     fn bytes_are_read_as_they_were_written() {
         for (scale, channels, convs) in [(2, 8, 4), (3, 16, 2), (4, 24, 5)] {
-            let network = Network::new(&random(scale, channels, convs, 4));
+            let network = Network::new(&random(scale, channels, convs, 4)).unwrap();
             assert_eq!(Network::from_bytes(&network.to_bytes()).as_ref(), Ok(&network));
         }
     }
 
     #[test]
     fn other_bytes_are_refused() {
-        let bytes = Network::new(&random(2, 8, 3, 4)).to_bytes();
+        let bytes = Network::new(&random(2, 8, 3, 4)).unwrap().to_bytes();
         let error = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = bytes.clone();
             change(&mut bytes);
@@ -132,7 +132,9 @@ mod tests {
                 let length: usize = (0..size.convs()).map(|n| 1 + 4 * size.shape(n).1 + 2 * size.count(n)).sum();
                 let mut bytes = vec![1, scale, channels, convs];
                 bytes.extend(body.iter().copied().chain(std::iter::repeat(fill)).take(length));
-                let _ = Network::from_bytes(&bytes);
+                if let Ok(network) = Network::from_bytes(&bytes) {
+                    run(&network);
+                }
             }
         }
     }

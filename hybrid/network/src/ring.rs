@@ -6,6 +6,8 @@ const ROWS: usize = 4;
 /// Rows by their number; those outside the picture are zero.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ring {
+    /// Samples of a row, and the channels of each.
+    shape: (usize, usize),
     /// Numbers of a row, with the samples of zeros around it.
     len: usize,
     rows: Vec<i16>,
@@ -15,12 +17,15 @@ pub(crate) struct Ring {
 impl Ring {
     /// Rows of so many samples of so many channels.
     pub(crate) fn resize(&mut self, width: usize, channels: usize) {
-        let len = (width + 2) * channels;
-        if len != self.len {
-            self.len = len;
+        if (width, channels) != self.shape {
+            self.shape = (width, channels);
+            self.len = (width + 2) * channels;
             // The samples before and behind a row are never written.
-            self.rows = vec![0; ROWS * len];
-            self.zero = vec![0; len];
+            for (numbers, count) in [(&mut self.rows, ROWS * self.len), (&mut self.zero, self.len)]
+            {
+                numbers.clear();
+                numbers.resize(count, 0);
+            }
         }
     }
 

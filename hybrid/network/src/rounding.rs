@@ -1,11 +1,12 @@
 //! The integers of a file's weights.
 //!
 //! An activation `a` of channel `c` is the integer `round(a · A[c])`, a weight from channel `i` to channel `o` is
-//! `round(w · B[o] / A[i])`, where `B[o] = A[o] · 2^shift`. A convolution sums products in 32 bits, adds the bias and half a unit, shifts to
-//! the right by `shift` and saturates to 16 bits.
+//! `round(w · B[o] / A[i])`, where `B[o] = A[o] · 2^shift`. A convolution sums products in 32 bits, adds the bias and half
+//! a unit, shifts to the right by `shift` and saturates to 16 bits.
 //!
 //! - Inputs: `2·Y − 255`, which is exact: `A` is 510.
-//! - Between convolutions: `A[c]` makes the channel's usual range [`USUAL`], a quarter of what fits.
+//! - Between convolutions: `A[c]` makes the channel's usual range [`USUAL`], a quarter of what fits. Ranges below a
+//!   sixteenth of the layer's largest count as that.
 //! - Outputs: grey levels: `A` is 1.
 //! - `shift` of a convolution is the largest with which no sum of products overflows: the magnitudes of a channel's
 //!   weights add up to at most [`MAX_SUM`], so that weights are as exact as can be.
@@ -13,12 +14,23 @@
 //! Only `+ − × ÷` on `f64` make the integers, in a fixed order: they are the same on every machine.
 
 use crate::Network;
+
+use thiserror::Error;
+
+/// The weights of a convolution, by its number, do not fit in 16 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the weights of convolution {0} are too large for the ranges of its channels")]
+pub struct RoundingError(usize);
 use crate::file::{Conv, Weights};
 use crate::integers::{Layer, MAX_SHIFT};
 use crate::size::Size;
 
 /// A channel's usual range in integers.
 const USUAL: f64 = 8192.0;
+/// Max ratio of the ranges of two channels of a convolution.
+const MAX_RATIO: f32 = 16.0;
+/// Range of channels that are all of none.
+const MIN_RANGE: f32 = 1e-3;
 /// What the input's range of 1 is in integers.
 const INPUT: f64 = 510.0;
 /// Max sum of the magnitudes of a channel's weights: 2¹⁵ times it fits in 32 bits.
@@ -29,25 +41,39 @@ const MAX_BIAS: f64 = (1 << 30) as f64;
 
 impl Network {
     /// The integers of a network. Weights that are too small for them are lost; the largest are kept exactly.
-    pub fn new(weights: &Weights) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Where a convolution's weights are too large for its channels' ranges.
+    pub fn new(weights: &Weights) -> Result<Self, RoundingError> {
         let size = weights.size();
         let mut unit = vec![INPUT; size.shape(0).0];
         let layers = weights.convs().iter().enumerate().map(|(n, conv)| {
-            let out: Vec<f64> = if size.is_last(n) {
-                vec![1.0; conv.bias.len()]
-            } else {
-                conv.range.iter().map(|&r| USUAL / f64::from(r)).collect()
-            };
+            let out: Vec<f64> =
+                if size.is_last(n) { vec![1.0; conv.bias.len()] } else { units(&conv.range) };
             let layer = rounded_layer(size, n, conv, &unit, &out);
             unit = out;
             layer
         });
-        Self::of(size, layers.collect())
+        Ok(Self::of(size, layers.collect::<Result<_, _>>()?))
     }
 }
 
+/// What 1 is in integers, by channel. A channel of a far smaller range than others is taken to have more: its weights would else
+/// leave no room for theirs.
+fn units(range: &[f32]) -> Vec<f64> {
+    let min = range.iter().copied().fold(MIN_RANGE, f32::max) / MAX_RATIO;
+    range.iter().map(|&r| USUAL / f64::from(r.max(min))).collect()
+}
+
 /// Convolution `n` in integers; `unit` and `out`: what 1 is in integers, by input and output.
-fn rounded_layer(size: Size, n: usize, conv: &Conv, unit: &[f64], out: &[f64]) -> Layer {
+fn rounded_layer(
+    size: Size,
+    n: usize,
+    conv: &Conv,
+    unit: &[f64],
+    out: &[f64],
+) -> Result<Layer, RoundingError> {
     let (inputs, outputs) = size.shape(n);
     let exact =
         |at: usize| f64::from(conv.weights[at]) * out[at / (9 * inputs)] / unit[at / 9 % inputs];
@@ -58,7 +84,7 @@ fn rounded_layer(size: Size, n: usize, conv: &Conv, unit: &[f64], out: &[f64]) -
     let room = MAX_SUM - (inputs * 9) as f64 / 2.0;
     let largest = (0..outputs).map(magnitude).fold(0.0, f64::max);
     let fits = |shift: &u32| largest * f64::from(1u32 << shift) <= room;
-    let shift = (1..=MAX_SHIFT).rev().find(fits).unwrap_or(1);
+    let shift = (1..=MAX_SHIFT).rev().find(fits).ok_or(RoundingError(n))?;
     let factor = f64::from(1u32 << shift);
     let rounded_weight = |at| rounded(exact(at) * factor, f64::from(i16::MAX)) as i16;
     let weights: Vec<i16> = (0..size.count(n)).map(rounded_weight).collect();
@@ -67,7 +93,7 @@ fn rounded_layer(size: Size, n: usize, conv: &Conv, unit: &[f64], out: &[f64]) -
         rounded(f64::from(bias) * out * factor, MAX_BIAS) as i32 + half
     };
     let bias: Vec<i32> = conv.bias.iter().zip(out).map(rounded_bias).collect();
-    Layer::new(size, n, &weights, &bias, shift)
+    Ok(Layer::new(size, n, &weights, &bias, shift))
 }
 
 /// The nearest integer, halves upwards, of at most this magnitude.
@@ -80,8 +106,11 @@ pub(crate) mod tests {
     use std::collections::{BTreeMap, HashMap};
 
     use safetensors::tensor::{Dtype, TensorView};
+    use windlass_vp9::Plane;
+    use windlass_vp9::simd::Isa;
 
     use super::*;
+    use crate::{Changed, Runner};
 
     /// A file of weights to be changed.
     pub(crate) struct Tensors {
@@ -133,6 +162,12 @@ pub(crate) mod tests {
             self.tensors.insert(name.to_owned(), (shape.to_vec(), bytes));
         }
 
+        /// Changes one number of a tensor.
+        pub(crate) fn change(&mut self, name: &str, at: usize, value: f32) {
+            let (_, bytes) = self.tensors.get_mut(name).unwrap();
+            bytes[4 * at..4 * at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+
         pub(crate) fn remove(&mut self, name: &str) {
             self.tensors.remove(name);
         }
@@ -145,6 +180,15 @@ pub(crate) mod tests {
         }
     }
 
+    /// Runs a network on a small picture.
+    pub(crate) fn run(network: &Network) {
+        let scale = network.scale();
+        let (low, high) = (Plane::filled(9, 5, 200), Plane::filled(9 * scale, 5 * scale, 10));
+        let mut shown = high.clone();
+        let mut runner = Runner::new(Isa::detect());
+        runner.run(network, (&low).into(), (&high).into(), Changed::All, &mut shown);
+    }
+
     /// Such a network.
     pub(crate) fn random(scale: usize, channels: usize, convs: usize, seed: u64) -> Weights {
         Weights::from_safetensors(&Tensors::random(scale, channels, convs, seed).file()).unwrap()
@@ -153,7 +197,7 @@ pub(crate) mod tests {
     #[test]
     fn no_sum_of_products_overflows() {
         for (scale, channels, convs) in [(2, 8, 4), (2, 16, 5), (4, 16, 5), (3, 64, 3)] {
-            for layer in Network::new(&random(scale, channels, convs, 7)).layers() {
+            for layer in Network::new(&random(scale, channels, convs, 7)).unwrap().layers() {
                 for o in 0..layer.outputs {
                     let pairs = layer.weights.chunks_exact(2 * layer.outputs);
                     let sum: i64 = pairs
@@ -168,7 +212,7 @@ pub(crate) mod tests {
 
     #[test]
     fn weights_use_most_of_the_room() {
-        let network = Network::new(&random(2, 16, 5, 3));
+        let network = Network::new(&random(2, 16, 5, 3)).unwrap();
         for layer in network.layers() {
             let pairs = layer.weights.chunks_exact(2 * layer.outputs);
             let mut sums = vec![0i64; layer.outputs];
@@ -179,5 +223,30 @@ pub(crate) mod tests {
             }
             assert!(sums.iter().any(|&sum| sum > MAX_SUM as i64 / 2 - 200), "{sums:?}");
         }
+    }
+
+    #[test]
+    fn a_channel_that_is_always_zero_leaves_the_others_their_precision() {
+        let mut tensors = Tensors::random(2, 16, 3, 3);
+        let whole = Network::new(&Weights::from_safetensors(&tensors.file()).unwrap()).unwrap();
+        tensors.change("conv0.range", 3, 0.0);
+        let dead = Network::new(&Weights::from_safetensors(&tensors.file()).unwrap()).unwrap();
+        let shifts =
+            |network: &Network| network.layers().iter().map(|l| l.shift).collect::<Vec<_>>();
+        assert!(
+            shifts(&dead)[0] + 4 >= shifts(&whole)[0],
+            "{:?} {:?}",
+            shifts(&dead),
+            shifts(&whole)
+        );
+        assert_eq!(shifts(&dead)[2], shifts(&whole)[2]);
+    }
+
+    #[test]
+    fn weights_far_beyond_the_ranges_are_refused() {
+        let mut tensors = Tensors::random(2, 8, 3, 3);
+        tensors.put("conv1.weight", &[8, 8, 3, 3], 9e5);
+        let weights = Weights::from_safetensors(&tensors.file()).unwrap();
+        assert_eq!(Network::new(&weights), Err(RoundingError(1)));
     }
 }

@@ -16,7 +16,8 @@ use windlass_vp9::simd::Isa;
 
 use crate::integers::Layer;
 
-/// Makes the samples `span` of a row of a layer's output; outputs that are not used are not set. `rows`: the rows of its input above, at and below it.
+/// Makes the samples `span` of a row of a layer's output; outputs that are not used are not set.
+/// `rows`: the rows of its input above, at and below it.
 ///
 /// # Panics
 ///
