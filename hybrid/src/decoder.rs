@@ -13,8 +13,9 @@
 //! `reconstruction` makes references and filters of it.
 //!
 //! Bounds: [`HybridConfig::history`] frames are kept for late anchors; [`MAX_EARLY`] anchors, or parts of them,
-//! of [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture. Nothing
-//! else grows, and between anchors nothing is allocated once all buffers have their size.
+//! of [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture; a network has
+//! another high picture and a few rows. Nothing else grows, and between anchors nothing is allocated once all buffers
+//! have their size.
 
 mod contents;
 mod early;

@@ -14,7 +14,15 @@ fn new(network: Option<Tier>) -> HybridDecoder {
 
 /// What a network makes of the picture of a decoder without one.
 fn made(plain: &HybridDecoder) -> Plane {
-    let network = Tier::Xs.networks().iter().find(|n| n.scale() == 2).expect("one by two");
+    made_by(XS, plain)
+}
+
+/// What the networks of a tier make of it; without one for its scale the rebuilt picture.
+fn made_by(tier: Option<Tier>, plain: &HybridDecoder) -> Plane {
+    let networks = tier.map_or(&[][..], Tier::networks);
+    let Some(network) = networks.iter().find(|n| n.scale() == plain.scale()) else {
+        return plain.hr().expect("a picture").y.clone();
+    };
     let (low, high) = (plain.lr().expect("a picture"), plain.hr().expect("a picture"));
     let mut shown = Plane::filled(high.width(), high.height(), 0);
     let low = Samples::from(&low.planes()[0]);
@@ -76,5 +84,52 @@ fn pictures_of_a_scale_without_a_network_are_the_rebuilt_ones() {
             decoder.push_frame(at(n), chunk).expect("a sound stream");
         }
         assert_eq!(decoder.hr() == plain.hr(), n >= 5, "frame {n}");
+    }
+}
+
+#[test]
+fn all_that_happens_to_a_decoder_leaves_the_networks_picture_that_of_the_rebuilt_one() {
+    let chunks = frames(REALTIME);
+    let (mut plain, mut decoder) = (new(None), new(None));
+    let mut anew = new(XS).making_all_anew();
+    let mut frame = 0;
+    for (act, scale, network) in [
+        ("", 2, XS),
+        ("", 2, Some(Tier::Xxs)),
+        ("", 4, Some(Tier::Xxs)),
+        ("", 4, XS),
+        ("reset", 2, XS),
+        ("", 3, XS),
+        ("", 2, XS),
+        ("picture_at", 2, XS),
+        ("refresh", 2, XS),
+    ] {
+        for decoder in [&mut plain, &mut decoder, &mut anew] {
+            decoder.rescale(scale);
+            if act == "reset" {
+                decoder.reset();
+            }
+        }
+        if act == "reset" {
+            frame = 0;
+        }
+        decoder.set_network(network);
+        anew.set_network(network);
+        for _ in 0..3 {
+            for decoder in [&mut plain, &mut decoder, &mut anew] {
+                decoder.push_frame(at(frame), chunks[frame]).expect("a sound stream");
+                if act == "picture_at" {
+                    decoder.picture_at(at(frame - 2)).expect("a remembered frame");
+                } else if act == "refresh" {
+                    decoder.refresh();
+                }
+            }
+            frame += 1;
+            let shown = &decoder.hr().expect("a picture").y;
+            assert_eq!(*shown, anew.hr().expect("a picture").y, "frame {frame}, {act:?}");
+            if act != "picture_at" {
+                assert_eq!(*shown, made_by(network, &plain), "frame {frame}, {act:?}");
+            }
+        }
     }
 }

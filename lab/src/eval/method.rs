@@ -119,6 +119,14 @@ impl Method {
         }
     }
 
+    /// The network that runs on every frame.
+    pub(crate) fn frame_network(self) -> Option<Tier> {
+        match self {
+            Method::Frames(tier) | Method::FramesFull(tier) => Some(tier),
+            _ => None,
+        }
+    }
+
     /// Whether the method has anchors, and so an anchor fraction and a coding.
     pub(crate) fn has_anchors(self) -> bool {
         matches!(

@@ -34,7 +34,7 @@ function bundles() {
 
 /** Trained networks, and those with a fixture; the tests' own are drawn. */
 const trained = readdirSync(MODELS)
-  .map((file) => /^(frames-.*)\.safetensors$/.exec(file)?.[1])
+  .map((file) => /^(.*)\.safetensors$/.exec(file)?.[1])
   .filter((name) => name && !name.endsWith(".fixture"));
 const modelFile = (name) => path.join(MODELS, `${name}.safetensors`);
 const fixed = trained.filter((name) => existsSync(modelFile(`${name}.fixture`)));

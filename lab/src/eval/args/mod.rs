@@ -194,6 +194,15 @@ impl EvalArgs {
     /// Checks that a network exists for the scale. The built-in network doubles; filters take any scale.
     fn check_scale(&self) -> anyhow::Result<()> {
         let MethodArgs { scale, model, .. } = &self.run;
+        let named = self.run.methods.iter().filter_map(|method| method.frame_network());
+        for tier in named.chain(self.display.frame_network) {
+            let scales: Vec<usize> = tier.networks().iter().map(|n| n.scale()).collect();
+            // Shown sizes take scales of two and four, each where there is a network.
+            ensure!(
+                self.display.display.is_some() || scales.contains(&scale.factor()),
+                "there is no frame network {tier} for --scale {scale}: there are some for {scales:?}"
+            );
+        }
         for method in self.methods() {
             let anchors = method.has_enhanced() || method == Method::Direct;
             let scored = matches!(method.captured(), Some(Source::Regions | Source::Dds));
@@ -332,6 +341,8 @@ mod tests {
         assert!(with(&["--methods", "hybrid"]).check().is_err());
         assert!(with(&["--methods", "hybrid,direct", "--oracle"]).check().is_ok());
         assert!(parse(&["a.mp4", "--scale", "3", "--model", "x3.safetensors"]).is_err());
+        let error = with(&["--methods", "frames@xs"]).check().unwrap_err().to_string();
+        assert!(error.contains("no frame network xs for --scale 3"), "{error}");
         let mut args = parse(&["a.mp4", "--model", "x3.safetensors"]).unwrap();
         args.run.scale = "3".parse().unwrap();
         assert!(args.check().is_ok());
