@@ -240,6 +240,10 @@ const HELP: &[(&str, &str)] = &[
         "client_anchors_excess_total",
         "By how much reports of clients say more than they were sent; it is not counted elsewhere.",
     ),
+    (
+        "client_network_reports_total",
+        "Reports of clients, one a second for each track, by the network that ran on every frame.",
+    ),
     ("client_anchors_used_total", "Anchors that clients used, as they report."),
     (
         "client_anchors_late_total",

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use windlass_protocol::FrameNetwork;
 use windlass_sfu::{AnchorReport, ReportError, TakenReport};
 
 use crate::metrics::Metric;
@@ -18,11 +19,21 @@ pub(crate) struct Reported {
     lost: AtomicU64,
     duplicate: AtomicU64,
     former_epoch: AtomicU64,
+    /// By network, in the order of [`NETWORKS`].
+    networks: [AtomicU64; 4],
 }
+
+/// The networks of reports, and their labels.
+const NETWORKS: [(FrameNetwork, &str); 4] = [
+    (FrameNetwork::None, "none"),
+    (FrameNetwork::Xxs, "xxs"),
+    (FrameNetwork::Xs, "xs"),
+    (FrameNetwork::Other, "other"),
+];
 
 impl Reported {
     /// Counts a report that the SFU has checked.
-    pub(crate) fn count(&self, taken: Result<TakenReport, ReportError>) {
+    pub(crate) fn count(&self, taken: Result<TakenReport, ReportError>, network: FrameNetwork) {
         let add = |counter: &AtomicU64, n: u64| {
             counter.fetch_add(n, Ordering::Relaxed);
         };
@@ -34,6 +45,10 @@ impl Reported {
         };
         let AnchorReport { used, late, lost, duplicate, former_epoch } = counted;
         add(&self.reports, 1);
+        for (counter, _) in self.networks.iter().zip(NETWORKS).filter(|(_, (of, _))| *of == network)
+        {
+            add(counter, 1);
+        }
         add(&self.excess, excess);
         add(&self.used, used.into());
         add(&self.late, late.into());
@@ -42,14 +57,17 @@ impl Reported {
         add(&self.former_epoch, former_epoch.into());
     }
 
-    pub(crate) fn metrics(&self) -> [Metric; 9] {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
         let counter =
             |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
         let ignored = |reason: &str, value| {
             let metric = counter("client_reports_ignored", value);
             metric.labelled(format!("reason=\"{reason}\""))
         };
-        [
+        let by_network = self.networks.iter().zip(NETWORKS).map(|(value, (_, label))| {
+            counter("client_network_reports", value).labelled(format!("network=\"{label}\""))
+        });
+        let sums = [
             counter("client_reports", &self.reports),
             ignored("unwatched", &self.unwatched),
             ignored("too_soon", &self.too_soon),
@@ -59,6 +77,7 @@ impl Reported {
             counter("client_anchors_lost", &self.lost),
             counter("client_anchors_duplicate", &self.duplicate),
             counter("client_anchors_former_epoch", &self.former_epoch),
-        ]
+        ];
+        sums.into_iter().chain(by_network).collect()
     }
 }

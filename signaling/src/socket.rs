@@ -298,9 +298,10 @@ impl Socket {
                 directory.muted(id, track, muted);
             }
             Action::Report(track, report) => {
+                let network = report.network;
                 let (report, decay) = convert::report(&report);
                 let taken = sfu.report(id, track, report, decay).await;
-                counters.reported.count(taken);
+                counters.reported.count(taken, network);
             }
             Action::IceServers => {
                 let ice = self.ice_servers(id);

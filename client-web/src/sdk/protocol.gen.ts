@@ -148,6 +148,8 @@ export type Report = {
   decode_ms: number;
   /** Mean time to rebuild a frame's HR picture, in ms. */
   reconstruct_ms: number;
+  /** The network that runs on every frame. */
+  network: FrameNetwork;
   /** By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma. */
   decay?: number;
   /** In how many frames after it that was seen, in the mean. */
@@ -550,6 +552,12 @@ export type Grant = "publish"
 /** Audio or video. */
 export type TrackKind = "audio"
   | "video";
+
+/** The network that a browser runs on every frame of a track. */
+export type FrameNetwork = "none"
+  | "xxs"
+  | "xs"
+  | "other";
 
 /** One simulcast encoding: quarter, half or full size. Ordered by size. */
 export type Layer = "q"

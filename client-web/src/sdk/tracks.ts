@@ -290,6 +290,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
       latency_p95_ms: fromServer(stats.anchorP95Ms),
       decode_ms: stats.decodeMs ?? 0,
       reconstruct_ms: stats.reconstructMs ?? 0,
+      network: stats.network,
       ...(stats.decay === null || stats.decayFrames === null
         ? {}
         : { decay: stats.decay, decay_frames: stats.decayFrames }),

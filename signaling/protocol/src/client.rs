@@ -184,6 +184,23 @@ pub struct View {
     pub pinned: bool,
 }
 
+/// The network that a browser runs on every frame of a track.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FrameNetwork {
+    /// None: the browser shows what it has rebuilt, or the native picture.
+    #[default]
+    None,
+    /// The cheapest one.
+    Xxs,
+    /// The next one.
+    Xs,
+    /// One that this server does not know.
+    #[serde(other)]
+    Other,
+}
+
 /// What a browser made of a track since its last report. Absent figures are zero.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -213,6 +230,8 @@ pub struct Report {
     pub decode_ms: f64,
     /// Mean time to rebuild a frame's HR picture, in ms.
     pub reconstruct_ms: f64,
+    /// The network that runs on every frame.
+    pub network: FrameNetwork,
     /// By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]

@@ -34,8 +34,8 @@ mod server;
 pub mod typescript;
 
 pub use client::{
-    ANCHOR_CODEC, ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe,
-    TrackKind, Uplink, View,
+    ANCHOR_CODEC, ClientMessage, FrameNetwork, Join, Offer, Publish, Report, Request, SetRung,
+    Subscribe, TrackKind, Uplink, View,
 };
 pub use error::{ErrorCode, ProtocolError};
 pub use grant::{AccessToken, Grant, UnknownGrant};

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_protocol::{
-    AccessToken, ClientMessage, ErrorCode, Grant, IceServer, IceServers, Join, Knock, LayerKnobs,
-    Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request, Rung,
-    ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, View, Welcome, limits,
+    AccessToken, ClientMessage, ErrorCode, FrameNetwork, Grant, IceServer, IceServers, Join, Knock,
+    LayerKnobs, Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request,
+    Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, View, Welcome,
+    limits,
 };
 use windlass_types::{Bitrate, Layer, Refusal};
 
@@ -118,7 +119,7 @@ fn client_messages_have_the_documented_shapes() {
                 "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
                 "anchors_duplicate": 2, "anchors_former_epoch": 3,
                 "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
-                "reconstruct_ms": 4.5, "decay": 0.25, "decay_frames": 30.0}),
+                "reconstruct_ms": 4.5, "network": "xs", "decay": 0.25, "decay_frames": 30.0}),
             None,
             ClientMessage::Report(Report {
                 track: "t1".into(),
@@ -133,6 +134,7 @@ fn client_messages_have_the_documented_shapes() {
                 latency_p95_ms: 180.0,
                 decode_ms: 2.5,
                 reconstruct_ms: 4.5,
+                network: FrameNetwork::Xs,
                 decay: Some(0.25),
                 decay_frames: Some(30.0),
             }),
@@ -147,6 +149,19 @@ fn client_messages_have_the_documented_shapes() {
         let written: Value = serde_json::from_str(&request.to_json()).unwrap();
         assert_eq!(written, wire);
     }
+}
+
+#[test]
+fn a_report_of_another_clients_network_is_taken() {
+    let network = |said: Value| {
+        let wire = json!({"type": "report", "track": "t1", "network": said});
+        match parse(&wire) {
+            Ok(Request { message: ClientMessage::Report(report), .. }) => report.network,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(network(json!("xxl")), FrameNetwork::Other);
+    assert_eq!(network(json!("none")), FrameNetwork::None);
 }
 
 #[test]

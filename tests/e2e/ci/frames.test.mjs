@@ -33,6 +33,8 @@ describe("a network on every frame", { timeout: 240_000 }, () => {
       pairs.push(...scored(part, scene, 1));
     }
     const { stats } = await now();
+    const told = (await server.metrics())[`windlass_client_network_reports_total{network="${maxNetwork}"}`];
+    assert.ok(told > 3, `the server was told ${told} times of the network ${maxNetwork}`);
     await viewer.close();
     viewer = undefined;
     return { list, stats, ...means(pairs) };

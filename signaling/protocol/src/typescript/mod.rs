@@ -10,9 +10,10 @@ use ts_rs::{Config, TS};
 use windlass_types::{Layer, LayerKnobs, Refusal, Rung};
 
 use crate::{
-    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer, IceServers,
-    Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report, ServerMessage, SetRung,
-    Subscribe, Track, TrackKind, TrackStats, Uplink, VERSION, View, Welcome,
+    AccessToken, ClientMessage, Error, ErrorCode, FrameNetwork, Grant, IceCredential, IceServer,
+    IceServers, Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report,
+    ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, VERSION, View,
+    Welcome,
 };
 
 /// The whole file.
@@ -54,6 +55,7 @@ pub fn file() -> String {
         IceCredential,
         Grant,
         TrackKind,
+        FrameNetwork,
         Layer,
         Rung,
         Refusal,
