@@ -7,6 +7,7 @@ thread count give the same weights on the same machine.
     python models/train.py --tier xs --inputs luma+twin --steps 20000
     python models/train.py --tier xs --inputs luma+twin --steps 30000 --resume
     python models/train.py --tier s --clips recordings --start models/s-x2.safetensors
+    python models/train.py --tier xs --inputs luma+twin --base twin
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from patches import HALO, Batch
 
 RING_WEIGHT = 0.1  # share in the loss of what sees a patch's zero padding: real frames have edges too, but few
 RING = 5  # LR samples at a patch's edge that do, with five layers
+CALIBRATING = 512  # patches by which the ranges of activations are found
 FLOOR = 8.0  # squared grey levels added to what was wrong before, so that flat patches do not rule the loss
 
 
 @dataclass
 class Step:
-    """What a step of training compares: HR, the base and, for fused networks, the twin's picture."""
+    """What a step of training compares: HR, the base and, for networks that see it, the twin's picture."""
 
     inputs: Tensor
     base: Tensor
@@ -45,8 +47,8 @@ class Step:
 def stage(shape: network.Shape, batch: Batch) -> Step:
     """A batch as the network takes it."""
     inner = batch.lr[:, None, HALO:-HALO, HALO:-HALO]
-    base = patches.base(batch.lr, shape.scale)
     twin = None if batch.twin is None else batch.twin[:, None]
+    base = twin if shape.over_twin else patches.base(batch.lr, shape.scale)
     inputs = network.inputs_of(shape, inner, twin).contiguous(memory_format=torch.channels_last)
     return Step(inputs, base, twin, batch.hr[:, None])
 
@@ -91,14 +93,22 @@ def descend(
             mean[name].lerp_(value, 1.0 - keep)
 
 
+def calibrated(shape: network.Shape, weights: dict[str, Tensor], stock: dict[str, Batch]) -> dict[str, Tensor]:
+    """The ranges of a frame network's activations on patches of the stock; of other networks, nothing."""
+    if not shape.over_twin:
+        return {}
+    batch = patches.draw(stock, CALIBRATING, 0.2, np.random.default_rng(0)).each(lambda part: part.cpu().float())
+    return network.ranges(shape, weights, batch.lr[:, None, HALO:-HALO, HALO:-HALO], batch.twin[:, None])
+
+
 def train(args: argparse.Namespace) -> None:
     """The whole run: data, steps, checkpoints, export."""
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     device = torch.device(args.device)
-    shape = replace(network.TIERS[args.tier], scale=args.scale, inputs=args.inputs)
+    shape = replace(network.TIERS[args.tier], scale=args.scale, inputs=args.inputs, base=args.base)
     stock = patches.prepare(
-        args.work / f"{args.inputs}-x{args.scale}.pt", shape, args.clips, args.enhancer, args.draws, args.seed
+        args.work / f"{args.kind}x{args.scale}.pt", shape, args.clips, args.enhancer, args.draws, args.seed
     )
     print(
         f"{args.out.stem}: {shape.macs} MAC for each LR sample;", {k: len(p.lr) for k, p in stock.items()}, flush=True
@@ -140,7 +150,7 @@ def train(args: argparse.Namespace) -> None:
             torch.save(stored, checkpoint)
             averaged = network.Net(shape)
             averaged.load_state_dict(mean)
-            network.export(shape, averaged.folded(), args.out)
+            network.export(shape, averaged.folded() | calibrated(shape, averaged.folded(), stock), args.out)
 
 
 def main() -> None:
@@ -149,9 +159,10 @@ def main() -> None:
     parser.add_argument("--tier", choices=list(network.TIERS), default="xs")
     parser.add_argument("--scale", type=int, choices=[2, 3, 4], default=2)
     parser.add_argument("--inputs", choices=["luma", "luma+twin"], default="luma")
+    parser.add_argument("--base", choices=["lanczos3", "twin"], default="lanczos3", help="twin: a frame network")
     parser.add_argument("--clips", type=Path, help="train on all videos of this folder instead of the data list")
     parser.add_argument("--enhancer", type=Path, help="network of the anchors that twins have had (built in: xs-x2)")
-    parser.add_argument("--out", type=Path, help="[fused-]TIER-xSCALE.safetensors in this folder by default")
+    parser.add_argument("--out", type=Path, help="[fused-|frames-]TIER-xSCALE.safetensors in this folder by default")
     parser.add_argument("--work", type=Path, default=pairs.HERE / ".work", help="cache of patches, checkpoints")
     parser.add_argument("--steps", type=int, default=18000)
     parser.add_argument("--draws", type=int, default=8, help="streams drawn of each clip")
@@ -168,9 +179,11 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --work")
     parser.add_argument("--report", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args()
+    if args.base == "twin" and args.inputs != "luma+twin":
+        parser.error("--base twin goes with --inputs luma+twin")
+    args.kind = "frames-" if args.base == "twin" else "fused-" if args.inputs == "luma+twin" else ""
     if args.out is None:
-        fused = "fused-" if args.inputs == "luma+twin" else ""
-        args.out = pairs.HERE / f"{fused}{args.tier}-x{args.scale}.safetensors"
+        args.out = pairs.HERE / f"{args.kind}{args.tier}-x{args.scale}.safetensors"
     train(args)
     if args.report:
         print(evaluate.report([args.out], "holdout", stride=4, vmaf=True))
