@@ -183,6 +183,17 @@ def widened(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
     return out
 
 
+def ungated(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
+    """A gated chain's weights as the start of a frame network of this shape.
+
+    Half of the residual is kept: the twin's picture has a part of it already.
+    """
+    out = dict(weights)
+    for name in (f"conv{shape.convs - 1}.weight", f"conv{shape.convs - 1}.bias"):
+        out[name] = weights[name][: shape.ends[1]] * 0.5
+    return out
+
+
 def run_layers(shape: Shape, layer, x: Tensor) -> Tensor:  # noqa: ANN001
     """Both architectures over `layer(index, x)`."""
     last = shape.convs - 1

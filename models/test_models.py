@@ -11,6 +11,7 @@ import torch
 import network
 import pairs
 import patches
+import perceived
 import recurrent
 import resampling
 import train
@@ -103,6 +104,14 @@ class Network(unittest.TestCase):
         added = torch.nn.functional.pixel_shuffle(network.answer(shape, weights, luma, twin), 2)
         torch.testing.assert_close(network.high(shape, weights, luma, twin), twin + added)
 
+    def test_a_frame_network_begins_with_half_of_a_gated_ones_residual(self) -> None:
+        torch.manual_seed(3)
+        gated = replace(network.TIERS["xs"], inputs="luma+twin")
+        weights, shape = network.Net(gated).folded(), replace(gated, base="twin")
+        luma, twin = torch.rand(1, 1, 9, 8) * 255.0, torch.rand(1, 1, 18, 16) * 255.0
+        wanted = network.answer(gated, weights, luma, twin)[:, :4] * 0.5
+        torch.testing.assert_close(network.answer(shape, network.ungated(weights, shape), luma, twin), wanted)
+
     def test_ranges_cover_all_activations_but_the_rarest(self) -> None:
         shape = network.Shape("chain", 2, 2)
         weights = {"conv0.weight": torch.zeros(2, 1, 3, 3), "conv0.bias": torch.tensor([0.0, -1.0])}
@@ -131,6 +140,30 @@ class Network(unittest.TestCase):
                 if shape.over_twin:
                     for index in range(shape.convs - 1):
                         self.assertGreater(float(weights[f"conv{index}.range"].min()), 0.0)
+
+
+class Perceived(unittest.TestCase):
+    """What `perceived` makes of a picture."""
+
+    def setUp(self) -> None:
+        torch.manual_seed(3)
+        rough = torch.randn(1, 1, 96, 96) * 40.0
+        self.wanted = 128.0 + resampling.up(rough[:, :, :48, :48], 2)
+
+    def lacking(self, made: torch.Tensor) -> float:
+        return float(perceived.lacking(made, self.wanted))
+
+    def test_a_perfect_picture_lacks_nothing(self) -> None:
+        self.assertAlmostEqual(self.lacking(self.wanted), 0.0, places=2)
+
+    def test_blur_and_noise_lack_something(self) -> None:
+        blurred = torch.nn.functional.avg_pool2d(self.wanted, 3, 1, 1)
+        self.assertGreater(self.lacking(blurred), 0.2)
+        self.assertGreater(self.lacking(self.wanted + 20.0 * torch.randn_like(self.wanted)), 0.2)
+
+    def test_contrast_beyond_the_original_is_no_gain(self) -> None:
+        stronger = 128.0 + 1.3 * (self.wanted - 128.0)
+        self.assertGreaterEqual(self.lacking(stronger), self.lacking(self.wanted) - 1e-3)
 
 
 class Recurrence(unittest.TestCase):

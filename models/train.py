@@ -26,12 +26,15 @@ import evaluate
 import network
 import pairs
 import patches
+import perceived
 from patches import HALO, Batch
 
 RING_WEIGHT = 0.1  # share in the loss of what sees a patch's zero padding: real frames have edges too, but few
 RING = 5  # LR samples at a patch's edge that do, with five layers
 CALIBRATING = 512  # patches by which the ranges of activations are found
-FLOOR = 8.0  # squared grey levels added to what was wrong before, so that flat patches do not rule the loss
+# Squared grey levels added to what was wrong before, so that flat patches do not rule the loss. Frame networks are also
+# shown pictures with stills, where little is wrong.
+FLOORS = {"lanczos3": 8.0, "twin": 1.5}
 
 
 @dataclass
@@ -61,7 +64,7 @@ def edge_weights(scale: int, device: torch.device) -> Tensor:
     return weight / weight.mean()
 
 
-def distance(made: Tensor, step: Step, squared: bool, weights: Tensor) -> Tensor:
+def distance(made: Tensor, step: Step, squared: bool, weights: Tensor, floor: float = FLOORS["lanczos3"]) -> Tensor:
     """The loss of HR luma: absolute, or squared and relative to what was wrong before (of the twin, or of Lanczos).
 
     Relative, since a page of text would else count as much as ten faces.
@@ -71,7 +74,13 @@ def distance(made: Tensor, step: Step, squared: bool, weights: Tensor) -> Tensor
         return (error.abs() * weights).mean()
     before = step.base if step.twin is None else step.twin
     left = (before - step.wanted).square().mean((1, 2, 3), keepdim=True)
-    return (error.square() * weights / (left + FLOOR)).mean()
+    return (error.square() * weights / (left + floor)).mean()
+
+
+def lacking(made: Tensor, wanted: Tensor, scale: int) -> Tensor:
+    """The mean of what the insides of patches lack for the eye."""
+    inside = slice(scale * RING, -scale * RING)
+    return perceived.lacking(made[:, :, inside, inside], wanted[:, :, inside, inside]).mean()
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
@@ -117,6 +126,8 @@ def train(args: argparse.Namespace) -> None:
     net = network.Net(shape)
     if args.start:
         other, weights = network.load(args.start)
+        if shape.over_twin and other.gated:
+            other, weights = replace(other, base="twin"), network.ungated(weights, shape)
         if replace(other, channels=shape.channels) != shape or other.channels > shape.channels:
             raise SystemExit(f"{args.start} is of another shape: {other}, not {shape} or a narrower one")
         net.become(weights if other == shape else network.widened(weights, shape))
@@ -139,7 +150,10 @@ def train(args: argparse.Namespace) -> None:
         step = stage(shape, patches.relight(patches.draw(stock, args.batch, args.screen_share, rng), rng))
         answer = net(step.inputs, body).float()
         made = step.base + network.beyond_base(shape, answer, step.base, step.twin)
-        loss = distance(made, step, number >= args.l1_share * args.steps, weights)
+        squared = number >= args.l1_share * args.steps
+        loss = distance(made, step, squared, weights, FLOORS[shape.base])
+        if squared and args.perceived > 0.0:
+            loss = loss + args.perceived * lacking(made, step.wanted, shape.scale)
         descend(net, optimizer, loss, mean, number)
         losses.append(loss.detach())
         if (number + 1) % args.every == 0 or number + 1 == args.steps:
@@ -169,13 +183,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--l1-share", type=float, default=0.5, help="share of the steps with L1; the rest squared")
+    parser.add_argument("--perceived", type=float, default=0.0, help="weight of VMAF-NEG's terms beside squared errors")
     parser.add_argument("--screen-share", type=float, default=0.12, help="share of shared-screen patches")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=1, help="more only on an idle machine")
     parser.add_argument("--every", type=int, default=500, help="steps between checkpoints")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=False)
-    parser.add_argument("--start", type=Path, help="begin with these weights, of this tier or a narrower one")
+    parser.add_argument("--start", type=Path, help="begin with these weights, of this tier or narrower")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --work")
     parser.add_argument("--report", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args()
