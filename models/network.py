@@ -1,9 +1,10 @@
 """The networks, what they are added to, and the safetensors files that the engines read.
 
-Source: NeuroScaler §6.1. In: luma in grey levels and, for `luma+twin`, what a subscriber's decoder shows for it. Out: HR
-luma. While training, every convolution is a product of two linear maps, plus an identity in chains (SESR's collapsible
-block); `Net.folded` gives the plain 3×3 kernels with all scalings of the training folded in. `answer` and `high` are
-what an engine computes from those; `resampling.py` has the base.
+Source: NeuroScaler §6.1. In: luma in grey levels and, for `luma+twin`, what a subscriber's decoder shows for it. Out:
+HR luma. While training, every convolution is a product of two linear maps, plus an identity in chains (SESR's
+collapsible block); `Net.folded` gives the plain 3×3 kernels with all scalings of the training folded in. `answer` and
+`high` are what an engine computes from those; `resampling.py` has the base. Frame networks, which browsers run on every
+frame, have the twin's picture for a base.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ INPUT_GAIN = 4.0
 OUTPUT_GAIN = 25.5
 GATE_GAIN = 4.0
 GATE_START = 1.5  # the logit of a gate before training: most of the twin's picture is taken
+RANGE_SHARE = 0.9999  # of a channel's activations, those that its range covers
+LEAST_RANGE = 1e-3  # for channels that are silent
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Shape:
     convs: int
     scale: int = 2
     inputs: str = "luma"  # or "luma+twin"
+    base: str = "lanczos3"  # or "twin", what a frame network's residual is added to
 
     @property
     def fused(self) -> bool:
@@ -44,10 +48,20 @@ class Shape:
         return self.inputs == "luma+twin"
 
     @property
+    def over_twin(self) -> bool:
+        """Whether it is a frame network: its residual is added to the twin's picture, and there is no gate."""
+        return self.base == "twin"
+
+    @property
+    def gated(self) -> bool:
+        """Whether it answers how much of the twin's picture is let in."""
+        return self.fused and not self.over_twin
+
+    @property
     def ends(self) -> tuple[int, int]:
         """Channels that go in and come out."""
         phases = self.scale**2
-        return (1 + phases, 2 * phases) if self.fused else (1, phases)
+        return 1 + phases * self.fused, phases + phases * self.gated
 
     @property
     def widths(self) -> list[tuple[int, int]]:
@@ -115,7 +129,7 @@ class Net(nn.Module):
             convs.append(CollapsibleConv(inputs, outputs, gain, middle and shape.arch == "chain"))
         self.convs = nn.ModuleList(convs)
         scaling = torch.full((shape.ends[1], 1, 1), OUTPUT_GAIN)
-        if shape.fused:
+        if shape.gated:
             scaling[shape.scale**2 :] = GATE_GAIN
             with torch.no_grad():
                 convs[-1].bias[shape.scale**2 :] = GATE_START / GATE_GAIN
@@ -169,6 +183,17 @@ def widened(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
     return out
 
 
+def ungated(weights: dict[str, Tensor], shape: Shape) -> dict[str, Tensor]:
+    """A gated chain's weights as the start of a frame network of this shape.
+
+    Half of the residual is kept: the twin's picture has a part of it already.
+    """
+    out = dict(weights)
+    for name in (f"conv{shape.convs - 1}.weight", f"conv{shape.convs - 1}.bias"):
+        out[name] = weights[name][: shape.ends[1]] * 0.5
+    return out
+
+
 def run_layers(shape: Shape, layer, x: Tensor) -> Tensor:  # noqa: ANN001
     """Both architectures over `layer(index, x)`."""
     last = shape.convs - 1
@@ -194,9 +219,9 @@ def inputs_of(shape: Shape, luma: Tensor, twin: Tensor | None) -> Tensor:
 
 
 def beyond_base(shape: Shape, answer: Tensor, base: Tensor, twin: Tensor | None) -> Tensor:
-    """What the answer adds to the base [N, 1, sH, sW]: the residual, and as much of the twin as the gate lets in."""
+    """What the answer adds to the base [N, 1, sH, sW]: the residual, and as much of the twin as a gate lets in."""
     planes = F.pixel_shuffle(answer, shape.scale)
-    if not shape.fused or twin is None:
+    if not shape.gated or twin is None:
         return planes
     return planes[:, :1] + torch.sigmoid(planes[:, 1:]) * (twin - base)
 
@@ -217,14 +242,33 @@ def answer(shape: Shape, weights: dict[str, Tensor], luma: Tensor, twin: Tensor 
 def high(shape: Shape, weights: dict[str, Tensor], luma: Tensor, twin: Tensor | None = None) -> Tensor:
     """HR luma [N, 1, sH, sW] in grey levels, neither rounded nor clamped."""
     kind = weights["conv0.weight"].dtype
-    base = resampling.up(luma.to(kind), shape.scale)
     twin = None if twin is None else twin.to(kind)
+    base = twin if shape.over_twin else resampling.up(luma.to(kind), shape.scale)
     return base + beyond_base(shape, answer(shape, weights, luma, twin), base, twin)
+
+
+@torch.inference_mode()
+def ranges(shape: Shape, weights: dict[str, Tensor], luma: Tensor, twin: Tensor | None) -> dict[str, Tensor]:
+    """What a chain's activations reach on some pictures, by channel: `conv0.range`, … of all layers but the last.
+
+    Engines of 16-bit integers scale each channel by it. Rare peaks are left out.
+    """
+    found: dict[str, Tensor] = {}
+
+    def layer(index: int, given: Tensor) -> Tensor:
+        if index > 0:
+            by_channel = given.transpose(0, 1).flatten(1)
+            reached = by_channel.kthvalue(math.ceil(RANGE_SHARE * by_channel.shape[1]), 1).values
+            found[f"conv{index - 1}.range"] = reached.clamp_min(LEAST_RANGE)
+        return F.conv2d(given, weights[f"conv{index}.weight"], weights[f"conv{index}.bias"], padding=1)
+
+    run_layers(shape, layer, inputs_of(shape, luma, twin))
+    return found
 
 
 def export(shape: Shape, weights: dict[str, Tensor], path: Path) -> None:
     """Writes the weights, and beside them a test vector `*.fixture.safetensors` for engines."""
-    meta = {"name": path.stem, "scale": str(shape.scale), "base": "lanczos3"}
+    meta = {"name": path.stem, "scale": str(shape.scale), "base": shape.base}
     meta |= {"arch": shape.arch, "inputs": shape.inputs}
     save_file(weights, path, metadata=meta)
     lr = fixture_luma()
@@ -239,7 +283,8 @@ def export(shape: Shape, weights: dict[str, Tensor], path: Path) -> None:
     vector["residual"] = shuffled[0].contiguous()
     if twin is not None:
         vector["twin"] = twin[0, 0].to(torch.uint8).contiguous()
-        vector["gate"] = shuffled[1].contiguous()
+        if shape.gated:
+            vector["gate"] = shuffled[1].contiguous()
         vector["high"] = high(shape, weights, luma, twin)[0, 0].contiguous()
     save_file(vector, path.with_suffix(".fixture.safetensors"), metadata={"weights": path.name})
 
@@ -252,9 +297,10 @@ def load(path: Path) -> tuple[Shape, dict[str, Tensor]]:
     shape = Shape(
         meta.get("arch", "chain"),
         weights["conv0.weight"].shape[0],
-        len(weights) // 2,
+        sum(name.endswith(".weight") for name in weights),
         int(meta.get("scale", "2")),
         meta.get("inputs", "luma"),
+        meta.get("base", "lanczos3"),
     )
     return shape, weights
 

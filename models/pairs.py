@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ LONGEST = 240  # frames of a clip that one draw codes
 BITS = {"face": (0.03, 0.22), "screen": (0.01, 0.06)}
 # What the twin has had, drawn for each stream: nothing, captured detail in kbit/s @ frames/s, enhanced anchors.
 TWINS = ("", "", "", "enhanced=5 late=0", "enhanced=15", "detail=35@1", "detail=50@1", "detail=60@2", "detail=100@2")
+# The same for frame networks, which see what a viewer is shown: nothing in half of the draws, or stills up to 4 s old.
+STILLS = ("detail=15@0.25", "detail=20@0.5", "detail=30@0.5", "detail=30@1", "detail=40@1")
+VIEWERS = ("",) * len(STILLS) + STILLS
 
 
 @dataclass(frozen=True)
@@ -217,13 +220,14 @@ def drawn(
     path: Path,
     scale: int,
     draws: int,
-    fused: bool,
+    twins: Sequence[str],
     enhancer: Path | None,
     rng: np.random.Generator,
 ) -> Iterator[tuple[Variant, Pairs]]:
     """Streams of a clip as training sees it: size, part, bit rate and what the twin has had, all drawn at random.
 
-    `enhancer`: the network of the enhanced anchors, where it is not the built-in one.
+    `twins`: what the twin may have had; without any, there is no twin. `enhancer`: the network of the enhanced anchors,
+    where it is not the built-in one.
     """
     most = size_of(clip["most"])
     least, range_of_bits = min(1.0, max(0.4, 96 * scale / min(most))), BITS[clip["kind"]]
@@ -234,13 +238,13 @@ def drawn(
         frames, fps = read_i420(path, clip, width, height, start, LONGEST)
         bits = float(np.exp(rng.uniform(*np.log(range_of_bits))))
         kbps = int(np.clip(bits * width * height / scale**2 * fps / 1000, 40, 700))
-        twin = str(rng.choice(TWINS)) if fused else ""
+        twin = str(rng.choice(twins)) if twins else ""
         if twin.startswith("enhanced") and enhancer:
             twin += f" model={enhancer}"
         elif twin.startswith("enhanced") and scale != 2:
             twin = ""  # the built-in model has scale 2
         variant = Variant(clip["name"], clip["kind"], clip["role"], width, height, kbps, scale, twin)
-        yield variant, pairs_of(variant, frames, fps, int(rng.integers(EVERY)), EVERY, fused)
+        yield variant, pairs_of(variant, frames, fps, int(rng.integers(EVERY)), EVERY, bool(twins))
 
 
 def described(path: Path) -> dict[str, Any]:

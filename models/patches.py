@@ -84,7 +84,8 @@ def prepare(
     cache: Path, shape: network.Shape, folder: Path | None, enhancer: Path | None, draws: int, seed: int
 ) -> dict[str, Batch]:
     """The patches by kind, from the cache file when it was made for the same clips, draws and seed."""
-    listing = str([clip for clip, _ in sources(folder)] + [draws, seed, shape.scale, shape.inputs, str(enhancer)])
+    twins = pairs.VIEWERS if shape.over_twin else pairs.TWINS if shape.fused else ()
+    listing = str([clip for clip, _ in sources(folder)] + [draws, seed, shape.scale, twins, str(enhancer)])
     if cache.exists():
         stored = torch.load(cache)
         if stored["listing"] == listing:
@@ -92,7 +93,7 @@ def prepare(
     rng = np.random.default_rng(seed)
     found: dict[str, list[Batch]] = {}
     for clip, path in sources(folder):
-        for variant, made in pairs.drawn(clip, path, shape.scale, draws, shape.fused, enhancer, rng):
+        for variant, made in pairs.drawn(clip, path, shape.scale, draws, twins, enhancer, rng):
             cuts = cut(made, shape.scale, rng)
             found.setdefault(variant.kind, []).append(cuts)
             print(f"{variant.label}: {len(cuts.lr)} patches", flush=True)

@@ -11,10 +11,12 @@ import torch
 import network
 import pairs
 import patches
+import perceived
 import recurrent
 import resampling
 import train
 
+KINDS = (("luma", "lanczos3"), ("luma+twin", "lanczos3"), ("luma+twin", "twin"))
 COMMITTED = sorted(p for p in pairs.HERE.glob("*-x?.safetensors") if not p.stem.endswith("fixture"))
 
 
@@ -57,9 +59,9 @@ class Network(unittest.TestCase):
 
     def test_folded_kernels_equal_the_trained_form(self) -> None:
         for tier in ("xs", "l"):
-            for inputs in ("luma", "luma+twin"):
+            for inputs, base in KINDS:
                 torch.manual_seed(3)
-                shape = replace(network.TIERS[tier], scale=3, inputs=inputs)
+                shape = replace(network.TIERS[tier], scale=3, inputs=inputs, base=base)
                 net = network.Net(shape)
                 luma, twin = torch.rand(1, 1, 12, 9) * 255.0, torch.rand(1, 1, 36, 27) * 255.0
                 wanted = net(network.inputs_of(shape, luma, twin)).detach()
@@ -69,8 +71,8 @@ class Network(unittest.TestCase):
 
     def test_training_begins_with_exported_weights(self) -> None:
         torch.manual_seed(3)
-        for inputs in ("luma", "luma+twin"):
-            shape = replace(network.TIERS["xs"], inputs=inputs)
+        for inputs, base in KINDS:
+            shape = replace(network.TIERS["xs"], inputs=inputs, base=base)
             weights, other = network.Net(shape).folded(), network.Net(shape)
             other.become(weights)
             for name, value in other.folded().items():
@@ -94,6 +96,32 @@ class Network(unittest.TestCase):
         made = network.beyond_base(shape, torch.zeros(2, 8, 48, 48) + 40.0, step.base, step.twin)
         torch.testing.assert_close(made, step.twin - step.base + 40.0, atol=1e-2, rtol=1e-4)
 
+    def test_a_frame_network_adds_its_answer_to_the_twin(self) -> None:
+        torch.manual_seed(3)
+        shape = replace(network.TIERS["xs"], inputs="luma+twin", base="twin")
+        luma, twin = torch.rand(1, 1, 9, 8) * 255.0, torch.rand(1, 1, 18, 16) * 255.0
+        weights = network.Net(shape).folded()
+        added = torch.nn.functional.pixel_shuffle(network.answer(shape, weights, luma, twin), 2)
+        torch.testing.assert_close(network.high(shape, weights, luma, twin), twin + added)
+
+    def test_a_frame_network_begins_with_half_of_a_gated_ones_residual(self) -> None:
+        torch.manual_seed(3)
+        gated = replace(network.TIERS["xs"], inputs="luma+twin")
+        weights, shape = network.Net(gated).folded(), replace(gated, base="twin")
+        luma, twin = torch.rand(1, 1, 9, 8) * 255.0, torch.rand(1, 1, 18, 16) * 255.0
+        wanted = network.answer(gated, weights, luma, twin)[:, :4] * 0.5
+        torch.testing.assert_close(network.answer(shape, network.ungated(weights, shape), luma, twin), wanted)
+
+    def test_ranges_cover_all_activations_but_the_rarest(self) -> None:
+        shape = network.Shape("chain", 2, 2)
+        weights = {"conv0.weight": torch.zeros(2, 1, 3, 3), "conv0.bias": torch.tensor([0.0, -1.0])}
+        weights |= {"conv1.weight": torch.zeros(4, 2, 3, 3), "conv1.bias": torch.zeros(4)}
+        weights["conv0.weight"][0, 0, 1, 1] = 1.0
+        luma = torch.full((1, 1, 200, 200), 178.5)
+        luma[0, 0, 0, :2] = 255.0
+        found = network.ranges(shape, weights, luma, None)
+        torch.testing.assert_close(found, {"conv0.range": torch.tensor([0.2, network.LEAST_RANGE])})
+
     def test_the_fixtures_belong_to_the_committed_weights(self) -> None:
         self.assertTrue(COMMITTED)
         for path in COMMITTED:
@@ -105,9 +133,37 @@ class Network(unittest.TestCase):
                 made = torch.nn.functional.pixel_shuffle(network.answer(shape, weights, luma, twin), shape.scale)[0]
                 torch.testing.assert_close(made[0], fixture["residual"], atol=1e-3, rtol=1e-4)
                 if twin is not None:
-                    torch.testing.assert_close(made[1], fixture["gate"], atol=1e-3, rtol=1e-4)
+                    if shape.gated:
+                        torch.testing.assert_close(made[1], fixture["gate"], atol=1e-3, rtol=1e-4)
                     high = network.high(shape, weights, luma, twin)[0, 0]
                     torch.testing.assert_close(high, fixture["high"], atol=1e-3, rtol=1e-4)
+                if shape.over_twin:
+                    for index in range(shape.convs - 1):
+                        self.assertGreater(float(weights[f"conv{index}.range"].min()), 0.0)
+
+
+class Perceived(unittest.TestCase):
+    """What `perceived` makes of a picture."""
+
+    def setUp(self) -> None:
+        torch.manual_seed(3)
+        rough = torch.randn(1, 1, 96, 96) * 40.0
+        self.wanted = 128.0 + resampling.up(rough[:, :, :48, :48], 2)
+
+    def lacking(self, made: torch.Tensor) -> float:
+        return float(perceived.lacking(made, self.wanted))
+
+    def test_a_perfect_picture_lacks_nothing(self) -> None:
+        self.assertAlmostEqual(self.lacking(self.wanted), 0.0, places=2)
+
+    def test_blur_and_noise_lack_something(self) -> None:
+        blurred = torch.nn.functional.avg_pool2d(self.wanted, 3, 1, 1)
+        self.assertGreater(self.lacking(blurred), 0.2)
+        self.assertGreater(self.lacking(self.wanted + 20.0 * torch.randn_like(self.wanted)), 0.2)
+
+    def test_contrast_beyond_the_original_is_no_gain(self) -> None:
+        stronger = 128.0 + 1.3 * (self.wanted - 128.0)
+        self.assertGreaterEqual(self.lacking(stronger), self.lacking(self.wanted) - 1e-3)
 
 
 class Recurrence(unittest.TestCase):

@@ -7,6 +7,7 @@ thread count give the same weights on the same machine.
     python models/train.py --tier xs --inputs luma+twin --steps 20000
     python models/train.py --tier xs --inputs luma+twin --steps 30000 --resume
     python models/train.py --tier s --clips recordings --start models/s-x2.safetensors
+    python models/train.py --tier xs --inputs luma+twin --base twin
 """
 
 from __future__ import annotations
@@ -25,16 +26,20 @@ import evaluate
 import network
 import pairs
 import patches
+import perceived
 from patches import HALO, Batch
 
 RING_WEIGHT = 0.1  # share in the loss of what sees a patch's zero padding: real frames have edges too, but few
 RING = 5  # LR samples at a patch's edge that do, with five layers
-FLOOR = 8.0  # squared grey levels added to what was wrong before, so that flat patches do not rule the loss
+CALIBRATING = 512  # patches by which the ranges of activations are found
+# Squared grey levels added to what was wrong before, so that flat patches do not rule the loss. Frame networks are also
+# shown pictures with stills, where little is wrong.
+FLOORS = {"lanczos3": 8.0, "twin": 1.5}
 
 
 @dataclass
 class Step:
-    """What a step of training compares: HR, the base and, for fused networks, the twin's picture."""
+    """What a step of training compares: HR, the base and, for networks that see it, the twin's picture."""
 
     inputs: Tensor
     base: Tensor
@@ -45,8 +50,8 @@ class Step:
 def stage(shape: network.Shape, batch: Batch) -> Step:
     """A batch as the network takes it."""
     inner = batch.lr[:, None, HALO:-HALO, HALO:-HALO]
-    base = patches.base(batch.lr, shape.scale)
     twin = None if batch.twin is None else batch.twin[:, None]
+    base = twin if shape.over_twin else patches.base(batch.lr, shape.scale)
     inputs = network.inputs_of(shape, inner, twin).contiguous(memory_format=torch.channels_last)
     return Step(inputs, base, twin, batch.hr[:, None])
 
@@ -59,7 +64,7 @@ def edge_weights(scale: int, device: torch.device) -> Tensor:
     return weight / weight.mean()
 
 
-def distance(made: Tensor, step: Step, squared: bool, weights: Tensor) -> Tensor:
+def distance(made: Tensor, step: Step, squared: bool, weights: Tensor, floor: float = FLOORS["lanczos3"]) -> Tensor:
     """The loss of HR luma: absolute, or squared and relative to what was wrong before (of the twin, or of Lanczos).
 
     Relative, since a page of text would else count as much as ten faces.
@@ -69,7 +74,13 @@ def distance(made: Tensor, step: Step, squared: bool, weights: Tensor) -> Tensor
         return (error.abs() * weights).mean()
     before = step.base if step.twin is None else step.twin
     left = (before - step.wanted).square().mean((1, 2, 3), keepdim=True)
-    return (error.square() * weights / (left + FLOOR)).mean()
+    return (error.square() * weights / (left + floor)).mean()
+
+
+def lacking(made: Tensor, wanted: Tensor, scale: int) -> Tensor:
+    """The mean of what the insides of patches lack for the eye, of as few as cost what the network does."""
+    some, inside = slice(max(1, 2 * len(made) // scale**2)), slice(scale * RING, -scale * RING)
+    return perceived.lacking(made[some, :, inside, inside], wanted[some, :, inside, inside]).mean()
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
@@ -91,14 +102,22 @@ def descend(
             mean[name].lerp_(value, 1.0 - keep)
 
 
+def calibrated(shape: network.Shape, weights: dict[str, Tensor], stock: dict[str, Batch]) -> dict[str, Tensor]:
+    """The ranges of a frame network's activations on patches of the stock; of other networks, nothing."""
+    if not shape.over_twin:
+        return {}
+    batch = patches.draw(stock, CALIBRATING, 0.2, np.random.default_rng(0)).each(lambda part: part.cpu().float())
+    return network.ranges(shape, weights, batch.lr[:, None, HALO:-HALO, HALO:-HALO], batch.twin[:, None])
+
+
 def train(args: argparse.Namespace) -> None:
     """The whole run: data, steps, checkpoints, export."""
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     device = torch.device(args.device)
-    shape = replace(network.TIERS[args.tier], scale=args.scale, inputs=args.inputs)
+    shape = replace(network.TIERS[args.tier], scale=args.scale, inputs=args.inputs, base=args.base)
     stock = patches.prepare(
-        args.work / f"{args.inputs}-x{args.scale}.pt", shape, args.clips, args.enhancer, args.draws, args.seed
+        args.work / f"{args.kind}x{args.scale}.pt", shape, args.clips, args.enhancer, args.draws, args.seed
     )
     print(
         f"{args.out.stem}: {shape.macs} MAC for each LR sample;", {k: len(p.lr) for k, p in stock.items()}, flush=True
@@ -107,6 +126,8 @@ def train(args: argparse.Namespace) -> None:
     net = network.Net(shape)
     if args.start:
         other, weights = network.load(args.start)
+        if shape.over_twin and other.gated:
+            other, weights = replace(other, base="twin"), network.ungated(weights, shape)
         if replace(other, channels=shape.channels) != shape or other.channels > shape.channels:
             raise SystemExit(f"{args.start} is of another shape: {other}, not {shape} or a narrower one")
         net.become(weights if other == shape else network.widened(weights, shape))
@@ -129,7 +150,10 @@ def train(args: argparse.Namespace) -> None:
         step = stage(shape, patches.relight(patches.draw(stock, args.batch, args.screen_share, rng), rng))
         answer = net(step.inputs, body).float()
         made = step.base + network.beyond_base(shape, answer, step.base, step.twin)
-        loss = distance(made, step, number >= args.l1_share * args.steps, weights)
+        squared = number >= args.l1_share * args.steps
+        loss = distance(made, step, squared, weights, FLOORS[shape.base])
+        if squared and args.perceived > 0.0:
+            loss = loss + args.perceived * lacking(made, step.wanted, shape.scale)
         descend(net, optimizer, loss, mean, number)
         losses.append(loss.detach())
         if (number + 1) % args.every == 0 or number + 1 == args.steps:
@@ -140,7 +164,7 @@ def train(args: argparse.Namespace) -> None:
             torch.save(stored, checkpoint)
             averaged = network.Net(shape)
             averaged.load_state_dict(mean)
-            network.export(shape, averaged.folded(), args.out)
+            network.export(shape, averaged.folded() | calibrated(shape, averaged.folded(), stock), args.out)
 
 
 def main() -> None:
@@ -149,28 +173,32 @@ def main() -> None:
     parser.add_argument("--tier", choices=list(network.TIERS), default="xs")
     parser.add_argument("--scale", type=int, choices=[2, 3, 4], default=2)
     parser.add_argument("--inputs", choices=["luma", "luma+twin"], default="luma")
+    parser.add_argument("--base", choices=["lanczos3", "twin"], default="lanczos3", help="twin: a frame network")
     parser.add_argument("--clips", type=Path, help="train on all videos of this folder instead of the data list")
     parser.add_argument("--enhancer", type=Path, help="network of the anchors that twins have had (built in: xs-x2)")
-    parser.add_argument("--out", type=Path, help="[fused-]TIER-xSCALE.safetensors in this folder by default")
+    parser.add_argument("--out", type=Path, help="[fused-|frames-]TIER-xSCALE.safetensors in this folder by default")
     parser.add_argument("--work", type=Path, default=pairs.HERE / ".work", help="cache of patches, checkpoints")
     parser.add_argument("--steps", type=int, default=18000)
     parser.add_argument("--draws", type=int, default=8, help="streams drawn of each clip")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--l1-share", type=float, default=0.5, help="share of the steps with L1; the rest squared")
+    parser.add_argument("--perceived", type=float, default=0.0, help="weight of VMAF-NEG's terms beside squared errors")
     parser.add_argument("--screen-share", type=float, default=0.12, help="share of shared-screen patches")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=1, help="more only on an idle machine")
     parser.add_argument("--every", type=int, default=500, help="steps between checkpoints")
     parser.add_argument("--bf16", action=argparse.BooleanOptionalAction, default=False)
-    parser.add_argument("--start", type=Path, help="begin with these weights, of this tier or a narrower one")
+    parser.add_argument("--start", type=Path, help="begin with these weights, of this tier or narrower")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --work")
     parser.add_argument("--report", action=argparse.BooleanOptionalAction, default=True)
     args = parser.parse_args()
+    if args.base == "twin" and args.inputs != "luma+twin":
+        parser.error("--base twin goes with --inputs luma+twin")
+    args.kind = "frames-" if args.base == "twin" else "fused-" if args.inputs == "luma+twin" else ""
     if args.out is None:
-        fused = "fused-" if args.inputs == "luma+twin" else ""
-        args.out = pairs.HERE / f"{fused}{args.tier}-x{args.scale}.safetensors"
+        args.out = pairs.HERE / f"{args.kind}{args.tier}-x{args.scale}.safetensors"
     train(args)
     if args.report:
         print(evaluate.report([args.out], "holdout", stride=4, vmaf=True))
