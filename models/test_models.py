@@ -17,7 +17,7 @@ import resampling
 import train
 
 KINDS = (("luma", "lanczos3"), ("luma+twin", "lanczos3"), ("luma+twin", "twin"))
-COMMITTED = sorted(p for p in pairs.HERE.glob("*-x?.safetensors") if not p.stem.endswith("fixture"))
+COMMITTED = sorted(p for p in pairs.HERE.glob("**/*-x?.safetensors") if not p.stem.endswith("fixture"))
 
 
 class Resampling(unittest.TestCase):

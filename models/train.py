@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--base", choices=["lanczos3", "twin"], default="lanczos3", help="twin: a frame network")
     parser.add_argument("--clips", type=Path, help="train on all videos of this folder instead of the data list")
     parser.add_argument("--enhancer", type=Path, help="network of the anchors that twins have had (built in: xs-x2)")
-    parser.add_argument("--out", type=Path, help="[fused-|frames-]TIER-xSCALE.safetensors in this folder by default")
+    parser.add_argument("--out", type=Path, help="[fused-|frames/]TIER-xSCALE.safetensors in this folder by default")
     parser.add_argument("--work", type=Path, default=pairs.HERE / ".work", help="cache of patches, checkpoints")
     parser.add_argument("--steps", type=int, default=18000)
     parser.add_argument("--draws", type=int, default=8, help="streams drawn of each clip")
@@ -196,7 +196,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.base == "twin" and args.inputs != "luma+twin":
         parser.error("--base twin goes with --inputs luma+twin")
-    args.kind = "frames-" if args.base == "twin" else "fused-" if args.inputs == "luma+twin" else ""
+    args.kind = "frames/" if args.base == "twin" else "fused-" if args.inputs == "luma+twin" else ""
     if args.out is None:
         args.out = pairs.HERE / f"{args.kind}{args.tier}-x{args.scale}.safetensors"
     train(args)
