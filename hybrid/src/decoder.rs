@@ -392,7 +392,10 @@ impl HybridDecoder {
         let Reconstruction { sources, searches, .. } = &mut self.reconstruction;
         let high = &mut self.high;
         let carried = self.rebuilder.rebuild(entry.id(), &entry.low, sources, searches, high);
-        self.networks.run(self.config.scale, &entry.low, high, self.rebuilder.changed());
+        if self.config.network.is_some() {
+            let rest = self.rebuilder.at_rest(sources);
+            self.networks.run(self.config.scale, &entry.low, high, self.rebuilder.changed(), rest);
+        }
         self.displayed = true;
         self.displayed_generation = sources.generation;
         Some(carried)

@@ -17,6 +17,9 @@ pub(super) struct FrameNetworks {
     networks: &'static [Arc<Network>],
     runner: Runner,
     shown: Picture,
+    /// By cell, whether `shown` is the rebuilt picture: captured pixels at rest, which are better than what any network makes.
+    rest: Vec<bool>,
+    changed: Vec<bool>,
     /// Whether `shown` is of the last rebuilt picture, by the network of now.
     current: bool,
 }
@@ -24,7 +27,14 @@ pub(super) struct FrameNetworks {
 impl FrameNetworks {
     pub(super) fn new(isa: Isa, tier: Option<Tier>) -> Self {
         let (networks, shown) = (of(tier), Picture::default());
-        Self { networks, runner: Runner::new(isa), shown, current: false }
+        Self {
+            networks,
+            runner: Runner::new(isa),
+            shown,
+            rest: Vec::new(),
+            changed: Vec::new(),
+            current: false,
+        }
     }
 
     /// Uses those of another tier from the next picture on, or none.
@@ -32,14 +42,15 @@ impl FrameNetworks {
         (self.networks, self.current) = (of(tier), false);
     }
 
-    /// Makes the picture to show of a rebuilt one; `changed`: which cells of it have changed since the last call. Returns
-    /// whether there is a network for its scale.
+    /// Makes the picture to show of a rebuilt one; `changed`: which cells of it have changed since the last call, and `rest`
+    /// which are captured pixels at rest. Returns whether there is a network for its scale.
     pub(super) fn run(
         &mut self,
         scale: usize,
         low: &FrameBuffer,
         high: &Picture,
         changed: &[bool],
+        rest: Vec<bool>,
     ) -> bool {
         let Some(network) = self.networks.iter().find(|n| n.scale() == scale) else {
             self.current = false;
@@ -50,14 +61,37 @@ impl FrameNetworks {
             self.shown = Picture::grey(size.0, size.1);
             self.current = false;
         }
-        let changed =
-            if self.current { Changed::Cells { changed, side: CELL } } else { Changed::All };
         let (low, luma) = (Samples::from(&low.planes()[0]), Samples::from(&high.y));
+        let changed = if self.current && self.rest.len() == rest.len() {
+            self.changed.clear();
+            let differs = self.rest.iter().zip(&rest).map(|(was, is)| was != is);
+            self.changed
+                .extend(changed.iter().zip(differs).map(|(&changed, differs)| changed | differs));
+            Changed::Cells { changed: &self.changed, side: CELL }
+        } else {
+            Changed::All
+        };
         self.runner.run(network, low, luma, changed, &mut self.shown.y);
+        self.rest = rest;
+        self.keep(scale, low, luma);
         copy(&high.u, &mut self.shown.u);
         copy(&high.v, &mut self.shown.v);
         self.current = true;
         true
+    }
+
+    /// Takes the cells at rest from the rebuilt picture.
+    fn keep(&mut self, scale: usize, low: Samples<'_>, high: Samples<'_>) {
+        let (columns, side) = (low.width.div_ceil(CELL), CELL * scale);
+        let width = high.width;
+        for (i, _) in self.rest.iter().enumerate().filter(|(_, rest)| **rest) {
+            let span = i % columns * side..(i % columns * side + side).min(width);
+            let top = i / columns * side;
+            for y in top..(top + side).min(high.height) {
+                let to = &mut self.shown.y.samples_mut()[y * width..][span.clone()];
+                to.copy_from_slice(&high.row(y)[span.clone()]);
+            }
+        }
     }
 
     /// The picture to show, where a network made one of the last rebuilt picture.

@@ -133,3 +133,26 @@ fn all_that_happens_to_a_decoder_leaves_the_networks_picture_that_of_the_rebuilt
         }
     }
 }
+
+#[test]
+fn captured_pixels_at_rest_are_shown_as_they_are() {
+    let chunks = frames(REALTIME);
+    let (mut plain, mut decoder) = (new(None), new(XS));
+    for decoder in [&mut plain, &mut decoder] {
+        decoder.push_frame(at(0), chunks[0]).expect("a sound stream");
+        let low = decoder.lr().map(|low| (low.width() as u16, low.height() as u16));
+        let (width, height) = low.expect("it is shown");
+        let mut still = anchor(0, 2 * width, 2 * height);
+        still.header.source = AnchorSource::Captured;
+        decoder.push_anchor(&still);
+        assert!(decoder.refresh());
+    }
+    // The anchor's own frame fits by definition; what moves later does not.
+    assert_eq!(decoder.hr(), plain.hr());
+    for (n, chunk) in chunks.into_iter().enumerate().skip(1).take(8) {
+        for decoder in [&mut plain, &mut decoder] {
+            decoder.push_frame(at(n), chunk).expect("a sound stream");
+        }
+    }
+    assert_ne!(decoder.hr(), plain.hr());
+}

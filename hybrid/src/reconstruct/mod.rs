@@ -105,6 +105,11 @@ impl Rebuilder {
         &self.changed
     }
 
+    /// By cell of the picture on display, whether it is captured pixels at rest.
+    pub(crate) fn at_rest(&self, sources: &Sources) -> Vec<bool> {
+        self.plan.at_rest(&sources.references, PLANNED)
+    }
+
     /// Makes the next picture anew.
     pub(crate) fn forget(&mut self) {
         self.last = None;

@@ -20,6 +20,12 @@ const QUARTER: usize = SIDE / 2;
 const WINDOW: usize = 8;
 /// Noise of a reference that fits perfectly, in 1/256 square grey level: two such references are averaged.
 const MIN_NOISE: u64 = 16;
+/// Noise up to which captured pixels are at rest: the low picture is that of their frame but for what coding changes.
+const REST: u64 = 4 * MIN_NOISE;
+/// The same where there is much detail, as of text: noise is at most this share of its energy.
+const REST_SHARE: u64 = 32;
+/// Max noise there.
+const MAX_REST: u64 = 16 * REST;
 /// Smallest gain for which a cell takes anything from a reference, in 1/256 square grey level.
 const FLOOR: u64 = 2;
 /// Weight of a cell's own misfit, over that of each cell beside it: the own misfit shows where something moves.
@@ -248,6 +254,28 @@ impl Plan {
         let cells = self.size.0.div_ceil(SIDE) * self.size.1.div_ceil(SIDE);
         let layers = move || self.layers[..self.used].iter().zip(&other.layers);
         (0..cells).map(move |i| layers().any(|(a, b)| a.cells[i] != b.cells[i]))
+    }
+
+    /// By square of `side` cells, row by row, whether all of it is captured pixels at rest: they fit as well as they can.
+    pub(crate) fn at_rest(&self, references: &References, side: usize) -> Vec<bool> {
+        let columns = self.size.0.div_ceil(SIDE);
+        let rows = self.size.1.div_ceil(SIDE);
+        let across = columns.div_ceil(side);
+        let mut rest = vec![self.used > 0; across * rows.div_ceil(side)];
+        if self.used == 0 {
+            return rest;
+        }
+        for i in 0..columns * rows {
+            let (column, row) = (i % columns, i / columns);
+            let energy = self.energies.get(i).map_or(0, |&energy| u64::from(energy));
+            let bound = (energy / REST_SHARE).clamp(REST, MAX_REST);
+            let fits = self.noise.get(i).is_some_and(|&noise| noise <= bound)
+                && self.cell(references, i).any(|(reference, carried)| {
+                    reference.is_captured(place((column, row), carried.vector, self.size))
+                });
+            rest[row / side * across + column / side] &= fits;
+        }
+        rest
     }
 
     /// By cell, whether captured pixels fit.
