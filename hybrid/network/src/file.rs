@@ -208,10 +208,10 @@ mod tests {
             let mut file = Tensors::random(2, 8, 2, 1).file();
             let at = at % file.len();
             file[at] ^= 1 << bit;
-            if let Ok(weights) = Weights::from_safetensors(&file) {
-                if let Ok(network) = crate::Network::new(&weights) {
-                    run(&network);
-                }
+            if let Ok(weights) = Weights::from_safetensors(&file)
+                && let Ok(network) = crate::Network::new(&weights)
+            {
+                run(&network);
             }
         }
     }
