@@ -393,8 +393,8 @@ impl HybridDecoder {
         let high = &mut self.high;
         let carried = self.rebuilder.rebuild(entry.id(), &entry.low, sources, searches, high);
         if self.config.network.is_some() {
-            let rest = self.rebuilder.at_rest(sources);
-            self.networks.run(self.config.scale, &entry.low, high, self.rebuilder.changed(), rest);
+            let best = self.rebuilder.is_best(sources);
+            self.networks.run(self.config.scale, &entry.low, high, self.rebuilder.changed(), best);
         }
         self.displayed = true;
         self.displayed_generation = sources.generation;

@@ -17,8 +17,8 @@ pub(super) struct FrameNetworks {
     networks: &'static [Arc<Network>],
     runner: Runner,
     shown: Picture,
-    /// By cell, whether `shown` is the rebuilt picture: captured pixels at rest, which are better than what any network makes.
-    rest: Vec<bool>,
+    /// By cell, whether `shown` is the rebuilt picture, as no network makes it better.
+    best: Vec<bool>,
     changed: Vec<bool>,
     /// Whether `shown` is of the last rebuilt picture, by the network of now.
     current: bool,
@@ -31,7 +31,7 @@ impl FrameNetworks {
             networks,
             runner: Runner::new(isa),
             shown,
-            rest: Vec::new(),
+            best: Vec::new(),
             changed: Vec::new(),
             current: false,
         }
@@ -42,15 +42,15 @@ impl FrameNetworks {
         (self.networks, self.current) = (of(tier), false);
     }
 
-    /// Makes the picture to show of a rebuilt one; `changed`: which cells of it have changed since the last call, and `rest`
-    /// which are captured pixels at rest. Returns whether there is a network for its scale.
+    /// Makes the picture to show of a rebuilt one; `changed`: which cells of it have changed since the last call, and `best`
+    /// which no network makes better. Returns whether there is a network for its scale.
     pub(super) fn run(
         &mut self,
         scale: usize,
         low: &FrameBuffer,
         high: &Picture,
         changed: &[bool],
-        rest: Vec<bool>,
+        best: Vec<bool>,
     ) -> bool {
         let Some(network) = self.networks.iter().find(|n| n.scale() == scale) else {
             self.current = false;
@@ -62,9 +62,9 @@ impl FrameNetworks {
             self.current = false;
         }
         let (low, luma) = (Samples::from(&low.planes()[0]), Samples::from(&high.y));
-        let changed = if self.current && self.rest.len() == rest.len() {
+        let changed = if self.current && self.best.len() == best.len() {
             self.changed.clear();
-            let differs = self.rest.iter().zip(&rest).map(|(was, is)| was != is);
+            let differs = self.best.iter().zip(&best).map(|(was, is)| was != is);
             self.changed
                 .extend(changed.iter().zip(differs).map(|(&changed, differs)| changed | differs));
             Changed::Cells { changed: &self.changed, side: CELL }
@@ -72,7 +72,7 @@ impl FrameNetworks {
             Changed::All
         };
         self.runner.run(network, low, luma, changed, &mut self.shown.y);
-        self.rest = rest;
+        self.best = best;
         self.keep(scale, low, luma);
         copy(&high.u, &mut self.shown.u);
         copy(&high.v, &mut self.shown.v);
@@ -80,11 +80,11 @@ impl FrameNetworks {
         true
     }
 
-    /// Takes the cells at rest from the rebuilt picture.
+    /// Takes cells that no network makes better from the rebuilt picture.
     fn keep(&mut self, scale: usize, low: Samples<'_>, high: Samples<'_>) {
         let (columns, side) = (low.width.div_ceil(CELL), CELL * scale);
         let width = high.width;
-        for (i, _) in self.rest.iter().enumerate().filter(|(_, rest)| **rest) {
+        for (i, _) in self.best.iter().enumerate().filter(|(_, best)| **best) {
             let span = i % columns * side..(i % columns * side + side).min(width);
             let top = i / columns * side;
             for y in top..(top + side).min(high.height) {

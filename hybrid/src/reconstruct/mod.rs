@@ -105,9 +105,14 @@ impl Rebuilder {
         &self.changed
     }
 
-    /// By cell of the picture on display, whether it is captured pixels at rest.
-    pub(crate) fn at_rest(&self, sources: &Sources) -> Vec<bool> {
-        self.plan.at_rest(&sources.references, PLANNED)
+    /// By cell of the picture on display, whether no network makes it better: where captured pixels are at rest, and at the
+    /// largest scale wherever they fit. There a small network guesses too much (`models/frames/xs-x4.md`).
+    pub(crate) fn is_best(&self, sources: &Sources) -> Vec<bool> {
+        if self.scale == *SCALES.end() {
+            self.plan.captured_squares(&sources.references, PLANNED)
+        } else {
+            self.plan.at_rest(&sources.references, PLANNED)
+        }
     }
 
     /// Makes the next picture anew.

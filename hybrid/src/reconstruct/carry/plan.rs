@@ -259,23 +259,39 @@ impl Plan {
     /// By square of `side` cells, row by row, whether all of it is captured pixels at rest: they fit as well as they can.
     pub(crate) fn at_rest(&self, references: &References, side: usize) -> Vec<bool> {
         let columns = self.size.0.div_ceil(SIDE);
-        let rows = self.size.1.div_ceil(SIDE);
-        let across = columns.div_ceil(side);
-        let mut rest = vec![self.used > 0; across * rows.div_ceil(side)];
-        if self.used == 0 {
-            return rest;
-        }
-        for i in 0..columns * rows {
-            let (column, row) = (i % columns, i / columns);
+        let mut rest = self.squares(side, self.used > 0);
+        for i in (0..columns * self.size.1.div_ceil(SIDE)).filter(|_| self.used > 0) {
             let energy = self.energies.get(i).map_or(0, |&energy| u64::from(energy));
             let bound = (energy / REST_SHARE).clamp(REST, MAX_REST);
             let fits = self.noise.get(i).is_some_and(|&noise| noise <= bound)
                 && self.cell(references, i).any(|(reference, carried)| {
-                    reference.is_captured(place((column, row), carried.vector, self.size))
+                    let place = place((i % columns, i / columns), carried.vector, self.size);
+                    reference.is_captured(place)
                 });
-            rest[row / side * across + column / side] &= fits;
+            rest[self.square(i, side)] &= fits;
         }
         rest
+    }
+
+    /// By square of `side` cells, row by row, whether captured pixels fit somewhere in it.
+    pub(crate) fn captured_squares(&self, references: &References, side: usize) -> Vec<bool> {
+        let mut squares = self.squares(side, false);
+        for (i, fits) in self.captured(references).into_iter().enumerate() {
+            squares[self.square(i, side)] |= fits;
+        }
+        squares
+    }
+
+    /// So many squares of cells as the picture has.
+    fn squares(&self, side: usize, value: bool) -> Vec<bool> {
+        let across = |size: usize| size.div_ceil(SIDE).div_ceil(side);
+        vec![value; across(self.size.0) * across(self.size.1)]
+    }
+
+    /// The square that a cell belongs to.
+    fn square(&self, cell: usize, side: usize) -> usize {
+        let columns = self.size.0.div_ceil(SIDE);
+        cell / columns / side * columns.div_ceil(side) + cell % columns / side
     }
 
     /// By cell, whether captured pixels fit.
