@@ -1,8 +1,14 @@
 // A call: a publisher that shows a scene, and subscribers of it, through one server.
 import { openPage } from "./browser.mjs";
 
-/** Unless a test is about the size of tiles, it should not matter. */
-const fixed = (query) => (query.includes("adaptive=") ? query : `${query}&adaptive=0`);
+/**
+ * Unless a test is about the size of tiles, it should not matter; nor should networks take the processors, which here are those of
+ * servers, publishers and other viewers too.
+ */
+const fixed = (query) => {
+  const unset = ["adaptive=0", "maxNetwork=none"].filter((option) => !query.includes(option.replace(/=.*/, "=")));
+  return [query, ...unset].join("&");
+};
 
 /**
  * Keeps a page's pictures as large as the scene. A browser that thinks its processor busy makes them smaller, which takes the full layer
