@@ -3,7 +3,7 @@
 import { md5 } from "./md5.mjs";
 import { framesOf } from "./vp9-timer.mjs";
 
-const EXPORTS = ["alloc", "dealloc", "decoder_new", "decoder_free", "push_frame", "push_message", "refresh", "hr_ptr", "lr_ptr",
+const EXPORTS = ["alloc", "dealloc", "decoder_new", "decoder_free", "set_network", "push_frame", "push_message", "refresh", "hr_ptr", "lr_ptr",
   "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset", "warm_up",
   "stills_new", "stills_free", "stills_follow", "stills_reset", "stills_camera", "stills_make", "stills_payload"];
 /** As in the example: bytes of a still, and between how many frames one is made. */
@@ -97,6 +97,7 @@ export function checkCase(module, ivf, { scale, frames }) {
   if (chunks.length !== frames.length) fail(`the stream has ${chunks.length} frames, the case ${frames.length}`);
   frames.forEach((expected, i) => {
     const where = `scale ${scale}, frame ${i}`;
+    if (wasm.set_network(handle, expected.network) !== 0) fail(`${where}: there is no network ${expected.network}`);
     const flags = withBytes(wasm, chunks[i], (at, n) => wasm.push_frame(handle, expected.timestamp, at, n));
     if (flags < 0) fail(`${where}: error ${flags}`);
     if (Boolean(flags & 1) !== expected.shown) fail(`${where}: shown differs`);

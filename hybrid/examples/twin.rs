@@ -4,7 +4,7 @@
 //! early, on time, late, in parts of tiles, repeated, and of a former epoch. Every
 //! instruction set that the machine has must give the same pictures; this ends with an error at the first
 //! that differ. A case holds, by frame, the messages pushed after it (hex), what became of each (as
-//! `client-web/wasm` numbers outcomes), and the MD5 of the low and the high picture then; of some frames also that of the
+//! `client-web/wasm` numbers outcomes), the network that runs on it, and the MD5 of the low and the high picture then; of some frames also that of the
 //! still that a publisher would make of them (`still`).
 //! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
 //!
@@ -15,6 +15,7 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_hybrid::anchor::payload;
 use windlass_hybrid::still::{StillMaker, StillRequest};
 use windlass_hybrid::{AnchorOutcome, Detail, HybridConfig, HybridDecoder};
+use windlass_network::Tier;
 use windlass_types::AnchorSource;
 use windlass_types::message::HTJ2K;
 use windlass_types::message::encode_chunks;
@@ -29,6 +30,8 @@ const CALL: (u32, u32) = (30, 4);
 const SAMPLES_PER_BYTE: usize = 58;
 /// How the anchors of a check are coded.
 const COARSE: Size = Size::Quality(60);
+/// Frames for which a network runs.
+const NETWORK_FRAMES: u32 = 6;
 /// Bytes of an anchor in a message.
 const CHUNK: usize = 1100;
 
@@ -245,7 +248,9 @@ fn check(ivf: &Ivf, scale: usize) -> String {
     let mut lines = Vec::new();
     for (data, frame) in ivf.frames().zip(0u32..) {
         let mut shown = false;
+        let network = network(scale, frame);
         for decoder in &mut decoders {
+            decoder.set_network(network.checked_sub(1).map(|n| Tier::ALL[n]));
             shown = decoder.push_frame(timestamp(frame), data).expect("a sound stream").shown;
         }
         publisher.follow(timestamp(frame), data).expect("a sound stream");
@@ -277,7 +282,7 @@ fn check(ivf: &Ivf, scale: usize) -> String {
             );
         }
         lines.push(format!(
-            "{{\"timestamp\":{},\"size\":{},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"still\":{still},\"lr\":\"{}\",\"hr\":\"{}\"}}",
+            "{{\"timestamp\":{},\"size\":{},\"network\":{network},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"still\":{still},\"lr\":\"{}\",\"hr\":\"{}\"}}",
             timestamp(frame),
             data.len(),
             hex_list(&messages),
@@ -291,6 +296,11 @@ fn check(ivf: &Ivf, scale: usize) -> String {
     let used = [stats.late, stats.early, stats.duplicate, stats.former_epoch];
     assert!(used.iter().all(|&count| count > 0), "a kind of anchor has not come: {stats:?}");
     case(scale, &lines)
+}
+
+/// The network of a frame, by the module's number: at one scale each in turn, at the other none.
+fn network(scale: usize, frame: u32) -> usize {
+    if scale == 2 { (frame / NETWORK_FRAMES) as usize % (1 + Tier::ALL.len()) } else { 0 }
 }
 
 /// A call's messages.
