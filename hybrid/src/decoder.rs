@@ -392,10 +392,8 @@ impl HybridDecoder {
         let Reconstruction { sources, searches, .. } = &mut self.reconstruction;
         let high = &mut self.high;
         let carried = self.rebuilder.rebuild(entry.id(), &entry.low, sources, searches, high);
-        if self.config.network.is_some() {
-            let best = self.rebuilder.is_best(sources);
-            self.networks.run(self.config.scale, &entry.low, high, self.rebuilder.changed(), best);
-        }
+        let (changed, best) = (self.rebuilder.changed(), || self.rebuilder.is_best(sources));
+        self.networks.run(self.config.scale, &entry.low, high, changed, best);
         self.displayed = true;
         self.displayed_generation = sources.generation;
         Some(carried)

@@ -42,20 +42,21 @@ impl FrameNetworks {
         (self.networks, self.current) = (of(tier), false);
     }
 
-    /// Makes the picture to show of a rebuilt one; `changed`: which cells of it have changed since the last call, and `best`
-    /// which no network makes better. Returns whether there is a network for its scale.
+    /// Makes the picture to show of a rebuilt one, where there is a network for its scale; `changed`: which cells of it have
+    /// changed since the last call, and `best` which no network makes better.
     pub(super) fn run(
         &mut self,
         scale: usize,
         low: &FrameBuffer,
         high: &Picture,
         changed: &[bool],
-        best: Vec<bool>,
-    ) -> bool {
+        best: impl FnOnce() -> Vec<bool>,
+    ) {
         let Some(network) = self.networks.iter().find(|n| n.scale() == scale) else {
             self.current = false;
-            return false;
+            return;
         };
+        let best = best();
         let size = (high.width(), high.height());
         if (self.shown.width(), self.shown.height()) != size {
             self.shown = Picture::grey(size.0, size.1);
@@ -77,7 +78,6 @@ impl FrameNetworks {
         copy(&high.u, &mut self.shown.u);
         copy(&high.v, &mut self.shown.v);
         self.current = true;
-        true
     }
 
     /// Takes cells that no network makes better from the rebuilt picture.
