@@ -27,7 +27,7 @@ pub(crate) enum Part {
 }
 
 /// How long each fuzz target runs.
-const FUZZ_SECONDS: u32 = 10;
+const FUZZ_SECONDS: u32 = 30;
 
 /// Runs `parts`, or all of them where none is named, and says at the end what was skipped.
 pub(crate) fn run(parts: &[Part]) -> Result<()> {
@@ -105,6 +105,8 @@ fn perform(parts: &[Part]) -> Result<()> {
     }
     if wants(Part::E2e) {
         e2e(&["ci"], &[])?;
+        step("Taking the main path of each longer browser test");
+        browsers(&["soak"], &["--test-only"], &[])?;
     }
     Ok(())
 }
@@ -164,6 +166,21 @@ fn npm(script: &str) -> Result<()> {
 /// Runs test files of `tests/e2e` against the real server: those named, and all of the folders named.
 pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
+    step("Building the server for the browser tests");
+    build_programs()?;
+    for (package, example) in [
+        ("windlass-hybrid", "twin"),
+        ("windlass-signaling", "embed"),
+        ("windlass-enhancer", "enhance_file"),
+    ] {
+        Cmd::cargo(["build", "--quiet", "--package", package, "--example", example]).run()?;
+    }
+    step("Running calls between real browsers");
+    browsers(tests, &[], env)
+}
+
+/// Runs test files as above, with these options of Node's test runner; what they need is built.
+fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
     let mut files = Vec::new();
     for test in tests {
         let place = root().join("tests/e2e").join(test);
@@ -175,18 +192,12 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
         }
     }
     files.sort();
-    step("Building the server for the browser tests");
-    build_programs()?;
-    for (package, example) in [
-        ("windlass-hybrid", "twin"),
-        ("windlass-signaling", "embed"),
-        ("windlass-enhancer", "enhance_file"),
-    ] {
-        Cmd::cargo(["build", "--quiet", "--package", package, "--example", example]).run()?;
-    }
-    step("Running calls between real browsers");
     let mut cmd = for_tests(
-        Cmd::new("node").args(["--test", "--test-concurrency=1"]).args(&files).dir("tests/e2e"),
+        Cmd::new("node")
+            .args(["--test", "--test-concurrency=1"])
+            .args(options)
+            .args(&files)
+            .dir("tests/e2e"),
     )
     .env("WINDLASS_BIN", target_dir().join("debug/windlass"));
     for (key, value) in env {

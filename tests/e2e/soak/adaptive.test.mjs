@@ -24,7 +24,7 @@ async function rates(page) {
   return Object.fromEntries(Object.keys(to).map((rid) => [rid, ((to[rid] - (from[rid] ?? 0)) * 8) / 3000]));
 }
 
-describe("a call that fits its tiles", { timeout: 240_000 }, () => {
+describe("a call that fits its tiles", { timeout: 240_000, only: true }, () => {
   let server;
   let publisher;
   let viewer;
@@ -41,7 +41,7 @@ describe("a call that fits its tiles", { timeout: 240_000 }, () => {
     await server?.stop();
   });
 
-  test("a large tile takes the largest layer", async () => {
+  test("a large tile takes the largest layer", { only: true }, async () => {
     await until(async () => (await remote(viewer.page))?.rung === "f", "the rung is f", 40_000);
   });
 

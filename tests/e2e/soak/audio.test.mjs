@@ -44,7 +44,7 @@ async function span(page, name) {
   return Object.fromEntries(Object.keys(to).map((key) => [key, to[key] - from[key]]));
 }
 
-describe("audio in a call", { timeout: 180_000 }, () => {
+describe("audio in a call", { timeout: 180_000, only: true }, () => {
   let server;
   let publisher;
   let viewer;
@@ -63,7 +63,7 @@ describe("audio in a call", { timeout: 180_000 }, () => {
     await server?.stop();
   });
 
-  test("a tone is heard, and who makes it is told as the speaker", async () => {
+  test("a tone is heard, and who makes it is told as the speaker", { only: true }, async () => {
     await until(async () => (await heard(viewer.page, "tone"))?.totalAudioEnergy > 0.05, "the tone is heard");
     plain = await span(viewer.page, "tone");
     assert.ok(plain.packetsReceived > 120, JSON.stringify(plain));

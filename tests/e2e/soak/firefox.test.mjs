@@ -49,7 +49,7 @@ async function moves(page, selector, frames = 60) {
 const PLAIN = ".tile[data-video] video.picture:not(.enhanced)";
 const ENHANCED = ".tile[data-video] video.enhanced";
 
-describe("a room with Firefox and Chromium", { timeout: 240_000, skip: skipped("a room with Firefox and Chromium", missing) }, () => {
+describe("a room with Firefox and Chromium", { timeout: 240_000, only: true, skip: skipped("a room with Firefox and Chromium", missing) }, () => {
   let server;
   let chromium;
   let firefox;
@@ -74,7 +74,7 @@ describe("a room with Firefox and Chromium", { timeout: 240_000, skip: skipped("
     await server?.stop();
   });
 
-  test("Firefox publishes VP9 in layers, and Chromium shows it moving", async () => {
+  test("Firefox publishes VP9 in layers, and Chromium shows it moving", { only: true }, async () => {
     const picture = await moves(chromium.page, PLAIN);
     const sent = await fox.page.evaluate(async () => {
       const stats = [...(await window.windlass.room.connectionStats()).values()];
@@ -92,7 +92,7 @@ describe("a room with Firefox and Chromium", { timeout: 240_000, skip: skipped("
     await moves(chromium.page, ENHANCED);
   });
 
-  test("Firefox shows Chromium's camera moving, and enhanced by its own decoder", async () => {
+  test("Firefox shows Chromium's camera moving, and enhanced by its own decoder", { only: true }, async () => {
     await moves(fox.page, PLAIN);
     const seen = await enhanced(fox.page, 40_000);
     const { frames } = await moves(fox.page, ENHANCED);

@@ -15,7 +15,7 @@ const NEEDS = "import gi; gi.require_version('GstWebRTC', '1.0'); from gi.reposi
 const missing =
   (spawnSync(PYTHON, ["-c", NEEDS]).status !== 0 && "no GStreamer with WebRTC for Python (`cargo xtask soak` installs it)") || (!ownAddress && "no address but localhost");
 
-describe("GStreamer as an encoder", { timeout: 120_000, skip: skipped("GStreamer as an encoder", missing) }, () => {
+describe("GStreamer as an encoder", { timeout: 120_000, only: true, skip: skipped("GStreamer as an encoder", missing) }, () => {
   let server;
   let viewer;
   let encoder;
@@ -36,7 +36,7 @@ describe("GStreamer as an encoder", { timeout: 120_000, skip: skipped("GStreamer
     await server?.stop();
   });
 
-  test("a participant sees and hears what it sends, enhanced", async () => {
+  test("a participant sees and hears what it sends, enhanced", { only: true }, async () => {
     await until(async () => (await nativeFrames(viewer.page)) > 60, `the viewer sees its picture (${said})`, 30_000);
     const seen = await enhanced(viewer.page, 40_000);
     const { lr, hr } = (await remote(viewer.page)).stats;

@@ -11,7 +11,7 @@ const address = Object.values(networkInterfaces())
   .flat()
   .find((a) => a.family === "IPv4" && !a.internal)?.address;
 
-describe("a server with a development certificate", { timeout: 120_000, skip: skipped("a server with a development certificate", !address && "no address but localhost") }, () => {
+describe("a server with a development certificate", { timeout: 120_000, only: true, skip: skipped("a server with a development certificate", !address && "no address but localhost") }, () => {
   let server;
   let publisher;
   let viewer;
@@ -27,7 +27,7 @@ describe("a server with a development certificate", { timeout: 120_000, skip: sk
     await server?.stop();
   });
 
-  test("gives pages a camera and carries their calls", async () => {
+  test("gives pages a camera and carries their calls", { only: true }, async () => {
     publisher = await publish(server, {});
     const seen = await publisher.page.evaluate(() => [location.protocol, location.hostname, isSecureContext]);
     assert.deepEqual(seen, ["https:", address, true]);

@@ -5,7 +5,7 @@ import { enhancedAt, publish, remote, sleep, subscribe, until } from "../support
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a full layer that ends", { timeout: 300_000 }, () => {
+describe("a full layer that ends", { timeout: 300_000, only: true }, () => {
   let server;
   let publisher;
   let viewer;
@@ -34,7 +34,7 @@ describe("a full layer that ends", { timeout: 300_000 }, () => {
     await server?.stop();
   });
 
-  test("while it is sent, networks learn from it and are put into use", async () => {
+  test("while it is sent, networks learn from it and are put into use", { only: true }, async () => {
     const learned = async () => {
       const now = await totals();
       return now.learned - now.learned_given_up >= 1 && now;

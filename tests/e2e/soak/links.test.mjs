@@ -27,6 +27,28 @@ async function watch(page, seconds) {
   return { rungs, ...grown, fps: grown.framesDecoded / seconds };
 }
 
+describe("a viewer on a link of 800 kbit/s", { timeout: 90_000, only: true }, () => {
+  test("is sent the layer that it carries, without freezes", { only: true }, async () => {
+    const scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });
+    const server = await startServer({ link: ["--profile", "800k", "--down-only"] });
+    const publisher = await publish(server, scene, { layers: "qhf" });
+    const viewer = await subscribe(server);
+    try {
+      await until(async () => /^h/.test((await remote(viewer.page)).rung), "the link carries h", 30_000);
+      await sleep(2000);
+      const carried = await watch(viewer.page, 6);
+      console.log("links:", JSON.stringify({ carried }));
+      assert.ok(carried.rungs.every((rung) => /^[qh]/.test(rung)), carried.rungs.join(" "));
+      assert.ok(carried.fps >= 20 && carried.totalFreezesDuration <= 1, `${carried.fps} fps, frozen ${carried.totalFreezesDuration} s`);
+      assert.deepEqual([...viewer.errors, ...publisher.errors], []);
+    } finally {
+      await viewer.close();
+      await publisher.close();
+      await server.stop();
+    }
+  });
+});
+
 describe("a viewer on a link that becomes narrower, and wide again", { timeout: 180_000 }, () => {
   test("its picture goes on with less, and comes back", async () => {
     const scene = makeScene({ clip: "s18", width: 960, height: 540, out: "output" });

@@ -12,7 +12,7 @@ import { StillReader, takeStills, watchStills } from "../support/stills.mjs";
 
 const network = (name) => fileURLToPath(new URL(`../../../models/${name}`, import.meta.url));
 
-describe("a network that enlarges by four", { timeout: 240_000 }, () => {
+describe("a network that enlarges by four", { timeout: 240_000, only: true }, () => {
   let scene;
   let server;
   let publisher;
@@ -34,7 +34,7 @@ describe("a network that enlarges by four", { timeout: 240_000 }, () => {
     await server?.stop();
   });
 
-  test("the smallest layer is shown at the camera's size, by anchors of that network", async () => {
+  test("the smallest layer is shown at the camera's size, by anchors of that network", { only: true }, async () => {
     const seen = await remote(viewer.page);
     assert.equal(seen.rung, "q+");
     const made = async () => (await server.metrics())['windlass_enhancer_network_anchors_total{network="xs-x4"}'] > 0;

@@ -8,7 +8,7 @@ import { startServer } from "../support/server.mjs";
 // What is chosen later than this cannot be in time within the budget: the server leaves 60 of 200 ms for the way.
 const DEADLINE = 140;
 
-describe("policies", { timeout: 300_000 }, () => {
+describe("policies", { timeout: 300_000, only: true }, () => {
   let server;
   let publisher;
   let viewer;
@@ -58,7 +58,7 @@ describe("policies", { timeout: 300_000 }, () => {
     await server?.stop();
   });
 
-  test("calls are latency-sensitive unless told otherwise", async () => {
+  test("calls are latency-sensitive unless told otherwise", { only: true }, async () => {
     const { longest, used } = await next(4);
     console.log(`policies, latency-sensitive: at most ${longest.toFixed(0)} ms to be chosen, ${used} used`);
     assert.ok(longest <= DEADLINE, `${longest} ms`);

@@ -5,7 +5,7 @@ import { enhancedAt, publish, remote, subscribe, until } from "../support/call.m
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
-describe("a promised quality", { timeout: 300_000 }, () => {
+describe("a promised quality", { timeout: 300_000, only: true }, () => {
   const scene = makeScene({ clip: "s18", out: "output" });
   let server;
   const open = [];
@@ -29,7 +29,7 @@ describe("a promised quality", { timeout: 300_000 }, () => {
 
   after(close);
 
-  test("a viewer says how fast its picture gets worse, and anchors come as the promise needs them", async () => {
+  test("a viewer says how fast its picture gets worse, and anchors come as the promise needs them", { only: true }, async () => {
     server = await startServer({ args: ["--no-congestion-control", "--captured=off", "--policy", "quality-sla"] });
     const viewer = await call("call");
     await enhancedAt(viewer.page, scene.width / 2);

@@ -20,8 +20,8 @@ const life = (page) =>
     return { id: room.participant, seen: window.seen };
   });
 
-describe("a call behind a NAT that forgets it", { timeout: 60_000 }, () => {
-  test("goes on from its new addresses without a restart", async () => {
+describe("a call behind a NAT that forgets it", { timeout: 60_000, only: true }, () => {
+  test("goes on from its new addresses without a restart", { only: true }, async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const server = await startServer({ path: {}, args: ["--tcp=off"] });
     const publisher = await publish(server, scene);

@@ -34,7 +34,7 @@ function message(module, low, camera, at, { width, height }) {
   return out;
 }
 
-test("a still of its own frame turns no cell over, one of another frame does", () => {
+test("a still of its own frame turns no cell over, one of another frame does", { only: true }, () => {
   const scene = makeScene({ clip: "d13", out: "output" });
   const { width, height } = scene;
   const ivf = "output/still-check.ivf";

@@ -26,7 +26,7 @@ const told = ({ share, decoded, freezes, frozen }) =>
 /** Stills that the server has taken. */
 const given = async ({ server }) => (await server.metrics()).windlass_sfu_regions_in_total;
 
-describe("stills that come late and out of order to the server", { timeout: 200_000 }, () => {
+describe("stills that come late and out of order to the server", { timeout: 200_000, only: true }, () => {
   let call;
 
   before(async () => {
@@ -49,7 +49,7 @@ describe("stills that come late and out of order to the server", { timeout: 200_
     assert.ok(low.share >= 0.8, told(low));
   };
 
-  test("each message held for up to 80 ms: what is put together is of its own frame, and the low layer goes on", () =>
+  test("each message held for up to 80 ms: what is put together is of its own frame, and the low layer goes on", { only: true }, () =>
     late(80, (seen) => seen.met >= 4));
 
   test("each held for up to two seconds: nothing is of another frame, and the low layer goes on", async () => {

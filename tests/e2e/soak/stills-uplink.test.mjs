@@ -33,6 +33,22 @@ async function narrowing(stills, uplink) {
   }
 }
 
+describe("stills on an uplink that falls", { timeout: 120_000, only: true }, () => {
+  test("end within ten seconds, and the low layer goes on", { only: true }, async () => {
+    const { low, more, errors } = await narrowing(true, async (call, sent) => {
+      call.server.proxy.uplinkKbps = 50;
+      await sleep(10_000);
+      const stopped = await sent();
+      const low = await rates(call, () => sleep(6000));
+      return { low, more: (await sent()) - stopped };
+    });
+    console.log(`stills, an uplink that falls to 50 kbit/s: then ${line(low)}; ${more} stills`);
+    assert.equal(more, 0);
+    assert.ok(low.fps >= 5 && low.frozen < 3, line(low));
+    assert.deepEqual(errors, []);
+  });
+});
+
 describe("an uplink that falls to 50 kbit/s at once", { timeout: 300_000 }, () => {
   const fall = (stills) =>
     narrowing(stills, async (call, sent) => {

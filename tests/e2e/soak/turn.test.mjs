@@ -24,8 +24,8 @@ function relayOnly() {
 
 const turn = await startTurn(SECRET);
 
-describe("a network that lets nothing through but TURN", { timeout: 120_000, skip: skipped("a network that lets nothing through but TURN", turn === null && "coturn is not installed (`cargo xtask soak` installs it)") }, () => {
-  test("the call goes through coturn, and comes back with a new name when that was away", async () => {
+describe("a network that lets nothing through but TURN", { timeout: 120_000, only: true, skip: skipped("a network that lets nothing through but TURN", turn === null && "coturn is not installed (`cargo xtask soak` installs it)") }, () => {
+  test("the call goes through coturn, and comes back with a new name when that was away", { only: true }, async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl-s", "70", "--log", "debug"];
     const server = await startServer({ args });
