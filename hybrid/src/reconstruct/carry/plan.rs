@@ -8,7 +8,7 @@
 use super::cells::{LAYERS, SIDE, area};
 use super::reference::{Reference, References};
 use super::searches::Searches;
-use super::warp::{self, Area, Quarters, Shares, Step, WHOLE, misfit};
+use super::warp::{self, Area, Quarters, Shares, Step, WHOLE, misfit, misfit_of_quarters};
 use crate::flow::{self, FlowVector};
 use windlass_types::tiles::{TILE, TileMap};
 use windlass_vp9::simd::Isa;
@@ -67,6 +67,25 @@ impl Carried {
         let Step { x, y } = self.step(scale);
         let step = Step { x: (x + 1) >> 1, y: (y + 1) >> 1 };
         Quarters { steps: [step; 4], side: QUARTER * scale }
+    }
+
+    /// How badly the reference's low picture fits that of now, in 1/256 square grey level: at the mean vector or at those of
+    /// the quarters, whichever is worse: quarters follow the noise of the low picture, and so fit better than their detail
+    /// does, but one that goes astray is not seen at the mean.
+    fn misfit(
+        self,
+        isa: Isa,
+        now: Samples<'_>,
+        then: Samples<'_>,
+        area: Area,
+        scratch: &mut warp::Scratch,
+    ) -> u32 {
+        let (mean, quarters) = (self.step(1), self.steps(1));
+        let of_mean = misfit(isa, now, then, area, mean, scratch);
+        if quarters.stray(mean) {
+            return of_mean.max(misfit_of_quarters(isa, now, then, area, quarters, scratch));
+        }
+        of_mean
     }
 }
 
@@ -177,8 +196,8 @@ impl Plan {
             layer.cells.push(carried);
             self.energies.push(reference.energy(place(cell, vector, size)));
             if !same {
-                let (area, step) = (area(cell, size), carried.step(1));
-                self.misfits.push(misfit(isa, now, then, area, step, &mut self.scratch));
+                let misfit = carried.misfit(isa, now, then, area(cell, size), &mut self.scratch);
+                self.misfits.push(misfit);
             }
         }
         smooth(&mut self.misfits, columns, OWN_MISFIT, &mut self.rows);
@@ -483,6 +502,24 @@ mod tests {
             assert!(joint(one, one) <= one && joint(MAX_SQUARE, one) <= MAX_SQUARE);
             assert_eq!(joint(one, u64::MAX), one);
         }
+    }
+
+    #[test]
+    fn a_quarter_that_goes_astray_is_a_misfit_of_its_cell() {
+        // Dark here; there too, but for a light stripe that one quarter's vector leads to, and the mean of all four does not.
+        let now = Plane::filled(48, 32, 40);
+        let stripe = |i: usize| if (20..24).contains(&(i % 48)) { 210 } else { 40 };
+        let then = Plane::from_samples(48, 32, (0..48 * 32).map(stripe).collect()).unwrap();
+        let at = |x: i16| FlowVector { x: x * flow::UNIT as i16, y: 0 };
+        let misfit = |stray: i16| {
+            let quarters = [at(stray), at(0), at(0), at(0)];
+            let carried = Carried { vector: at(stray / 4), quarters, share: 0 };
+            let area = Area { x: 8, y: 8, width: 4, height: 4 };
+            let scratch = &mut warp::Scratch::default();
+            carried.misfit(Isa::detect(), (&now).into(), (&then).into(), area, scratch)
+        };
+        assert_eq!(misfit(4), 0);
+        assert_eq!(misfit(12), (170 * 16u32).pow(2) / 4);
     }
 
     #[test]

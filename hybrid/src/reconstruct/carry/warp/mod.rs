@@ -81,6 +81,36 @@ pub(crate) struct Quarters {
     pub side: usize,
 }
 
+impl Quarters {
+    /// The vector of all of them, where they have one.
+    fn same(&self) -> Option<Step> {
+        self.steps.iter().all(|step| *step == self.steps[0]).then_some(self.steps[0])
+    }
+
+    /// Whether one is half a sample or more from a step.
+    pub(crate) fn stray(&self, from: Step) -> bool {
+        let far = |a: i32, b: i32| a.abs_diff(b) >= UNIT as u32 / 2;
+        self.steps.iter().any(|step| far(step.x, from.x) || far(step.y, from.y))
+    }
+
+    /// Fetches a cell, each quarter from where its vector points, to `scratch`.
+    fn fetch(&self, isa: Isa, from: Samples<'_>, area: Area, scratch: &mut Scratch) {
+        let Scratch { cell, patch } = scratch;
+        if let Some(step) = self.same() {
+            return fetch(isa, from, area, step, cell, patch);
+        }
+        for (i, &step) in self.steps.iter().enumerate() {
+            let (x, y) = (i % 2 * self.side, i / 2 * self.side);
+            if x < area.width && y < area.height {
+                let width = self.side.min(area.width - x);
+                let height = self.side.min(area.height - y);
+                let quarter = Area { x: area.x + x, y: area.y + y, width, height };
+                fetch(isa, from, quarter, step, &mut cell[y * MAX_SIDE + x..], patch);
+            }
+        }
+    }
+}
+
 /// The picture that is being made, in 1/16 grey level, from a cell's first sample on.
 pub(crate) struct Target<'a> {
     pub samples: &'a mut [i16],
@@ -145,28 +175,16 @@ pub(crate) fn blend(
     quarters: Quarters,
     shares: &Shares,
     target: Target<'_>,
-    Scratch { cell, patch }: &mut Scratch,
+    scratch: &mut Scratch,
 ) {
-    let Quarters { steps, side: part } = quarters;
     let Target { samples: out, stride } = target;
-    if steps.iter().all(|step| *step == steps[0]) {
-        fetch(isa, from.into(), area, steps[0], cell, patch);
-    } else {
-        for (i, &step) in steps.iter().enumerate() {
-            let (x, y) = (i % 2 * part, i / 2 * part);
-            if x < area.width && y < area.height {
-                let (width, height) = (part.min(area.width - x), part.min(area.height - y));
-                let quarter = Area { x: area.x + x, y: area.y + y, width, height };
-                fetch(isa, from.into(), quarter, step, &mut cell[y * MAX_SIDE + x..], patch);
-            }
-        }
-    }
+    quarters.fetch(isa, from.into(), area, scratch);
     let size = (area.width, area.height);
-    let ramp = &RAMPS[part / 2 - 2];
+    let ramp = &RAMPS[quarters.side / 2 - 2];
     assert!(size.1 == 0 || out.len() >= (size.1 - 1) * stride + size.0);
     // Other sizes lie at edges.
     let isa = if size.0.is_multiple_of(4) && size.1.is_multiple_of(2) { isa } else { Isa::SCALAR };
-    let cell = &*cell;
+    let cell = &scratch.cell;
     // SAFETY: the area's rows are there, and `fetch` has checked that the cell holds the area.
     by_isa!(
         isa,
@@ -241,13 +259,12 @@ pub(crate) fn misfit(
     Scratch { patch, .. }: &mut Scratch,
 ) -> u32 {
     let (from, fraction) = patch_at(then, area, step, patch);
-    let Area { x, y, width, height } = area;
-    let now = Lines { data: &now.data[y * now.stride + x..], stride: now.stride };
+    let Area { width, height, .. } = area;
+    let now = lines(now, area);
     let isa = if (width, height) == (4, 4) { isa } else { Isa::SCALAR };
-    assert!(height == 0 || now.data.len() >= (height - 1) * now.stride + width);
     let mut sum = 0;
     let to = &mut sum;
-    // SAFETY: the area's rows are there, and `patch_at` gives what is read.
+    // SAFETY: `lines` has checked that the area's rows are there, and `patch_at` gives what is read.
     by_isa!(
         isa,
         squares(now, from, fraction, (width, height), to),
@@ -261,6 +278,38 @@ pub(crate) fn misfit(
     sum / (width * height).max(1) as u32
 }
 
+/// The same of what [`blend`] takes for the area: each quarter from where its own vector points.
+pub(crate) fn misfit_of_quarters(
+    isa: Isa,
+    now: Samples<'_>,
+    then: Samples<'_>,
+    area: Area,
+    quarters: Quarters,
+    scratch: &mut Scratch,
+) -> u32 {
+    let Area { width, height, .. } = area;
+    let now = lines(now, area);
+    quarters.fetch(isa, then, area, scratch);
+    let mut sum = 0;
+    for (row, from) in scratch.cell.chunks_exact(MAX_SIDE).take(height).enumerate() {
+        let now = &now.data[row * now.stride..][..width];
+        sum += now.iter().zip(from).map(|(&now, &then)| square(then, now)).sum::<u32>();
+    }
+    sum / (width * height).max(1) as u32
+}
+
+/// The rows of an area, which begin with its first sample.
+fn lines(from: Samples<'_>, Area { x, y, width, height }: Area) -> Lines<'_> {
+    let lines = Lines { data: &from.data[y * from.stride + x..], stride: from.stride };
+    assert!(height == 0 || lines.data.len() >= (height - 1) * lines.stride + width);
+    lines
+}
+
+/// The squared difference of a sample in 1/16 grey level from one in grey levels, in 1/256 square grey level.
+fn square(then: i16, now: u8) -> u32 {
+    (i32::from(then) - 16 * i32::from(now)).pow(2) as u32
+}
+
 /// Sum of squared differences in 1/256 square grey level.
 fn squares(
     now: Lines<'_>,
@@ -270,8 +319,7 @@ fn squares(
     sum: &mut u32,
 ) {
     each(from, fraction, size, |x, y, sample| {
-        let difference = i32::from(sample) - 16 * i32::from(now.data[y * now.stride + x]);
-        *sum += (difference * difference) as u32;
+        *sum += square(sample, now.data[y * now.stride + x]);
     });
 }
 

@@ -27,13 +27,19 @@ proptest! {
             from.samples_mut().iter_mut().for_each(|v| *v = if *v < 128 { 0 } else { 255 });
         }
         let (a, b) = (plane(w, h, 3), plane(w, h, 5));
-        let (stride, step) = (area.width + 5, Step { x, y });
+        let stride = area.width + 5;
         let steps = [0, apart, 2 * apart, -apart].map(|more| Step { x: x + more, y: y - more / 2 });
         let run = |isa| {
             let (mut out, mut scratch) = (vec![fill; stride * area.height], Scratch::default());
             let target = Target { samples: &mut out, stride };
             blend(isa, &from, area, Quarters { steps, side: 2 * scale }, &shares, target, &mut scratch);
-            (out, misfit(isa, (&a).into(), (&b).into(), low, step, &mut scratch))
+            let quarters = Quarters { steps, side: 2 };
+            let (now, then) = ((&a).into(), (&b).into());
+            let misfits = [
+                misfit(isa, now, then, low, steps[0], &mut scratch),
+                misfit_of_quarters(isa, now, then, low, quarters, &mut scratch),
+            ];
+            (out, misfits)
         };
         let defined = run(Isa::SCALAR);
         for &isa in Isa::available() {
@@ -111,6 +117,25 @@ fn the_misfit_of_a_moved_picture_is_nothing() {
         let step = Step { x: 2 * UNIT, y: 0 };
         let scratch = &mut Scratch::default();
         assert_eq!(misfit(isa, (&make(2)).into(), (&make(0)).into(), area, step, scratch), 0);
+    }
+}
+
+#[test]
+fn the_misfit_of_quarters_is_that_of_what_each_takes() {
+    // Dark here; there too, but for a light stripe that the vector of one quarter leads to.
+    let now = Plane::filled(48, 32, 40);
+    let stripe = |i: usize| if (20..24).contains(&(i % 48)) { 210 } else { 40 };
+    let then = Plane::from_samples(48, 32, (0..48 * 32).map(stripe).collect()).expect("so many");
+    let area = Area { x: 8, y: 8, width: 4, height: 4 };
+    let to_stripe = Step { x: 13 * UNIT, y: 0 };
+    for &isa in Isa::available() {
+        let steps = [to_stripe, Step::default(), Step::default(), Step::default()];
+        let (quarters, scratch) = (Quarters { steps, side: 2 }, &mut Scratch::default());
+        let (now, then) = ((&now).into(), (&then).into());
+        assert_eq!(
+            misfit_of_quarters(isa, now, then, area, quarters, scratch),
+            (170 * 16u32).pow(2) / 4
+        );
     }
 }
 
