@@ -1,6 +1,6 @@
 // A call whose clients send nothing but through a TURN server, coturn, by names and passwords that end.
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
 import { makeScene } from "../support/scene.mjs";
@@ -25,6 +25,8 @@ function relayOnly() {
 const turn = await startTurn(SECRET);
 
 describe("a network that lets nothing through but TURN", { timeout: 120_000, only: true, skip: skipped("a network that lets nothing through but TURN", turn === null && "coturn is not installed (`cargo xtask soak` installs it)") }, () => {
+  after(() => turn?.stop());
+
   test("the call goes through coturn, and comes back with a new name when that was away", { only: true }, async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl-s", "70", "--log", "debug"];
@@ -78,7 +80,6 @@ describe("a network that lets nothing through but TURN", { timeout: 120_000, onl
     } finally {
       await publisher.close();
       await server.stop();
-      await turn.stop();
     }
   });
 });
