@@ -1,5 +1,7 @@
 //! Streams whose enhanced anchors are worth something, and streams whose are not: real VP9 through the whole enhancer, in real time.
 //!
+//! Frames come as a camera sends them: the worth of anchors is measured, and given up, by the time that passes between them.
+//!
 //! All are made of a clip (`WINDLASS_CLIPS`) by `ffmpeg` with libvpx as Chromium sets it. Without either the tests are skipped.
 
 mod chromium;

@@ -5,7 +5,11 @@ use std::thread;
 
 /// Does `work` for each piece; its results are in the order of the pieces.
 pub(crate) fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let count = thread::available_parallelism().map_or(1, usize::from);
+    by(thread::available_parallelism().map_or(1, usize::from), pieces, work)
+}
+
+/// The same by so many threads.
+fn by<T: Sync, R: Send>(count: usize, pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = Mutex::new(pieces.iter().enumerate());
     let done = Mutex::new(Vec::new());
     let hold = "no thread that holds it panics";
@@ -27,14 +31,25 @@ pub(crate) fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
     #[test]
     fn results_come_in_the_order_of_the_pieces() {
-        let pieces: Vec<u64> = (0..40).collect();
-        let doubled = super::each(&pieces, |&n| {
-            std::thread::sleep(std::time::Duration::from_micros(40 - n));
+        let pieces: Vec<usize> = (0..40).collect();
+        // Neither thread goes on alone: the first piece is done when all others are but the last.
+        let (begun, last) = (Barrier::new(2), Barrier::new(2));
+        let doubled = by(2, &pieces, |&n| {
+            match n {
+                0 => _ = (begun.wait(), last.wait()),
+                1 => _ = begun.wait(),
+                39 => _ = last.wait(),
+                _ => {}
+            }
             2 * n
         });
         assert_eq!(doubled, pieces.iter().map(|n| 2 * n).collect::<Vec<_>>());
-        assert!(super::each(&[0; 0], |n| *n).is_empty());
+        assert!(each(&[0; 0], |n| *n).is_empty());
     }
 }

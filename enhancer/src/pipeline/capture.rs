@@ -14,6 +14,7 @@ use windlass_vp9::SizeLimit;
 
 use super::Timing;
 use super::captures::Captures;
+use super::clock::Clock;
 use super::decode::{
     ASK_EVERY, DecodeFn, DecoderFactory, FIRST_PIXELS, decode_by, leads_nowhere, pixels_of,
 };
@@ -37,6 +38,7 @@ pub(super) struct CaptureDecoder {
     pub captures: Arc<Captures>,
     pub output: Sender<EnhancerOutput>,
     pub timing: Timing,
+    pub clock: Clock,
     pub slots: Arc<Slots>,
     pub work: Arc<Work>,
     pub stats: Arc<Stats>,
@@ -83,7 +85,7 @@ impl CaptureDecoder {
             return self.wait_for_key(state);
         };
         let deadline = self.timing.deadline_of(frame.arrival);
-        if leads_nowhere(&self.gaps, deadline) {
+        if leads_nowhere(&self.gaps, deadline, self.clock.now()) {
             return self.wait_for_key(state);
         }
         if state.waiting && !frame.key {
@@ -92,7 +94,7 @@ impl CaptureDecoder {
         let by = decode_by(self.timing, frame.arrival);
         // Held to the end.
         let mut slot = self.slots.take(Stage::Capture, state.pixels, by, self.stream.0.into());
-        let _done = self.work.picture(slot.as_ref().map(Slot::given));
+        let _done = self.work.picture(&self.clock, slot.as_ref().map(Slot::given));
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.captured_decoded);
@@ -106,7 +108,7 @@ impl CaptureDecoder {
                     slot.did(state.pixels);
                 }
                 if let Some((shown, at)) = shown.zip(frame.low_timestamp) {
-                    self.captures.put(at, shown.picture.clone(), Instant::now());
+                    self.captures.put(at, shown.picture.clone(), self.clock.now());
                 }
             }
             Err(error) => {
@@ -120,7 +122,7 @@ impl CaptureDecoder {
     fn wait_for_key(&self, state: &mut State) {
         state.waiting = true;
         self.captures.ebb();
-        let now = Instant::now();
+        let now = self.clock.now();
         if state.asked.is_some_and(|asked| now.saturating_duration_since(asked) < ASK_EVERY) {
             return;
         }

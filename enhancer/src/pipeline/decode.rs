@@ -25,6 +25,7 @@ use super::Timing;
 use super::adapt::{Adaptation, Operator};
 use super::anchors::{Anchors, arrived};
 use super::captures::Captures;
+use super::clock::Clock;
 use super::slots::{Slot, Slots, Stage};
 use super::work::Work;
 use crate::learn::Progress;
@@ -123,8 +124,7 @@ pub(super) struct StreamDecoder {
     pub operator: Operator,
     /// Whether there are networks of more than the operator's scale.
     pub several_scales: bool,
-    /// The pipeline's beginning, from which ledgers count time.
-    pub origin: Instant,
+    pub clock: Clock,
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
     pub work: Arc<Work>,
@@ -225,7 +225,7 @@ impl StreamDecoder {
         let holds = frame.policy.holds();
         self.captures.held.store(!holds.is_zero(), Ordering::Relaxed);
         let deadline = self.timing.deadline_of(frame.arrival) + holds;
-        if leads_nowhere(&self.gaps, deadline) {
+        if leads_nowhere(&self.gaps, deadline, self.clock.now()) {
             count(&counters.dropped_waiting_key);
             return self.wait_for_key(state);
         }
@@ -250,7 +250,7 @@ impl StreamDecoder {
         // Held to the end.
         let by = decode_by(self.timing, frame.arrival) + holds / 2;
         let mut slot = self.slots.take(Stage::Decode, state.pixels, by, self.stream.0.into());
-        let _done = self.work.frame(slot.as_ref().map(Slot::given));
+        let _done = self.work.frame(&self.clock, slot.as_ref().map(Slot::given));
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.decoded);
@@ -313,7 +313,7 @@ impl StreamDecoder {
 
     /// Takes note of what the publisher can send, and tells it what to.
     fn adapt(&self, state: &mut State, uplink: &PublisherUplink) {
-        let now = Instant::now().saturating_duration_since(self.origin);
+        let now = self.clock.elapsed();
         let gain = state.twin.gain_db();
         let operator = Operator { scale: state.twin.scale(), ..self.operator };
         let adaptation =
@@ -349,13 +349,13 @@ impl StreamDecoder {
         let (width, height) = energy.size();
         let bits = anchor.payload.get(..TileMap::wire_bytes(width, height));
         let tiles = anchor.tiled.then_some(bits.unwrap_or_default());
-        let now = Instant::now().saturating_duration_since(self.origin);
+        let now = self.clock.elapsed();
         state.anchors.given(energy, tiles, now);
     }
 
     /// Gives the shown picture of a chunk to the scheduler, if it can still become an anchor.
     fn hand_on(&self, frame: &TapFrame, decoded: &[DecodedFrame], state: &mut State) {
-        let now = Instant::now();
+        let now = self.clock.now();
         let age = now.saturating_duration_since(frame.arrival);
         self.stats.decode.record(age);
         let Some(shown) = decoded.iter().rev().find(|d| d.info.shown) else { return };
@@ -396,7 +396,7 @@ impl StreamDecoder {
             state.subjects = None;
             return;
         }
-        let now = Instant::now();
+        let now = self.clock.now();
         if state.subjects.as_ref().is_some_and(|(_, last)| now.duration_since(*last) < LOOK_EVERY) {
             return;
         }
@@ -411,7 +411,7 @@ impl StreamDecoder {
             state.twin.reset();
         }
         state.waiting = true;
-        let now = Instant::now();
+        let now = self.clock.now();
         if state.asked.is_some_and(|asked| now.saturating_duration_since(asked) < ASK_EVERY) {
             return;
         }
@@ -431,8 +431,8 @@ pub(super) fn decode_by(timing: Timing, arrival: Instant) -> Instant {
 
 /// Whether a frame is of no use any more: it is late, and nothing after it can be decoded before a key frame, for the queue
 /// has overflowed. Without this, a busy processor would decode what it is too late for before it asks for that key frame.
-pub(super) fn leads_nowhere(gaps: &AtomicUsize, deadline: Instant) -> bool {
-    gaps.load(Ordering::Relaxed) > 0 && Instant::now() > deadline
+pub(super) fn leads_nowhere(gaps: &AtomicUsize, deadline: Instant, now: Instant) -> bool {
+    gaps.load(Ordering::Relaxed) > 0 && now > deadline
 }
 
 /// Of a frame's picture.

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
@@ -19,6 +19,7 @@ use windlass_types::{
 use super::adapt::Operator;
 use super::capture::{CaptureDecoder, CapturePacket};
 use super::captures::Captures;
+use super::clock::Clock;
 use super::decode::{Decoded, DecoderFactory, Packet, Sizes, StreamDecoder};
 use super::slots::{Slots, Stage};
 use super::tuning::Live;
@@ -95,7 +96,7 @@ pub(super) struct Intake {
     scales: (usize, usize),
     /// Inferences side by side.
     devices: usize,
-    origin: Instant,
+    clock: Clock,
     stats: Arc<Stats>,
     slots: Arc<Slots>,
     decoders: DecoderFactory,
@@ -129,7 +130,7 @@ pub(super) struct IntakeParts {
     pub live: Live,
     pub scales: (usize, usize),
     pub devices: usize,
-    pub origin: Instant,
+    pub clock: Clock,
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
     pub decoders: DecoderFactory,
@@ -161,7 +162,7 @@ impl Intake {
             sizes: Sizes::new(config.max_pixels),
             scales: parts.scales,
             devices: parts.devices,
-            origin: parts.origin,
+            clock: parts.clock,
             config,
             live,
             stats,
@@ -253,7 +254,7 @@ impl Intake {
             return count(&counters.dropped_disabled);
         }
         let id = frame.stream;
-        let now = self.origin.elapsed();
+        let now = self.clock.elapsed();
         self.look(registry, now);
         if let Some(why) = self.refuses(registry, now, &frame) {
             count(match why {
@@ -431,7 +432,7 @@ impl Intake {
                 scale: self.scales.0,
             },
             several_scales: self.scales.0 < self.scales.1,
-            origin: self.origin,
+            clock: self.clock.clone(),
             stats: Arc::clone(&self.stats),
             slots: Arc::clone(&self.slots),
             work: Arc::clone(&work),
@@ -470,6 +471,7 @@ impl Intake {
             captures,
             output: registry.output.clone(),
             timing: self.timing,
+            clock: self.clock.clone(),
             slots: Arc::clone(&self.slots),
             work,
             stats: Arc::clone(&self.stats),

@@ -4,10 +4,11 @@
 //! a kind of their own: they are only encoded, and sooner done.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::clock::Clock;
 use super::job::Job;
 use windlass_scheduler::NetworkCost;
 use windlass_scheduler::jct::JctModel;
@@ -17,7 +18,7 @@ use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
 pub(super) struct Jobs {
     inner: Mutex<Inner>,
     ready: Condvar,
-    origin: Instant,
+    clock: Clock,
     /// Of captured pictures, in the place of a network.
     captured: usize,
     /// The nearest that there is.
@@ -40,7 +41,7 @@ impl Jobs {
         networks: &[NetworkCost],
         max: usize,
         deadline: Duration,
-        origin: Instant,
+        clock: Clock,
     ) -> (JobsIn, Arc<Jobs>) {
         let coding = networks.iter().map(|n| n.per_pixel).min().unwrap_or_default() / 2;
         let coding = NetworkCost { scale: 2, per_pixel: coding };
@@ -54,7 +55,7 @@ impl Jobs {
         let jobs = Arc::new(Jobs {
             inner: Mutex::new(inner),
             ready: Condvar::new(),
-            origin,
+            clock,
             captured: networks.len(),
             deadline,
         });
@@ -76,7 +77,7 @@ impl Jobs {
     pub(super) fn take(&self, last: Option<Shape>) -> Option<(Shape, Job)> {
         let mut inner = self.inner.lock();
         loop {
-            let now = self.origin.elapsed();
+            let now = self.clock.elapsed();
             let Inner { queue, jct, closed, out } = &mut *inner;
             if queue.pop(now, last.map(|l| l.network).as_slice(), 1, jct, out).is_some() {
                 return out.pop().map(|mut job| {
@@ -101,10 +102,10 @@ impl Jobs {
 impl JobsIn {
     /// Hands in a job; the one that has to go for it, if the queue is full.
     pub(super) fn push(&self, job: Job) -> Option<Job> {
-        let Jobs { inner, ready, origin, .. } = &*self.0;
+        let Jobs { inner, ready, clock, .. } = &*self.0;
         let shape = self.0.shape(&job);
         // A job with a later deadline starts to wait later.
-        let arrived = job.frame.arrival.saturating_duration_since(*origin);
+        let arrived = clock.span_to(job.frame.arrival);
         let since = arrived + job.within().saturating_sub(self.0.deadline);
         let mut inner = inner.lock();
         let Inner { queue, jct, .. } = &mut *inner;

@@ -20,6 +20,7 @@ use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 use super::MAX_SCALE;
 use super::Network;
+use super::clock::Clock;
 use super::job::Job;
 use crate::learn::{Of, Progress, Report, TimeBudget, Trainer, Waiting, truth_of};
 use crate::stats::{Stats, count};
@@ -61,6 +62,7 @@ pub(super) struct Sample {
 #[derive(Clone)]
 pub(super) struct SampleQueue {
     pub samples: Sender<Sample>,
+    pub clock: Clock,
     pub stats: Arc<Stats>,
 }
 
@@ -70,7 +72,7 @@ impl SampleQueue {
     pub(super) fn submit(&self, job: &Job, network: &Network) {
         let (Some(high), Some(model)) = (&job.captured, &network.model) else { return };
         let frame = &job.frame;
-        if !frame.progress.due(Instant::now()) {
+        if !frame.progress.due(self.clock.now()) {
             return;
         }
         let of = of(job);
@@ -124,6 +126,7 @@ pub(super) struct Learner {
     pub samples: Receiver<Sample>,
     pub networks: Vec<Network>,
     pub enabled: Arc<AtomicBool>,
+    pub clock: Clock,
     pub stats: Arc<Stats>,
 }
 
@@ -164,15 +167,15 @@ impl Learner {
     pub(super) fn run(self) {
         let engines = self.networks.iter().map(|_| None).collect();
         let mut state = State { engines, places: Vec::new(), priors: Default::default() };
-        let mut budget = TimeBudget::new(SHARE, SPAN, Instant::now());
+        let mut budget = TimeBudget::new(SHARE, SPAN, self.clock.now());
         let mut waiting = Waiting::new(MAX_WAITING);
         loop {
-            let now = Instant::now();
+            let now = self.clock.now();
             let mut until = now + SWEEP;
             if !waiting.is_empty() {
                 until = until.min(budget.ready_at(now));
             }
-            match self.samples.recv_deadline(until) {
+            match self.samples.recv_timeout(self.clock.until(until)) {
                 Ok(sample) => {
                     if !waiting.put(sample.progress.as_ptr(), sample) {
                         count(&self.stats.counters.dropped_lessons);
@@ -185,7 +188,7 @@ impl Learner {
             state.places.retain(|place| place.progress.strong_count() > 0);
             let enabled = self.enabled.load(Ordering::Relaxed);
             waiting.retain(|sample: &Sample| enabled && sample.progress.strong_count() > 0);
-            let started = Instant::now();
+            let started = self.clock.now();
             if budget.ready_at(started) > started {
                 continue;
             }
@@ -193,7 +196,7 @@ impl Learner {
             let Some(sample) = waiting.take(trained) else { continue };
             let processor = processor_time();
             self.turn(&mut state, &sample);
-            let now = Instant::now();
+            let now = self.clock.now();
             let took = if state.on_processor(sample.of.network) {
                 processor_time().saturating_sub(processor)
             } else {
@@ -207,7 +210,7 @@ impl Learner {
     /// Trains with one sample.
     fn turn(&self, state: &mut State, sample: &Sample) {
         let Some(progress) = sample.progress.upgrade() else { return };
-        progress.train(Instant::now());
+        progress.train(self.clock.now());
         let trained = catch_unwind(AssertUnwindSafe(|| self.train(state, sample, &progress)));
         match trained {
             Ok(Ok(())) => {}
@@ -221,7 +224,7 @@ impl Learner {
                 state.priors = Default::default();
                 state.places.retain(|place| !place.is(sample));
                 progress.put(sample.of, None);
-                progress.rest(Instant::now() + REST);
+                progress.rest(self.clock.now() + REST);
             }
         }
     }
@@ -235,7 +238,7 @@ impl Learner {
         let counters = &self.stats.counters;
         let network = &self.networks[sample.of.network];
         let Some(model) = &network.model else { return Ok(()) };
-        let now = Instant::now();
+        let now = self.clock.now();
         let Some(place) = place(&mut state.places, sample, progress, model, now) else {
             count(&counters.dropped_lessons);
             return Ok(());
@@ -285,7 +288,7 @@ impl Learner {
             Report::GivenUp => {
                 count(&counters.learned_given_up);
                 progress.put(sample.of, None);
-                progress.rest(Instant::now() + REST);
+                progress.rest(self.clock.now() + REST);
             }
         }
         Ok(())

@@ -21,6 +21,7 @@ mod adapt;
 mod anchors;
 mod capture;
 mod captures;
+mod clock;
 mod coming;
 mod decode;
 mod enhance;
@@ -58,6 +59,7 @@ use windlass_vp9::{Decoder, FrameBuffer, Picture};
 use crate::stats::{EnhancerStats, NetworkStats, QueueLengths, Stats};
 use crate::tiles::{RegionConfig, TileConfig};
 use anchors::{Content, CpuStills, encode};
+use clock::Clock;
 use decode::DecoderFactory;
 use input::{Intake, IntakeParts, join};
 use jobs::Jobs;
@@ -238,7 +240,7 @@ impl EnhancerConfig {
     /// Fails if a network cannot be read, or no engine runs it.
     pub fn calibrate(&self) -> Result<Vec<NetworkStats>, StartError> {
         let networks = self.networks()?;
-        let Measured { costs, .. } = calibrate(&networks, self.anchor_quality)?;
+        let Measured { costs, .. } = calibrate(&networks, self.anchor_quality, &Clock::default())?;
         Ok(named(&networks, &costs))
     }
 
@@ -327,16 +329,18 @@ impl Enhancer {
             let mut decoder = Decoder::with_limit(limit);
             Box::new(move |chunk| decoder.decode(chunk).map(<[_]>::to_vec))
         });
-        Enhancer::start_parts(config, networks, decoders)
+        Enhancer::start_parts(config, networks, decoders, Clock::default())
     }
 
     fn start_parts(
         config: EnhancerConfig,
         networks: &[Network],
         decoders: DecoderFactory,
+        clock: Clock,
     ) -> Result<Self, StartError> {
         config.validate()?;
-        let Measured { backend, costs, accelerators } = calibrate(networks, config.anchor_quality)?;
+        let Measured { backend, costs, accelerators } =
+            calibrate(networks, config.anchor_quality, &clock)?;
         let gpu = accelerators.and_then(|_| stills::on_gpu());
         let devices = accelerators.unwrap_or(config.threads);
         let config = Arc::new(config.with_workers_for(accelerators));
@@ -345,20 +349,19 @@ impl Enhancer {
         let scales = (of(costs.first()), of(costs.last()));
         let stats = Arc::new(Stats::default());
         *stats.networks.lock() = named(networks, &costs);
-        let slots = Arc::new(Slots::new(config.slots()));
+        let slots = Arc::new(Slots::by(config.slots(), clock.clone()));
         let enabled = Arc::new(AtomicBool::new(true));
-        let origin = Instant::now();
         let (frames_in, frames) = bounded(SCHEDULE_QUEUE);
         let (output_in, output) = bounded(config.output_queue);
         let max = JOBS_PER_WORKER * config.threads;
-        let (jobs_in, jobs) = Jobs::new(&costs, max, config.timing().deadline(), origin);
+        let (jobs_in, jobs) = Jobs::new(&costs, max, config.timing().deadline(), clock.clone());
         let (finished_in, finished) = bounded((JOBS_PER_WORKER + 1) * config.threads);
         let intake = Arc::new(Intake::new(IntakeParts {
             config: config.clone(),
             live: live.clone(),
             scales,
             devices,
-            origin,
+            clock: clock.clone(),
             stats: stats.clone(),
             slots: slots.clone(),
             decoders,
@@ -366,7 +369,6 @@ impl Enhancer {
             frames: frames_in,
             output: output_in.clone(),
         }));
-        let decays = intake.decays.clone();
         let mut enhancer = Enhancer {
             config: config.clone(),
             live: live.clone(),
@@ -387,18 +389,19 @@ impl Enhancer {
             },
             live: live.clone(),
             regions: config.regions,
-            origin,
+            clock: clock.clone(),
             output: output_in.clone(),
             frames,
             finished,
             jobs: jobs_in,
-            decays,
+            decays: enhancer.intake.decays.clone(),
             enabled: enabled.clone(),
             stats: stats.clone(),
         };
         enhancer.spawn("select".to_owned(), config.nice, move || selector.run())?;
         let (samples_in, samples) = bounded(learn::QUEUE);
-        let sample_queue = learn::SampleQueue { samples: samples_in, stats: stats.clone() };
+        let sample_queue =
+            learn::SampleQueue { samples: samples_in, clock: clock.clone(), stats: stats.clone() };
         let sample_queue = config.learn.then_some(sample_queue);
         for n in 0..config.threads {
             let worker = Worker {
@@ -408,6 +411,7 @@ impl Enhancer {
                 enabled: enabled.clone(),
                 gpu: gpu.clone(),
                 live: live.clone(),
+                clock: clock.clone(),
                 stats: stats.clone(),
                 slots: slots.clone(),
                 networks: networks.to_vec(),
@@ -417,7 +421,7 @@ impl Enhancer {
         }
         if config.learn {
             let (networks, enabled, stats) = (networks.to_vec(), enabled.clone(), stats.clone());
-            let learner = Learner { samples, networks, enabled, stats };
+            let learner = Learner { samples, networks, enabled, clock, stats };
             let nice = config.nice.saturating_add(LEARN_LATER);
             enhancer.spawn("learn".to_owned(), nice, move || learner.run())?;
         }
@@ -533,7 +537,7 @@ fn named(networks: &[Network], costs: &[NetworkCost]) -> Vec<NetworkStats> {
 }
 
 /// Runs each network a few times, in far less than a second altogether.
-fn calibrate(networks: &[Network], quality: u8) -> Result<Measured, StartError> {
+fn calibrate(networks: &[Network], quality: u8, clock: &Clock) -> Result<Measured, StartError> {
     let (mut backend, mut accelerators) = (None, None);
     let mut costs: Vec<NetworkCost> = Vec::new();
     for network in networks {
@@ -545,9 +549,9 @@ fn calibrate(networks: &[Network], quality: u8) -> Result<Measured, StartError> 
         }
         accelerators = accelerators.max(engine.accelerators());
         let per_pixel = if engine.on_processor() {
-            measure(engine.as_mut(), quality)
+            measure(engine.as_mut(), quality, clock)
         } else {
-            measure_accelerator(engine.as_mut())
+            measure_accelerator(engine.as_mut(), clock)
         };
         costs.push(NetworkCost { scale, per_pixel });
     }
@@ -556,14 +560,14 @@ fn calibrate(networks: &[Network], quality: u8) -> Result<Measured, StartError> 
 }
 
 /// Inference and encoding time per LR pixel on this machine: a first guess for the scheduler.
-fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
+fn measure(engine: &mut dyn Engine, quality: u8, clock: &Clock) -> Duration {
     let (low, scale) = (FrameBuffer::grey(160, 90), engine.scale());
     let seen = Picture::grey(scale * 160, scale * 90).y;
     let tiles = TileMap::full(160, 90);
     let mut residual = Residual::default();
     let mut best = Duration::MAX;
     for _ in 0..3 {
-        let started = Instant::now();
+        let started = clock.now();
         let detail = enhance::super_resolve(&low, &seen, &tiles, engine, &mut residual);
         let coded = detail.ok().and_then(|detail| {
             let coding = Encoding { quality, max_bytes: usize::MAX };
@@ -571,7 +575,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
             encode(coding, content, &tiles, scale, &mut CpuStills).ok()
         });
         if coded.is_some() {
-            best = best.min(started.elapsed());
+            best = best.min(clock.since(started));
         }
     }
     if best == Duration::MAX {
@@ -582,7 +586,7 @@ fn measure(engine: &mut dyn Engine, quality: u8) -> Duration {
 
 /// Time of an accelerator per LR pixel, of many pictures at once: what encoding takes is the CPU's. One that takes long
 /// for a few small ones is not asked for more.
-fn measure_accelerator(engine: &mut dyn Engine) -> Duration {
+fn measure_accelerator(engine: &mut dyn Engine, clock: &Clock) -> Duration {
     const PICTURES: usize = 16;
     const LONG: Duration = Duration::from_millis(20);
     let mut best = GUESS;
@@ -598,11 +602,11 @@ fn measure_accelerator(engine: &mut dyn Engine) -> Duration {
         let mut out = vec![Residual::default(); PICTURES];
         let mut min = Duration::MAX;
         for _ in 0..3 {
-            let started = Instant::now();
+            let started = clock.now();
             if engine.infer_batch(&[input; PICTURES], &mut out).is_err() {
                 return best;
             }
-            min = min.min(engine.take_time().unwrap_or_else(|| started.elapsed()));
+            min = min.min(engine.take_time().unwrap_or_else(|| clock.since(started)));
             if min > LONG {
                 break;
             }

@@ -11,6 +11,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use windlass_types::{EnhancerOutput, Size, StreamId};
 use windlass_vp9::FrameBuffer;
 
+use super::SCHEDULE_QUEUE;
+use super::clock::Clock;
 use super::coming::Coming;
 use super::decode::Decoded;
 use super::input::Decays;
@@ -26,7 +28,7 @@ pub(super) struct Selector {
     pub config: SchedulerConfig,
     pub live: Live,
     pub regions: RegionConfig,
-    pub origin: Instant,
+    pub clock: Clock,
     pub output: Sender<EnhancerOutput>,
     pub frames: Receiver<Decoded>,
     pub finished: Receiver<Finished>,
@@ -45,7 +47,6 @@ struct State {
     coming: Coming,
     next_id: u64,
     chosen: Vec<Chosen>,
-    origin: Instant,
 }
 
 impl Selector {
@@ -57,18 +58,21 @@ impl Selector {
             coming: Coming::default(),
             next_id: 0,
             chosen: Vec::new(),
-            origin: self.origin,
         };
-        let mut next_tick = Instant::now() + self.config.interval;
+        let mut next_tick = self.clock.origin() + self.config.interval;
         loop {
-            match self.frames.recv_deadline(next_tick) {
-                Ok(frame) => accept(&mut state, frame),
+            match self.frames.recv_timeout(self.clock.until(next_tick)) {
+                Ok(frame) => accept(&mut state, frame, &self.clock),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            let now = Instant::now();
+            let now = self.clock.now();
             if now < next_tick {
                 continue;
+            }
+            // All that are here take part.
+            for frame in self.frames.try_iter().take(SCHEDULE_QUEUE) {
+                accept(&mut state, frame, &self.clock);
             }
             if catch_unwind(AssertUnwindSafe(|| self.tick(&mut state, now))).is_err() {
                 count(&self.stats.counters.panics);
@@ -87,8 +91,7 @@ impl Selector {
         for Finished { chosen, took, inferred, late, worth } in self.finished.try_iter() {
             state.scheduler.was_late(late);
             if let Some(db) = worth {
-                let now = now.saturating_duration_since(state.origin);
-                state.scheduler.measured(chosen.stream, db, now);
+                state.scheduler.measured(chosen.stream, db, self.clock.span_to(now));
             }
             if took.is_some() && !late {
                 state.scheduler.served(chosen.stream);
@@ -98,7 +101,7 @@ impl Selector {
                 took => state.scheduler.finished(&chosen, took),
             }
         }
-        let since_origin = now.saturating_duration_since(state.origin);
+        let since_origin = self.clock.span_to(now);
         for ((stream, viewer), decay) in self.decays.lock().drain() {
             state.scheduler.report_decay(stream, viewer, since_origin, decay);
         }
@@ -238,13 +241,13 @@ fn captured(
     (other, picture)
 }
 
-fn accept(state: &mut State, frame: Decoded) {
+fn accept(state: &mut State, frame: Decoded, clock: &Clock) {
     let id = state.next_id;
     state.next_id += 1;
-    let arrival = frame.arrival.saturating_duration_since(state.origin);
+    let arrival = clock.span_to(frame.arrival);
     state.scheduler.set_policy(frame.stream, frame.policy, arrival);
     state.scheduler.set_owner(frame.stream, frame.owner);
-    let (at, now) = (frame.rtp_timestamp, Instant::now());
+    let (at, now) = (frame.rtp_timestamp, clock.now());
     let captured = if frame.captures.get(at).is_some() || frame.captures.comes(at, now) {
         Captured::Pictures
     } else if frame.captures.regions.load(Ordering::Relaxed) {

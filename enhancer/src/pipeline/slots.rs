@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::clock::Clock;
 use crate::stats::{Histogram, SlotStats, StageSlots, count};
 use windlass_scheduler::NetworkCost;
 use windlass_scheduler::jct::JctModel;
@@ -59,7 +60,7 @@ impl Stage {
 pub struct Slots {
     inner: Mutex<Inner>,
     cap: usize,
-    origin: Instant,
+    clock: Clock,
     stages: [Counts; Stage::ALL.len()],
 }
 
@@ -116,13 +117,18 @@ pub struct Slot<'a> {
 impl Slots {
     /// All free.
     pub fn new(config: SlotConfig) -> Self {
+        Slots::by(config, Clock::default())
+    }
+
+    /// The same by a clock of the caller's.
+    pub(super) fn by(config: SlotConfig, clock: Clock) -> Self {
         let first = |stage: Stage| NetworkCost { scale: 1, per_pixel: stage.first_guess() };
         let times = JctModel::new(&Stage::ALL.map(first));
         let inner = Inner { queue: SlotQueue::new(config), times, lost: Vec::new() };
         Slots {
             inner: Mutex::new(inner),
             cap: config.cap.max(1),
-            origin: Instant::now(),
+            clock,
             stages: Default::default(),
         }
     }
@@ -132,7 +138,7 @@ impl Slots {
     pub fn take(&self, stage: Stage, work: u64, deadline: Instant, key: u64) -> Option<Slot<'_>> {
         let expected = self.inner.lock().times.predict(stage as usize, work, true);
         let taken = self.take_for(stage, work, expected, deadline, key);
-        if taken.is_none() && Instant::now() < deadline {
+        if taken.is_none() && self.clock.now() < deadline {
             self.inner.lock().times.doubt(stage as usize);
         }
         taken
@@ -147,39 +153,45 @@ impl Slots {
         deadline: Instant,
         key: u64,
     ) -> Option<Slot<'_>> {
-        let came = Instant::now();
+        let came = self.clock.now();
         let mut inner = self.inner.lock();
         let task = Task {
-            deadline: deadline.saturating_duration_since(self.origin),
+            deadline: self.clock.span_to(deadline),
             expected_s: expected.as_secs_f64(),
             must_run: stage.must_run(),
             key,
         };
         let mut given = came;
-        let verdict = match inner.queue.offer(self.since(came), &task) {
+        let verdict = match inner.queue.offer(self.clock.span_to(came), &task) {
             Offer::Runs { late: false } => RUNS,
             Offer::Runs { late: true } => RUNS_LATE,
             Offer::Lost => LOST,
             Offer::Waits => {
                 let waiter = Arc::new(Waiter::default());
                 let until = inner.queue.begin_by(&task).filter(|_| !task.must_run);
-                if let Some(last) = inner.queue.push(self.since(came), task, waiter.clone()) {
+                if let Some(last) = inner.queue.push(self.clock.span_to(came), task, waiter.clone())
+                {
                     last.tell(LOST);
                 }
                 loop {
                     let verdict = waiter.verdict.load(Ordering::Relaxed);
                     if verdict != 0 {
                         let since = Duration::from_nanos(waiter.given.load(Ordering::Relaxed));
-                        given = came.max(self.origin.checked_add(since).unwrap_or(came));
+                        given = came.max(self.clock.after(since).unwrap_or(came));
                         break verdict;
                     }
-                    let Some(until) = until.and_then(|until| self.origin.checked_add(until)) else {
+                    let Some(until) = until.and_then(|until| self.clock.after(until)) else {
                         waiter.ready.wait(&mut inner);
                         continue;
                     };
-                    if waiter.ready.wait_until(&mut inner, until).timed_out() {
+                    let left = self.clock.until(until);
+                    if waiter.ready.wait_for(&mut inner, left).timed_out() {
+                        let now = self.clock.now();
+                        if now < until {
+                            continue;
+                        }
                         // Just after the last moment to begin.
-                        let now = self.since(Instant::now().max(until)) + Duration::from_nanos(1);
+                        let now = self.clock.span_to(now) + Duration::from_nanos(1);
                         let Inner { queue, lost, .. } = &mut *inner;
                         queue.give_up(now, lost);
                         lost.drain(..).for_each(|waiter| waiter.tell(LOST));
@@ -189,7 +201,7 @@ impl Slots {
         };
         drop(inner);
         let counts = &self.stages[stage as usize];
-        counts.wait.record(came.elapsed());
+        counts.wait.record(self.clock.since(came));
         if verdict == LOST {
             count(&counts.refused);
             return None;
@@ -222,10 +234,6 @@ impl Slots {
     pub fn busy(&self, stage: Stage) -> Duration {
         Duration::from_nanos(self.stages[stage as usize].busy_nanos.load(Ordering::Relaxed))
     }
-
-    fn since(&self, at: Instant) -> Duration {
-        at.saturating_duration_since(self.origin)
-    }
 }
 
 impl Slot<'_> {
@@ -242,7 +250,7 @@ impl Slot<'_> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let now = Instant::now();
+        let now = self.slots.clock.now();
         let took = now.saturating_duration_since(self.given);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.slots.stages[self.stage as usize].busy_nanos.fetch_add(nanos, Ordering::Relaxed);
@@ -253,7 +261,7 @@ impl Drop for Slot<'_> {
             times.observe(self.stage as usize, self.work, true, took);
         }
         queue.done();
-        let now = self.slots.since(now);
+        let now = self.slots.clock.span_to(now);
         while let Some((next, late)) = queue.pop(now, lost) {
             next.give(if late { RUNS_LATE } else { RUNS }, now);
         }
@@ -264,13 +272,13 @@ impl Drop for Slot<'_> {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
     use std::sync::atomic::AtomicUsize;
-    use std::thread::{scope, sleep};
+    use std::thread::scope;
 
+    use super::super::tests::parts::{MS, eventually};
     use super::*;
     use windlass_scheduler::slots::TaskOrder;
-
-    const MS: Duration = Duration::from_millis(1);
 
     fn slots(cap: usize, order: TaskOrder) -> Slots {
         Slots::new(SlotConfig { cap, order, ..SlotConfig::default() })
@@ -282,18 +290,19 @@ mod tests {
 
     /// Until so many wait.
     fn until_waiting(slots: &Slots, waiting: usize) {
-        while slots.stats().waiting < waiting {
-            sleep(MS);
-        }
+        eventually("they wait", || slots.stats().waiting >= waiting);
     }
 
     #[test]
     fn no_more_threads_run_than_there_are_slots() {
         for order in [TaskOrder::Fifo, TaskOrder::Edf] {
             let (slots, running, max) = (slots(3, order), AtomicUsize::new(0), AtomicUsize::new(0));
+            // The first three meet.
+            let (begun, meeting) = (AtomicUsize::new(0), Barrier::new(3));
             scope(|scope| {
                 for thread in 0..12 {
                     let (slots, running, max) = (&slots, &running, &max);
+                    let (begun, meeting) = (&begun, &meeting);
                     scope.spawn(move || {
                         for _ in 0..20 {
                             let slot = slots.take(Stage::Decode, 1, soon(), thread);
@@ -301,7 +310,10 @@ mod tests {
                                 running.fetch_add(1, Ordering::SeqCst) + 1,
                                 Ordering::SeqCst,
                             );
-                            sleep(MS / 4);
+                            if begun.fetch_add(1, Ordering::SeqCst) < 3 {
+                                meeting.wait();
+                            }
+                            std::thread::yield_now();
                             running.fetch_sub(1, Ordering::SeqCst);
                             drop(slot);
                         }
@@ -350,6 +362,7 @@ mod tests {
     fn a_waiting_anchor_is_told_when_it_is_lost_and_a_frame_is_decoded_all_the_same() {
         let slots = slots(1, TaskOrder::Edf);
         let first = slots.take(Stage::Decode, 1, soon(), 0);
+        // How long a thread really waits is what is tested here.
         let asked = Instant::now();
         assert!(slots.take(Stage::Encode, 1, asked + 20 * MS, 1).is_none());
         assert!(asked.elapsed() >= 19 * MS, "it waited as long as there was hope");

@@ -7,6 +7,7 @@ use windlass_hybrid::Detail;
 use windlass_sr::cuda::coder::{AnchorError, Encoding, SharedCoder};
 
 use super::anchors::{EncodeError, Stills, encode_still};
+use super::clock::Clock;
 use super::slots::{Slots, Stage};
 use crate::stats::{Counters, count};
 
@@ -24,6 +25,7 @@ pub(super) fn on_gpu() -> Option<Arc<SharedCoder>> {
 pub(super) struct GpuStills<'a> {
     pub coder: &'a SharedCoder,
     pub slots: &'a Slots,
+    pub clock: &'a Clock,
     /// For the CPU's slot: HR samples, when it should be done, and its place among tasks that are otherwise alike.
     pub samples: u64,
     pub deadline: Instant,
@@ -45,9 +47,9 @@ impl Stills for GpuStills<'_> {
             Err(AnchorError::Device(why)) => {
                 tracing::debug!(%why, "anchor encoded on the CPU: the GPU failed");
                 count(&self.counters.gpu_not_coded);
-                let asked = Instant::now();
+                let asked = self.clock.now();
                 let slot = self.slots.take(Stage::Encode, self.samples, self.deadline, self.key);
-                self.waited += asked.elapsed();
+                self.waited += self.clock.since(asked);
                 let _slot = slot.ok_or(EncodeError::Late)?;
                 encode_still(&image, None, coding)
             }

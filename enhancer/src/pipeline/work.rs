@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use windlass_scheduler::{admission, memory};
 
+use super::clock::Clock;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Work {
@@ -20,19 +22,20 @@ pub(super) struct Work {
 /// A frame that is being decoded, until it is dropped.
 pub(super) struct Doing<'a> {
     nanos: &'a AtomicU64,
+    clock: &'a Clock,
     began: Instant,
 }
 
 impl Work {
     /// A low frame is decoded, with a slot since then.
-    pub(super) fn frame(&self, since: Option<Instant>) -> Doing<'_> {
+    pub(super) fn frame<'a>(&'a self, clock: &'a Clock, since: Option<Instant>) -> Doing<'a> {
         self.frames.fetch_add(1, Ordering::Relaxed);
-        Doing { nanos: &self.nanos, began: since.unwrap_or_else(Instant::now) }
+        Doing { nanos: &self.nanos, clock, began: since.unwrap_or_else(|| clock.now()) }
     }
 
     /// A picture at HR size is.
-    pub(super) fn picture(&self, since: Option<Instant>) -> Doing<'_> {
-        Doing { nanos: &self.more_nanos, began: since.unwrap_or_else(Instant::now) }
+    pub(super) fn picture<'a>(&'a self, clock: &'a Clock, since: Option<Instant>) -> Doing<'a> {
+        Doing { nanos: &self.more_nanos, clock, began: since.unwrap_or_else(|| clock.now()) }
     }
 
     /// A low picture of so many pixels was made.
@@ -63,7 +66,7 @@ impl Work {
 
 impl Drop for Doing<'_> {
     fn drop(&mut self) {
-        let nanos = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let nanos = u64::try_from(self.clock.since(self.began).as_nanos()).unwrap_or(u64::MAX);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 }

@@ -6,7 +6,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use crossbeam_channel::Sender;
 use windlass_hybrid::anchor::prior::Prior;
@@ -15,6 +14,7 @@ use windlass_sr::{Engine, Residual};
 use windlass_types::EnhancerOutput;
 use windlass_vp9::simd::Isa;
 
+use super::clock::Clock;
 use super::enhance::{Run, Tools};
 use super::gpu_picture::Stay;
 use super::job::{Finished, Job};
@@ -33,6 +33,7 @@ pub(super) struct Worker {
     pub enabled: Arc<AtomicBool>,
     /// What encodes anchors of networks that run on the GPU.
     pub gpu: Option<Arc<SharedCoder>>,
+    pub clock: Clock,
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
     pub networks: Vec<Network>,
@@ -60,7 +61,7 @@ impl Worker {
         };
         let (mut last, mut stay) = (None, Stay::default());
         while let Some((shape, job)) = self.jobs.take(last) {
-            let started = Instant::now();
+            let started = self.clock.now();
             let stays = stay.is_tried();
             let mut run = Run { stays, ..Run::default() };
             let ran = self.run_job(&job, &mut state, &mut run);
@@ -68,7 +69,7 @@ impl Worker {
                 stay.failed();
             }
             // Waiting for a slot is no work of an accelerator.
-            let took = ran.then(|| started.elapsed().saturating_sub(run.waited));
+            let took = ran.then(|| self.clock.since(started).saturating_sub(run.waited));
             if let Some(took) = took {
                 self.jobs.done(shape, last, took);
             }
@@ -88,7 +89,7 @@ impl Worker {
     /// Runs a job; `false` where it was too late for it, or the engine panicked: what a panic takes, its report above all, says nothing
     /// about inference.
     fn run_job(&self, job: &Job, state: &mut State, run: &mut Run) -> bool {
-        let age = job.frame.arrival.elapsed();
+        let age = self.clock.since(job.frame.arrival);
         if !self.enabled.load(Ordering::Relaxed) || age + job.chosen.cost > job.within() {
             job.frame.anchors.forget(&job.choice);
             count(&self.stats.counters.late_infer);

@@ -119,22 +119,30 @@ impl Watchdog {
             if !timeout.timed_out() {
                 continue;
             }
-            for (thread, (heartbeat, last)) in self.heartbeats.iter().zip(&mut beats).enumerate() {
-                let now = heartbeat.beats.load(Ordering::Relaxed);
-                let missed =
-                    if now == *last { heartbeat.missed.load(Ordering::Relaxed) + 1 } else { 0 };
-                *last = now;
-                heartbeat.missed.store(missed, Ordering::Relaxed);
-                if let Some(fault) =
-                    self.fault_of(thread).filter(|_| missed == HANG_CHECKS || missed >= LOST_CHECKS)
-                {
-                    on_hang(fault);
-                    if missed >= LOST_CHECKS {
-                        return Some(fault);
-                    }
+            if let Some(lost) = self.check(&mut beats, &on_hang) {
+                return Some(lost);
+            }
+        }
+    }
+
+    /// Compares all heartbeats with those of the last check; the fault of a thread that hangs for good.
+    fn check(&self, beats: &mut [u64], on_hang: impl Fn(ThreadFault)) -> Option<ThreadFault> {
+        for (thread, (heartbeat, last)) in self.heartbeats.iter().zip(beats).enumerate() {
+            let now = heartbeat.beats.load(Ordering::Relaxed);
+            let missed =
+                if now == *last { heartbeat.missed.load(Ordering::Relaxed) + 1 } else { 0 };
+            *last = now;
+            heartbeat.missed.store(missed, Ordering::Relaxed);
+            if let Some(fault) =
+                self.fault_of(thread).filter(|_| missed == HANG_CHECKS || missed >= LOST_CHECKS)
+            {
+                on_hang(fault);
+                if missed >= LOST_CHECKS {
+                    return Some(fault);
                 }
             }
         }
+        None
     }
 }
 
@@ -167,6 +175,8 @@ impl Drop for ThreadGuard {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     #[test]
@@ -199,18 +209,28 @@ mod tests {
 
     #[test]
     fn a_thread_that_hangs_has_a_fault_until_its_next_heartbeat() {
-        let watchdog = Arc::new(Watchdog::new(1));
-        let (sender, faults) = std::sync::mpsc::channel();
-        let watched = watchdog.clone();
-        let watch =
-            std::thread::spawn(move || watched.watch(|fault| sender.send(fault).expect("open")));
-        let fault = faults.recv_timeout(Duration::from_secs(30)).expect("in time");
-        assert_eq!(fault, ThreadFault::Hang { thread: 0, silence: Duration::from_secs(5) });
+        let (watchdog, mut beats, faults) = (Watchdog::new(1), [0], RefCell::new(Vec::new()));
+        let mut check = |times: u32| {
+            (0..times).find_map(|_| watchdog.check(&mut beats, |f| faults.borrow_mut().push(f)))
+        };
+        assert_eq!((check(HANG_CHECKS - 1), watchdog.fault()), (None, None));
+        let silence = Duration::from_secs(5);
+        let fault = Some(ThreadFault::Hang { thread: 0, silence });
+        assert_eq!((check(1), watchdog.fault()), (None, fault));
+        assert_eq!(check(1), None, "it is told once");
         watchdog.beat(0);
-        while watchdog.fault().is_some() {
-            std::thread::sleep(CHECK_INTERVAL);
-        }
-        watchdog.stop();
-        assert_eq!(watch.join().expect("watched"), None);
+        assert_eq!((check(1), watchdog.fault()), (None, None));
+        assert_eq!(faults.take(), Vec::from_iter(fault));
+    }
+
+    #[test]
+    fn a_thread_that_hangs_for_good_ends_the_watch() {
+        let (watchdog, mut beats) = (Watchdog::new(2), [0; 2]);
+        let lost = (0..LOST_CHECKS).find_map(|_| {
+            watchdog.beat(0);
+            watchdog.check(&mut beats, |_| ())
+        });
+        let silence = Duration::from_secs(30);
+        assert_eq!(lost, Some(ThreadFault::Hang { thread: 1, silence }));
     }
 }

@@ -42,11 +42,13 @@ mod tests {
             Err(CudaError::Wrong)
         );
         let short = Duration::from_millis(20);
-        let slow = || {
-            std::thread::sleep(Duration::from_millis(500));
+        let (release, held) = bounded::<()>(0);
+        let hangs = move || {
+            let _ = held.recv();
             Ok(())
         };
-        assert_eq!(within(short, slow), Err(CudaError::Silent(short)));
+        assert_eq!(within(short, hangs), Err(CudaError::Silent(short)));
+        drop(release);
         let failed = within(Duration::from_secs(60), || -> Result<(), _> { panic!("a trial") });
         assert!(matches!(failed, Err(CudaError::Driver(_))));
     }

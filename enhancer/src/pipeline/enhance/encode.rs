@@ -44,6 +44,7 @@ impl Worker {
         let mut on_gpu = gpu.filter(|_| colour.is_none()).map(|coder| GpuStills {
             coder,
             slots: &self.slots,
+            clock: &self.clock,
             samples,
             deadline: order.deadline,
             key: order.key,
@@ -52,9 +53,9 @@ impl Worker {
         });
         // What the GPU encodes takes nothing of the CPU.
         if slot.is_none() && on_gpu.is_none() {
-            let asked = Instant::now();
+            let asked = self.clock.now();
             slot = self.slots.take(Stage::Encode, samples, order.deadline, order.key);
-            run.waited += asked.elapsed();
+            run.waited += self.clock.since(asked);
             if slot.is_none() {
                 return Err(Unmade::LateEncode);
             }
@@ -84,7 +85,8 @@ impl Worker {
         drop(slot);
         // Before the twin has it: what it changes.
         if let Some((detail, known)) = to_weigh {
-            run.weigh(order.job, Some(&Made::OnCpu(detail)), Some(&known), order.low);
+            let made = Made::OnCpu(detail);
+            run.weigh(&self.clock, order.job, Some(&made), Some(&known), order.low);
         }
         twin.sent(&sent, wanted.as_ref());
         Ok(())
@@ -113,7 +115,7 @@ impl Worker {
         let anchors = &order.job.frame.anchors;
         let quality = self.live.get().anchor_quality;
         let max_bytes = match order.source {
-            AnchorSource::Captured => anchors.max_bytes(Instant::now()),
+            AnchorSource::Captured => anchors.max_bytes(self.clock.now()),
             AnchorSource::Enhanced => anchors.limits().bytes,
         };
         Encoding { quality, max_bytes }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::anchor::codec::detail_of;
@@ -62,10 +61,10 @@ impl Worker {
         if !engine.on_processor() {
             return Ok(None);
         }
-        let (job, asked) = (order.job, Instant::now());
+        let (job, asked) = (order.job, self.clock.now());
         let (work, expected) = (job.choice.tiles.count() as u64, job.chosen.cost);
         let slot = self.slots.take_for(Stage::Infer, work, expected, order.deadline, order.key);
-        run.waited = asked.elapsed();
+        run.waited = self.clock.since(asked);
         slot.map(Some).ok_or(Unmade::LateInfer)
     }
 
@@ -121,7 +120,7 @@ impl Worker {
             count(&counters.probes);
             // It is weighed whether or not that is due, and the next not before long.
             frame.twin.weighs(frame.rtp_timestamp);
-            run.weigh(job, made, known.as_ref(), low);
+            run.weigh(&self.clock, job, made, known.as_ref(), low);
             if run.worth.is_none_or(|db| db < AGAIN_DB) {
                 return Err(Unmade::Worthless);
             }
@@ -135,7 +134,7 @@ impl Worker {
             if tiles.count() == 0 {
                 *slot = None;
                 if weighs() {
-                    run.weigh(job, made, known.as_ref(), low);
+                    run.weigh(&self.clock, job, made, known.as_ref(), low);
                 }
                 return Err(Unmade::Known);
             }
@@ -147,7 +146,7 @@ impl Worker {
                 Some(Made::OnCpu(detail)) => {
                     to_weigh = known.map(|known| (detail.clone(), known));
                 }
-                made => run.weigh(job, made, None, low),
+                made => run.weigh(&self.clock, job, made, None, low),
             }
         }
         Ok(Judged { tiles, to_weigh })

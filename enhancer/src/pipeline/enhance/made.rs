@@ -1,13 +1,12 @@
 //! What was made of a frame, and what it is worth.
 
-use std::time::Instant;
-
 use windlass_hybrid::Detail;
 use windlass_scheduler::worth::{Belief, Change};
 use windlass_sr::energy_by_tile;
 use windlass_types::tiles::TileMap;
 use windlass_vp9::Samples;
 
+use super::super::clock::Clock;
 use super::super::gpu_picture::GpuPicture;
 use super::super::job::Job;
 use super::super::learn::of;
@@ -43,14 +42,15 @@ impl Run {
     /// anchors. That is no part of what inference costs.
     pub(super) fn weigh(
         &mut self,
+        clock: &Clock,
         job: &Job,
         made: Option<&Made>,
         known: Option<&Detail>,
         low: Samples<'_>,
     ) {
-        let started = Instant::now();
+        let started = clock.now();
         self.worth = made.and_then(|made| weigh(job, made, known, low));
-        self.waited += started.elapsed();
+        self.waited += clock.since(started);
     }
 }
 

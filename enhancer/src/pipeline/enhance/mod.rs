@@ -145,7 +145,7 @@ impl Worker {
             Some(high) => self.captured(&order, high, tools.engine, run)?,
             None => self.infer(&order, tools, run)?,
         };
-        let inferred = Instant::now();
+        let inferred = self.clock.now();
         let regions = job.frame.captures.regions.load(Ordering::Relaxed);
         if order.source == AnchorSource::Enhanced && regions {
             let energies = draft.made.energies(&draft.tiles, scale);

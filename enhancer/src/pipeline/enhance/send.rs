@@ -35,7 +35,7 @@ impl Worker {
         order: &Order<'_>,
         outgoing: Outgoing,
     ) -> Result<ReassembledAnchor, Unmade> {
-        let encoded = Instant::now();
+        let encoded = self.clock.now();
         let age = encoded.saturating_duration_since(order.job.frame.arrival);
         if age > order.within || !self.enabled.load(Ordering::Relaxed) {
             return Err(Unmade::LateEncode);

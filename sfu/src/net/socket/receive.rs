@@ -164,7 +164,8 @@ mod tests {
         let to = socket.local_addr();
         let socket = socket.into_async().expect("runtime");
         let sender = UdpSocket::bind("127.0.0.1:0").expect("bind");
-        // The kernel begins to stamp a moment after it is asked to.
+        // The kernel's clock alone is read here. It begins to stamp a moment after it is asked to; until then nothing tells its stamps
+        // from the time of reading.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let before = Instant::now();
         sender.send_to(b"windlass", to).expect("send");

@@ -137,23 +137,24 @@ fn what_a_slow_reader_is_sent_is_dropped_and_costs_neither_memory_nor_others() {
     };
     let (to_slow, to_other) = (hello(&mut slow), hello(&mut other));
     let sender = port.sender().clone();
-    // 60 MB in two seconds, of which nobody reads a byte.
-    let media = vec![0x80; 1200];
-    let mut longest = Duration::ZERO;
-    for _ in 0..200 {
+    // 60 MB in two seconds by the time that it is told, of which nobody reads a byte.
+    let (media, begun) = (vec![0x80; 1200], Instant::now());
+    let mut waited = 0;
+    for round in 0..200 {
+        let now = begun + Duration::from_millis(10) * round;
         for _ in 0..250 {
-            let begun = Instant::now();
-            sender.send(begun, to_slow, &media);
-            longest = longest.max(begun.elapsed());
+            let asked = Instant::now();
+            sender.send(now, to_slow, &media);
+            waited += usize::from(asked.elapsed() >= Duration::from_millis(100));
         }
-        sender.send(Instant::now(), to_other, b"in time");
+        sender.send(now, to_other, b"in time");
         assert_eq!(received(&mut other), b"in time");
-        std::thread::sleep(Duration::from_millis(10));
     }
     let counters = sender.counters();
     let dropped = counters.tcp_dropped_full + counters.tcp_dropped_late;
-    assert!(dropped > 30_000, "{dropped}");
-    assert!(longest < Duration::from_millis(100), "{longest:?}");
+    assert!(dropped > 30_000 && counters.tcp_dropped_late > 0, "{counters:?}");
+    // Some, where the thread lost its core.
+    assert!(waited < 50, "{waited} of 50000");
     // What it reads at last are whole frames.
     for _ in 0..100 {
         assert_eq!(received(&mut slow), media);
