@@ -1,6 +1,6 @@
 //! Every check and test, in the order in which a failure is cheapest.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use crate::clips::for_tests;
@@ -46,6 +46,7 @@ fn perform(parts: &[Part]) -> Result<()> {
     page::build()?;
     if wants(Part::Lint) {
         step("Checking formatting and lints");
+        lock_files()?;
         if Cmd::cargo(["fmt", "--version"]).succeeds() {
             Cmd::cargo(["fmt", "--all", "--check"]).run()?;
         } else {
@@ -107,6 +108,20 @@ fn perform(parts: &[Part]) -> Result<()> {
         e2e(&["ci"], &[])?;
         step("Taking the main path of each longer browser test");
         browsers(&["soak"], &["--test-only"], &[])?;
+    }
+    Ok(())
+}
+
+/// Each workspace's lock file must know all crates: a workspace that is built later would fail late.
+fn lock_files() -> Result<()> {
+    for workspace in advisories::WORKSPACES {
+        let update = ["update", "--quiet", "--workspace", "--locked", "--manifest-path"];
+        let manifest = root().join(workspace).join("Cargo.toml");
+        if !Cmd::cargo(update).arg(&manifest).succeeds() {
+            bail!(
+                "{workspace}/Cargo.lock does not fit its crates: `cargo update --workspace --manifest-path {workspace}/Cargo.toml` mends it"
+            );
+        }
     }
     Ok(())
 }
