@@ -7,6 +7,7 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_hybrid_fuzz::{RESET, is_message, scale};
+use windlass_network::Tier;
 use windlass_types::message::{HEADER_BYTES, Reassembler};
 use windlass_vp9::simd::Isa;
 use windlass_vp9_fuzz::{LIMIT, container, mutate};
@@ -17,6 +18,8 @@ const MAX_CHUNKS: usize = 40;
 const MAX_SAMPLES: u64 = 48 * LIMIT.area;
 /// Luma samples that an anchor counts for: filters are fitted to it.
 const ANCHOR: u64 = 4 * LIMIT.area;
+/// What a sample counts for that a network runs on.
+const NETWORK: u64 = 8;
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     mutate::mutate(data, size, max_size, seed, fuzzer_mutate)
@@ -29,6 +32,7 @@ fuzz_target!(|data: &[u8]| {
         history: 1 + usize::from(options >> 2 & 7),
         prior: options >> 5 & 1 == 0,
         learning: options >> 6 & 1 == 0,
+        network: (options >> 7 == 1).then_some(Tier::Xxs),
         isa: Isa::SCALAR,
     };
     let mut scalar = HybridDecoder::new(config).limited(LIMIT).making_all_anew();
@@ -58,7 +62,8 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(scalar.stats(), stats);
         let counted = stats.applied + stats.too_old + stats.duplicate + stats.former_epoch;
         assert!(counted + stats.malformed <= pushed && stats.late <= stats.applied);
-        samples += simd.hr().map_or(0, |p| (p.width() * p.height()) as u64);
+        let each = if config.network.is_some() { NETWORK } else { 1 };
+        samples += each * simd.hr().map_or(0, |p| (p.width() * p.height()) as u64);
         if samples > MAX_SAMPLES {
             break;
         }
