@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+import adapt
 import network
 import pairs
 import patches
@@ -203,6 +204,48 @@ class Recurrence(unittest.TestCase):
         fine = recurrent.quantised(self.detail[0], 1e-3)
         torch.testing.assert_close(fine, self.detail[0], atol=5e-3, rtol=0.0)
         self.assertEqual(float(recurrent.quantised(torch.full((1, 96, 96), 0.01), 4.8).abs().max()), 0.0)
+
+
+class Adapting(unittest.TestCase):
+    """What `adapt` learns from pictures that a frame network made."""
+
+    def setUp(self) -> None:
+        torch.manual_seed(3)
+        self.shape = replace(network.TIERS["xxs"], inputs="luma+twin", base="twin")
+        self.weights = network.Net(self.shape).folded()
+        rng = np.random.default_rng(3)
+        self.low = rng.integers(64, 192, (3, 40, 40), dtype=np.uint8)
+        self.twin = rng.integers(64, 192, (3, 80, 80), dtype=np.uint8)
+
+    def call(self, weights: dict) -> pairs.Pairs:
+        high = [picture.numpy()[0, 0] for picture in adapt.shown(self.shape, weights, self.pairs(self.twin))]
+        return self.pairs(np.stack(high).astype(np.uint8))
+
+    def pairs(self, high: np.ndarray) -> pairs.Pairs:
+        return pairs.Pairs(self.low, high, self.twin)
+
+    def test_the_gain_is_that_of_the_pictures_and_never_negative(self) -> None:
+        for wanted in (0.0, 0.5, 1.0):
+            seen = self.call(adapt.times(self.shape, self.weights, wanted))
+            self.assertAlmostEqual(adapt.gain(self.shape, self.weights, seen), wanted, delta=0.02)
+        turned = self.call(adapt.times(self.shape, self.weights, -0.5))
+        self.assertEqual(adapt.gain(self.shape, self.weights, turned), 0.0)
+
+    def test_ridge_finds_the_last_layer_that_made_the_pictures(self) -> None:
+        other = adapt.moved(self.weights, {"conv3.weight": 0.3 * torch.randn_like(self.weights["conv3.weight"])})
+        seen, kept = (adapt.some(self.call(other), part) for part in (slice(-1), slice(-1, None)))
+        found = adapt.ridge(self.shape, self.weights, seen, kept)
+        self.assertLess(adapt.error(self.shape, found, kept), 0.1 * adapt.error(self.shape, self.weights, kept))
+
+    def test_ridge_keeps_the_generic_weights_where_nothing_is_better(self) -> None:
+        kept = adapt.some(self.call(self.weights), slice(-1, None))
+        seen = adapt.some(self.call(adapt.times(self.shape, self.weights, 3.0)), slice(-1))
+        self.assertIs(adapt.ridge(self.shape, self.weights, seen, kept), self.weights)
+
+    def test_sent_differences_are_near_what_they_were(self) -> None:
+        other = {name: value + 0.01 * torch.randn_like(value) for name, value in self.weights.items()}
+        for name, value in adapt.sent_as(self.weights, other).items():
+            torch.testing.assert_close(value, other[name], atol=4e-4, rtol=0.0)
 
 
 if __name__ == "__main__":
