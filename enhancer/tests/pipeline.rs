@@ -146,8 +146,12 @@ fn a_call_gets_anchors_in_time_with_the_timestamps_of_their_frames() {
 
     assert_eq!(stats.counters.decoded, frames.len() as u64, "{stats:?}");
     assert_eq!(stats.counters.decode_errors + stats.counters.panics, 0);
-    // A fifth of 90 and one more at the start, if the machine is fast enough for all of them: benches say how fast it is.
+    // A fifth of 90, one more at the start, and less where the machine was too slow, which is counted.
     assert!((1..=20).contains(&anchors.len()), "{} anchors: {stats:?}", anchors.len());
+    let (s, c) = (&stats.scheduler, &stats.counters);
+    let no_time = s.over_capacity + s.lost_causes + s.not_planned + c.late_decode;
+    let made = anchors.len() as u64 + c.late_infer + c.late_encode;
+    assert!(made + no_time >= 6, "{} anchors: {stats:?}", anchors.len());
     let sent: Vec<u32> = (0..frames.len()).map(timestamp).collect();
     for anchor in &anchors {
         assert!(sent.contains(&anchor.rtp_timestamp));

@@ -4,8 +4,8 @@
 //! early, on time, late, in parts of tiles, repeated, and of a former epoch. Every
 //! instruction set that the machine has must give the same pictures; this ends with an error at the first
 //! that differ. A case holds, by frame, the messages pushed after it (hex), what became of each (as
-//! `client-web/wasm` numbers outcomes), the network that runs on it, and the MD5 of the low and the high picture then; of some frames also that of the
-//! still that a publisher would make of them (`still`).
+//! `client-web/wasm` numbers outcomes), the network that runs on it, and the MD5 of the low and the high picture then; of
+//! some frames also that of the still that a publisher would make of them (`still`).
 //! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
 //!
 //! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as

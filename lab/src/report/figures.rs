@@ -35,17 +35,14 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Reads `figures/*.json`; clips in `display/*.json` take the place of `figures/display.json`.
+    /// Reads `figures/*.json`, and `display/*.json` as one report of all clips.
     pub(super) fn read(results: &Path) -> Result<Figures> {
         let read = |folder: &str| -> Result<BTreeMap<String, Value>> {
             let all = files(&results.join(folder), "json")?;
             all.iter().map(|file| Ok((stem(file), json(file)?))).collect()
         };
         let mut reports = read("figures")?;
-        let shown = read(DISPLAY)?;
-        if !shown.is_empty() {
-            reports.insert(DISPLAY.into(), display::join(&shown)?);
-        }
+        reports.insert(DISPLAY.into(), display::join(&read(DISPLAY)?)?);
         Ok(Figures { reports })
     }
 
