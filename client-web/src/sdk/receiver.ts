@@ -6,7 +6,7 @@
  * do not grow as participants come and go. The passage is set right after `addTransceiver`; Chromium ignores a later
  * one.
  */
-import type { FromWorker, NativeReason, PictureState, ToWorker, WorkerStats } from "../worker/messages.js";
+import type { FromWorker, NativeReason, PictureState, ToWorker, WebGpu, WorkerStats } from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
 import type { Assets } from "./assets.js";
 import { type PictureSettings, pictureOutput } from "./output.js";
@@ -185,6 +185,7 @@ export class VideoReceiver {
         maxPixels: this.maxPixels,
         scale: this.scale,
         maxNetwork: this.settings.networks.max,
+        webGpu: this.webGpu(),
       },
       (message) => this.handle(message),
       (reason) => {
@@ -193,6 +194,14 @@ export class VideoReceiver {
     );
     this.rebuilder = rebuilder;
     this.passage?.copyTo(rebuilder);
+  }
+
+  /** Networks on WebGPU; null where the page has no script of them. */
+  private webGpu(): WebGpu | null {
+    const { networkWebGpu } = this.assets;
+    if (networkWebGpu === undefined) return null;
+    const forced = this.settings.networkBackend === "webgpu";
+    return { script: new URL(networkWebGpu, document.baseURI).href, forced };
   }
 
   /** Falls back to the native picture: for a while, or, after some failures, until the next track. */

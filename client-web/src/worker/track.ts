@@ -10,6 +10,8 @@
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
 import { LoadGuard } from "./load.js";
 import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
+import type { Plane } from "./network/engine.js";
+import type { GpuNetworks } from "./network/gpu-networks.js";
 import { NetworkChoice, type NetworkTier } from "./network-choice.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
@@ -37,6 +39,8 @@ export interface TrackHost {
   post(message: FromWorker): void;
   /** Requests a key frame of the sender. */
   requestKeyFrame(): void;
+  /** Runs {@link TrackPipeline.show} soon: a picture has come. */
+  wake(): void;
 }
 
 /** The part of {@link HybridDecoder} that is used. */
@@ -49,6 +53,8 @@ export interface TrackDecoder {
   refresh(): boolean;
   decay(): Decay;
   hr(): PictureView | null;
+  low(): Plane | null;
+  best(): Uint8Array | null;
   reset(): void;
 }
 
@@ -134,7 +140,8 @@ export class TrackPipeline {
   private readonly decayFrames = new SampleWindow(50, 10_000);
   /** The sums of the decoder at the last sample. */
   private lastDecay: Decay = { lost: 0, frames: 0 };
-  private anchorWorkMs = 0;
+  /** Work since the last frame that is not decoding: anchors, and pictures that come of the GPU. */
+  private sideWorkMs = 0;
   private faults = 0;
   private anchorsUsed = 0;
   private detailFrom: AnchorSource | null = null;
@@ -151,6 +158,8 @@ export class TrackPipeline {
     /** HR over LR size where the page has set no size. */
     private readonly defaultScale: number,
     maxNetwork: NetworkTier,
+    /** Networks outside of the decoder. */
+    private readonly gpu: GpuNetworks,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
   ) {
@@ -187,6 +196,7 @@ export class TrackPipeline {
   /** Sets the largest network that may run on every frame. */
   limitNetworks(max: NetworkTier): void {
     this.networks.limit(max);
+    this.gpu.limit(max);
   }
 
   /** Sets the size at which the picture is shown, device pixels. */
@@ -235,7 +245,7 @@ export class TrackPipeline {
     if (header === null || this.decoder === null || !this.working(now)) return;
     const outcome = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
     const done = this.host.clock();
-    this.anchorWorkMs += done - now;
+    this.sideWorkMs += done - now;
     if (outcome === "applied" || outcome === "applied-late" || outcome === "early") this.detailFrom = header.source;
     switch (outcome) {
       case "applied":
@@ -336,10 +346,26 @@ export class TrackPipeline {
       framesLost: lost + late + skipped,
       picturesDropped: this.queue.dropped,
       pauses: this.guard.pauses,
-      network: this.showsRebuilt() ? this.networks.network : "none",
+      ...this.networkStats(),
       faults: this.faults,
       lr: this.lr,
       hr: this.hr,
+    };
+  }
+
+  private networkStats(): Pick<
+    WorkerStats,
+    "network" | "networkBackend" | "networkFailure" | "networkMs" | "networkDropped"
+  > {
+    const onGpu = this.gpu.network !== "none";
+    const running = onGpu ? this.gpu.network : this.networks.network;
+    const network = this.showsRebuilt() ? running : "none";
+    return {
+      network,
+      networkBackend: network === "none" ? null : onGpu ? "webgpu" : "wasm",
+      networkFailure: this.gpu.failure,
+      networkMs: this.gpu.pictureMs,
+      networkDropped: this.gpu.dropped,
     };
   }
 
@@ -380,11 +406,12 @@ export class TrackPipeline {
     }
     this.refreshAt = null;
     const { effort } = this.guard;
-    this.networks.begin(`${this.lr?.width}x${this.lr?.height}`, this.scale ?? this.defaultScale);
+    const size = `${this.lr?.width}x${this.lr?.height}`;
+    for (const networks of [this.networks, this.gpu]) networks.begin(size, this.scale ?? this.defaultScale);
     const before = this.host.clock();
     const outcome = this.guarded((decoder) => {
       decoder.setEffort(effort);
-      decoder.setNetwork(this.networks.network);
+      decoder.setNetwork(this.gpu.network === "none" ? this.networks.network : "none");
       return decoder.pushFrame(frame.rtpTimestamp, frame.data);
     });
     if (outcome === undefined) return;
@@ -398,15 +425,12 @@ export class TrackPipeline {
     const mediaMs = this.timeline.toMs(frame.rtpTimestamp);
     const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
     this.current = { rtpTimestamp: frame.rtpTimestamp, mediaMs };
-    if (outcome.shown) {
-      const picture = this.picture();
-      if (picture !== null) {
-        this.playout.ready(mediaMs, this.host.clock());
-        this.queue.push(mediaMs, { picture, detail: outcome.detail });
-      }
-    }
-    const busyMs = now - before + this.anchorWorkMs;
-    this.anchorWorkMs = 0;
+    const taken = this.host.clock();
+    if (outcome.shown) this.makePicture(outcome.detail);
+    // Showing takes as long without a network.
+    if (this.gpu.network !== "none") this.sideWorkMs += this.host.clock() - taken;
+    const busyMs = now - before + this.sideWorkMs;
+    this.sideWorkMs = 0;
     this.weigh(now, busyMs, interval);
     this.updateScale();
   }
@@ -414,29 +438,59 @@ export class TrackPipeline {
   /** Adapts to the time that a frame took. A network goes before anything else does. */
   private weigh(now: number, busyMs: number, interval: number): void {
     const queued = this.reorder.length;
-    const alone = this.networks.network === "none";
-    if (alone && this.guard.frame(now, busyMs, interval, queued, this.scale ?? this.defaultScale)) {
+    const { networks, gpu, guard } = this;
+    const onGpu = gpu.network !== "none";
+    const alone = !onGpu && networks.network === "none";
+    if (alone && guard.frame(now, busyMs, interval, queued, this.scale ?? this.defaultScale)) {
       this.reorder.clear(); // these frames would be seconds old after the pause
       this.resetDecoder();
       this.setState("too-slow");
     }
-    if (this.guard.effort === "full") this.networks.frame(now, busyMs, interval, queued);
-    else this.networks.rest();
+    if (guard.effort !== "full") {
+      networks.rest();
+      gpu.rest();
+      return;
+    }
+    // What the decoder's own network takes is not known while it does not run.
+    if (!onGpu) networks.frame(now, busyMs, interval, queued);
+    gpu.frame(busyMs, interval, { network: networks.network, addedMs: networks.addedMs });
   }
 
-  /** The decoder's current picture; `afterUs`: microseconds to add to its timestamp. */
-  private picture(afterUs = 0): VideoFrame | null {
+  /**
+   * Queues the decoder's current picture, after the GPU where a network runs there. `refreshed`: it stands for the last
+   * one, or comes after it.
+   */
+  private makePicture(detail: boolean, refreshed = false): void {
+    const made = this.current;
+    // Calls may move the decoder's memory: first what is copied.
+    const best = this.gpu.wantsPictures ? this.guarded((decoder) => decoder.best()) : null;
+    const low = best == null ? null : this.guarded((decoder) => decoder.low());
     const view = this.guarded((decoder) => decoder.hr());
-    if (view === undefined || view === null || this.current === null) return null;
+    if (view == null || made === null) return;
     this.hr = { width: view.width, height: view.height };
-    return new VideoFrame(view.bytes, {
-      format: "I420",
-      codedWidth: view.width,
-      codedHeight: view.height,
-      timestamp: Math.round(this.current.mediaMs * 1000) + afterUs,
-      layout: view.layout,
-      colorSpace: this.nativeColourSpace ?? this.colour,
-    });
+    const colorSpace = this.nativeColourSpace ?? this.colour;
+    const queue = (bytes: Uint8Array): void => {
+      const picture = new VideoFrame(bytes, {
+        format: "I420",
+        codedWidth: view.width,
+        codedHeight: view.height,
+        timestamp: Math.round(made.mediaMs * 1000) + (refreshed ? 1 : 0),
+        layout: view.layout,
+        colorSpace,
+      });
+      if (refreshed && this.queue.replace(made.mediaMs, { picture, detail })) return;
+      if (!refreshed) this.playout.ready(made.mediaMs, this.host.clock());
+      this.queue.push(made.mediaMs, { picture, detail });
+    };
+    const later = (bytes: Uint8Array): void => {
+      const before = this.host.clock();
+      queue(bytes);
+      this.sideWorkMs += this.host.clock() - before;
+      this.host.wake();
+    };
+    if (best != null && low != null && this.gpu.run({ low, high: view, best }, later)) return;
+    this.gpu.pass();
+    queue(view.bytes);
   }
 
   /**
@@ -446,12 +500,8 @@ export class TrackPipeline {
   private refreshPicture(): void {
     this.refreshAt = null;
     const before = this.host.clock();
-    const refreshed = this.guarded((decoder) => decoder.refresh());
-    const picture = refreshed === true && this.current !== null ? this.picture(1) : null;
-    this.anchorWorkMs += this.host.clock() - before;
-    if (picture === null || this.current === null) return;
-    const queued = { picture, detail: true };
-    if (!this.queue.replace(this.current.mediaMs, queued)) this.queue.push(this.current.mediaMs, queued);
+    if (this.guarded((decoder) => decoder.refresh()) === true) this.makePicture(true, true);
+    this.sideWorkMs += this.host.clock() - before;
   }
 
   /** Notes that an anchor was applied. Anchors of tiles need a whole anchor before them. */
@@ -528,6 +578,7 @@ export class TrackPipeline {
   private resetDecoder(): void {
     this.reorder.requireKey();
     this.queue.clear();
+    this.gpu.forget();
     this.early.clear();
     this.hasWhole = false;
     this.current = null;

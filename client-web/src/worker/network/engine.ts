@@ -1,10 +1,12 @@
 /**
- * What runs a frame network: a small chain of convolutions that makes every rebuilt picture of a track better.
+ * What runs a frame network outside of the decoder: a small chain of convolutions that makes every rebuilt picture of a
+ * track better.
  *
  * The network sees the decoded low picture (luma) and the rebuilt high one, and answers with what to add to the high
- * one. Chroma is left alone. Each backend is an engine of its own behind {@link FrameNetwork}; where one fails it says
- * why, and the pictures go on without it.
+ * one. Chroma is left alone. An engine is behind {@link FrameNetwork}; where one fails it says why, and the pictures go
+ * on without it.
  */
+import type { NetworkTier } from "../network-choice.js";
 
 /** 8-bit samples of luma, row after row. */
 export interface Plane {
@@ -16,7 +18,7 @@ export interface Plane {
 }
 
 /**
- * Why an engine cannot start, or has ended.
+ * Why an engine is not used, or no longer.
  * - `no_webgpu`: the browser has no WebGPU.
  * - `no_adapter`: it gives no adapter or device.
  * - `software_adapter`: the adapter is a processor that plays a GPU.
@@ -26,6 +28,10 @@ export interface Plane {
  * - `slow_compile`: shaders were not compiled in time.
  * - `stalled`: a picture was not ready in time.
  * - `invalid_weights`: the weights' file is not one of a frame network.
+ * - `no_script`: its script cannot be loaded.
+ * - `wrong`: its picture is not the network's.
+ * - `late`: its pictures take too much of the time between frames, or the worker does.
+ * - `slower`: the decoder's own engine takes less time.
  */
 export type FailureReason =
   | "no_webgpu"
@@ -36,7 +42,11 @@ export type FailureReason =
   | "shader"
   | "slow_compile"
   | "stalled"
-  | "invalid_weights";
+  | "invalid_weights"
+  | "no_script"
+  | "wrong"
+  | "late"
+  | "slower";
 
 /** An engine cannot start, or has ended. */
 export class NetworkFailure extends Error {
@@ -81,6 +91,29 @@ export interface FrameNetwork {
 
   /** Frees what it holds. Pictures under way reject. */
   dispose(): void;
+}
+
+/** How an engine is started. */
+export interface EngineOptions {
+  /** Takes a processor that plays a GPU as well; for tests. */
+  software?: boolean;
+  /** Max times, milliseconds. */
+  limits?: Partial<EngineLimits>;
+}
+
+/** Max times, milliseconds. */
+export interface EngineLimits {
+  /** For the adapter, and again for the device. */
+  adapterMs: number;
+  compileMs: number;
+  /** For one picture. */
+  pictureMs: number;
+}
+
+/** The script of an engine, as a worker imports it. */
+export interface EngineScript {
+  /** Starts a built-in network, once it has proved right. Rejects with a {@link NetworkFailure}. */
+  startBuiltIn(tier: NetworkTier, scale: number, options: EngineOptions): Promise<FrameNetwork>;
 }
 
 /** Throws a `RangeError` unless the planes are whole, and the high ones `scale` times as large as the low one. */

@@ -1,16 +1,23 @@
 /**
  * Runs a frame network on the GPU, by WebGPU.
  *
- * This module is a script of its own, which a worker imports by its address where the page wants a network:
- * `(await import(address)).startWebGpu(file)`. All that can fail (no GPU, one that is a processor, no memory, a lost
- * device, slow compilers, a stalled queue) rejects with a reason within {@link WebGpuLimits}.
+ * All that can fail (no GPU, one that is a processor, no memory, a lost device, slow compilers, a stalled queue) rejects
+ * with a reason within {@link EngineLimits}.
  *
  * Per picture: the planes are copied to the GPU (`writeBuffer`), one dispatch folds them, each convolution is a
  * dispatch, and the picture is copied back (`mapAsync`). Nothing but the commands is allocated. At 320×180, ×2, with five
  * convolutions of 16 channels that is 0.47 GMAC in 6 dispatches, 0.29 MB up, 0.23 MB down, and at least 34 MB of GPU
  * memory (18 in f16); `lab/notes/frame-networks.md` has other sizes.
  */
-import { checkSizes, type FailureReason, type FrameNetwork, NetworkFailure, type Plane } from "./engine.js";
+import {
+  checkSizes,
+  type EngineLimits,
+  type EngineOptions,
+  type FailureReason,
+  type FrameNetwork,
+  NetworkFailure,
+  type Plane,
+} from "./engine.js";
 import { type Network, parseNetwork, sameShape } from "./file.js";
 import { layoutFor, type Making, Pictures, type Program, pictureBytes, type Stage, USAGE } from "./pictures.js";
 import {
@@ -23,23 +30,11 @@ import {
   weightBytes,
 } from "./wgsl.js";
 
-/** Max times, milliseconds. */
-export interface WebGpuLimits {
-  /** For the adapter, and again for the device. */
-  adapterMs: number;
-  compileMs: number;
-  /** For one picture. */
-  pictureMs: number;
-}
-
-const LIMITS: WebGpuLimits = { adapterMs: 1000, compileMs: 1000, pictureMs: 1000 };
+const LIMITS: EngineLimits = { adapterMs: 1000, compileMs: 1000, pictureMs: 1000 };
 /** A read that fails may come before the word of what failed. */
 const CAUSE_MS = 100;
 
-export interface WebGpuOptions {
-  /** Takes a processor that plays a GPU as well; for tests. */
-  software?: boolean;
-  limits?: Partial<WebGpuLimits>;
+export interface WebGpuOptions extends EngineOptions {
   /** How activations are stored; by default `f16` where the GPU can. */
   precision?: Precision;
   /** `residual`: `out` takes the residual in grey levels, as f32 (four bytes a sample); for tests. */
@@ -120,7 +115,7 @@ class WebGpuNetwork implements FrameNetwork {
   constructor(
     private readonly device: GPUDevice,
     private readonly network: Network,
-    private readonly limits: WebGpuLimits,
+    private readonly limits: EngineLimits,
   ) {
     this.scale = network.scale;
     device.lost.then(({ message }) => this.fail("device_lost", message));
