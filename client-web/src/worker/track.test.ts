@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FromWorker } from "./messages.js";
+import { type FrameNetwork, NetworkFailure } from "./network/engine.js";
+import { GpuNetworks } from "./network/gpu-networks.js";
 import type { NetworkTier } from "./network-choice.js";
 import { type TrackDecoder, TrackPipeline } from "./track.js";
 import type { AnchorOutcome, Effort } from "./wasm.js";
@@ -30,9 +32,20 @@ class Bench {
   private frames = 0;
   private keyNext = true;
   private readonly posted: FromWorker[] = [];
+  /** The GPU's network, where the browser has one, and whether its device is lost. */
+  readonly engine: FrameNetwork = {
+    scale: 2,
+    run: async () => {
+      if (this.deviceLost) throw new NetworkFailure("device_lost", "planted");
+      return true;
+    },
+    setWeights: () => undefined,
+    dispose: () => undefined,
+  };
+  deviceLost = false;
   readonly pipeline: TrackPipeline;
 
-  constructor() {
+  constructor({ webGpu = false } = {}) {
     const decoder: TrackDecoder = {
       rescale: (scale) => void this.scales.push(scale),
       setEffort: (effort) => {
@@ -68,6 +81,8 @@ class Bench {
           { offset: 5, stride: 1 },
         ],
       }),
+      low: () => ({ bytes: new Uint8Array(1), width: 1, height: 1, stride: 1 }),
+      best: () => new Uint8Array(1),
       reset: () => undefined,
     };
     const host = {
@@ -75,8 +90,11 @@ class Bench {
       show: () => void this.shown++,
       post: (message: FromWorker) => void this.posted.push(message),
       requestKeyFrame: () => void this.keyRequests++,
+      wake: () => this.pipeline.show(),
     };
-    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", (_, scale) => {
+    const load = async () => ({ startBuiltIn: async () => this.engine });
+    const gpu = new GpuNetworks("xs", webGpu ? load : null, true, () => this.now);
+    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", gpu, (_, scale) => {
       this.scales.push(scale);
       return decoder;
     });
@@ -383,4 +401,28 @@ test("a machine with time to spare runs a network on every frame, and one that i
   bench.decodeMs = 36;
   bench.run(20);
   assert.equal(bench.network, "none");
+});
+
+test("while the GPU runs the network the decoder runs none; a lost device brings its own back, and no picture is missing", async () => {
+  const bench = new Bench({ webGpu: true });
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const run = async (frames: number) => {
+    for (let i = 0; i < frames; i++) {
+      bench.run(1);
+      await settled();
+    }
+  };
+  bench.pipeline.setPlace({ width: 640, height: 360 });
+  bench.decodeMs = 4;
+  await run(20);
+  const on = bench.pipeline.stats();
+  assert.deepEqual([on.network, on.networkBackend, on.networkFailure, bench.network], ["xs", "webgpu", null, "none"]);
+  bench.deviceLost = true;
+  await run(2);
+  const lost = bench.pipeline.stats();
+  assert.deepEqual([lost.networkBackend, lost.networkFailure], [null, "device_lost"]);
+  await run(120);
+  const off = bench.pipeline.stats();
+  assert.deepEqual([off.network, off.networkBackend, bench.network], ["xs", "wasm", "xs"]);
+  assert.deepEqual([bench.shown, off.networkDropped], [142, 0]);
 });
