@@ -18,6 +18,7 @@ class Bench {
   workMs = 5;
   own: OwnEngine = { network: "xs", addedMs: 9 };
   best = new Uint8Array(4);
+  scale = 2;
   /** The start: fails, never ends, or (null) succeeds. */
   start: FailureReason | "never" | null = null;
   load: "fails" | null = null;
@@ -73,9 +74,11 @@ class Bench {
   /** Lets time pass, and the GPU's pictures come. */
   private async until(end: number): Promise<void> {
     await settled();
-    while (this.now < end) {
-      this.now = Math.min(end, this.now + 1);
-      while ((this.under[0]?.at ?? end + 1) <= this.now) this.under.shift()?.settle(null);
+    for (;;) {
+      const next = this.under[0]?.at ?? Number.POSITIVE_INFINITY;
+      this.now = Math.max(this.now, Math.min(next, end));
+      if (next > end) break;
+      this.under.shift()?.settle(null);
       await settled();
     }
   }
@@ -93,7 +96,8 @@ class Bench {
   }
 
   private show(number: number): void {
-    const low = { bytes: new Uint8Array(16 * 16), width: 16, height: 16, stride: 16 };
+    const side = 32 / this.scale;
+    const low = { bytes: new Uint8Array(side * side), width: side, height: side, stride: side };
     const taken = this.gpu.run({ low, high: picture(), best: this.best }, (bytes) => {
       const luma = bytes.subarray(0, 32 * 32);
       assert.ok(
@@ -207,7 +211,7 @@ test("a start that fails says why; what may pass is tried again after a minute, 
     bench.start = reason;
     await bench.run(100);
     assert.deepEqual([bench.gpu.failure, bench.gpu.network], [reason, "none"]);
-    await bench.run(1900);
+    for (let second = 0; second < 62; second++, bench.now += 1000) await bench.run(1);
     assert.equal(bench.started.length, tries, reason);
   }
   const bench = new Bench();
@@ -271,19 +275,35 @@ test("a worker without time ends it, a hiccup does not", async () => {
   assert.deepEqual([bench.gpu.network, bench.gpu.failure], ["none", "late"]);
 });
 
-test("after each relapse the next try is twice as far", async () => {
+test("after each relapse the next try is twice as far, and ten minutes that went well reset that", async () => {
   const bench = new Bench();
-  const waits: number[] = [];
-  for (let i = 0; i < 3; i++) {
-    await bench.used();
+  const minutes = async () => {
     bench.fault = "device_lost";
     await bench.run(1);
     bench.fault = null;
     const [from, loads] = [bench.now, bench.loads];
-    while (bench.loads === loads) await bench.run(1);
-    waits.push(Math.round((bench.now - from) / 60_000));
+    for (; bench.loads === loads; bench.now += 1000) await bench.run(1);
+    return Math.round((bench.now - from) / 60_000);
+  };
+  const waits: number[] = [];
+  for (let i = 0; i < 4; i++) {
+    await bench.used();
+    if (i === 3) bench.now += 600_000;
+    waits.push(await minutes());
   }
-  assert.deepEqual(waits, [1, 2, 4]);
+  assert.deepEqual(waits, [1, 2, 4, 1]);
+});
+
+test("a picture of another scale than the engine's is shown as it is", async () => {
+  const bench = new Bench();
+  await bench.used();
+  const low = { bytes: new Uint8Array(64), width: 8, height: 8, stride: 8 };
+  assert.equal(
+    bench.gpu.run({ low, high: picture(), best: new Uint8Array(1) }, () => undefined),
+    false,
+  );
+  assert.equal((await bench.run(1)).length, 1);
+  assert.equal(bench.gpu.network, "xs");
 });
 
 test("another limit ends it at once without a reason, and it comes back", async () => {
@@ -305,6 +325,7 @@ test("another size is timed anew in the same engine, another scale takes another
   assert.equal(bench.gpu.network, "none");
   await bench.used();
   assert.deepEqual(bench.started, ["xs x2"]);
+  bench.scale = 4;
   bench.gpu.begin("16x8", 4);
   assert.equal(bench.gpu.network, "none");
   await bench.used();

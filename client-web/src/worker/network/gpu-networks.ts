@@ -35,6 +35,8 @@ const MAX_UNDER = 2;
 const MAX_CROWDED = 3;
 const FIRST_WAIT_MS = 60_000;
 const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
+/** One that has run for so long begins with the first wait again. */
+const FORGIVEN_MS = 10 * FIRST_WAIT_MS;
 /** A picture that takes longer never comes. */
 const LIMITS: EngineOptions = { limits: { pictureMs: 500 } };
 /** For a processor that plays a GPU, and other work on the machine. */
@@ -76,6 +78,7 @@ export class GpuNetworks {
   private framesSince = 0;
   private notBefore = Number.NEGATIVE_INFINITY;
   private waitMs = FIRST_WAIT_MS;
+  private runningSince = 0;
   /** Times of pictures while trying. */
   private tried: number[] = [];
   /** The last frames. */
@@ -159,8 +162,10 @@ export class GpuNetworks {
    * be shown as it is ({@link pass}).
    */
   run(picture: RebuiltPicture, show: (bytes: Uint8Array<ArrayBuffer>) => void): boolean {
+    // The scale may have changed since the last frame began.
+    if (this.engine === null || picture.high.width !== this.engine.scale * picture.low.width) return false;
     if (this.state === "trying") this.time(picture);
-    if (this.state !== "running" || this.engine === null || picture.best.every((best) => best !== 0)) return false;
+    if (this.state !== "running" || picture.best.every((best) => best !== 0)) return false;
     const full = this.under >= MAX_UNDER;
     keepLast(this.crowded, full);
     if (full) return false;
@@ -271,6 +276,7 @@ export class GpuNetworks {
     else if (!this.forced && ownMs !== null && ms >= ownMs) this.end("slower");
     else {
       this.state = "running";
+      this.runningSince = this.clock();
       this.failure = null;
     }
   }
@@ -300,6 +306,7 @@ export class GpuNetworks {
 
   /** Ends with a reason; may come again unless that is final. */
   private end(reason: FailureReason): void {
+    if (this.state === "running" && this.clock() - this.runningSince >= FORGIVEN_MS) this.waitMs = FIRST_WAIT_MS;
     this.stop();
     this.failure = reason;
     this.notBefore = FINAL.includes(reason) ? Number.POSITIVE_INFINITY : this.clock() + this.waitMs;

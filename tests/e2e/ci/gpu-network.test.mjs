@@ -1,0 +1,129 @@
+// A network on every frame, on WebGPU: in a call its picture is that of the decoder's own network, and faults fall back to that.
+//
+// Chromium's software adapter computes, which is taken for tests alone: nothing here is a figure of speed. As it is slow, pictures
+// are small and few, and the network is the cheapest.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { openPage } from "../support/browser.mjs";
+import { publish, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { capture, numbers } from "../support/capture.mjs";
+import { psnr } from "../support/metrics.mjs";
+import { makeScene } from "../support/scene.mjs";
+import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
+
+/** Enough for Chromium to give its software adapter. */
+const SOFTWARE = ["--enable-unsafe-webgpu"];
+/** A picture on the GPU against that of the decoder's integers, dB: some samples are rounded the other way. */
+const SAME_DB = 55;
+
+const server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
+after(() => server.stop());
+
+async function hasAdapter() {
+  const tab = await openPage({ args: SOFTWARE });
+  try {
+    await tab.page.goto(server.url);
+    return await tab.page.evaluate(async () => (await navigator.gpu?.requestAdapter()) != null);
+  } finally {
+    await tab.close();
+  }
+}
+const missing = !(await hasAdapter()) && "this Chromium has no software adapter for WebGPU";
+
+describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a network on WebGPU in a call", missing) }, () => {
+  let scene;
+  let publisher;
+  let viewer;
+  let other;
+
+  const stats = async (page) => (await remote(page))?.stats;
+  const runs = (page, backend) =>
+    until(
+      async () => {
+        const now = await stats(page);
+        return now?.network === "xxs" && now.networkBackend === backend && now.hr?.width === scene.width / 2;
+      },
+      `xxs runs on ${backend}`,
+      40_000,
+      () => remote(page),
+    );
+
+  before(async () => {
+    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 8, frames: 64, out: "output" });
+    publisher = await publish(server, scene, { layers: "q" });
+    viewer = await subscribe(server, { query: "&maxNetwork=xxs&networkBackend=webgpu", args: SOFTWARE });
+    other = await subscribe(server, { query: "&maxNetwork=xxs", browser: viewer });
+    await Promise.all([runs(viewer.page, "webgpu"), runs(other.page, "wasm")]);
+  });
+
+  after(async () => {
+    await viewer?.close();
+    await publisher?.close();
+  });
+
+  /** dB between the pictures of the two viewers, of the same frames; `list`: the numbers of the first one's. */
+  async function compare(seconds) {
+    const [one, its] = await Promise.all([viewer, other].map(({ page }) => capture(page, seconds)));
+    const list = numbers(one.enhanced, scene);
+    const byNumber = new Map(numbers(its.enhanced, scene).map((n, i) => [n, its.enhanced[i]]));
+    const db = one.enhanced.flatMap(({ y, width, height }, i) => {
+      const same = byNumber.get(list[i]);
+      return same?.width === width ? [psnr(y, same.y, width, height, 0)] : [];
+    });
+    return { db, list };
+  }
+
+  test("its picture is that of the decoder's own network, in order", async () => {
+    const { db, list } = await compare(3);
+    const steps = list.slice(1).map((n, i) => (n - list[i] + scene.frames) % scene.frames);
+    assert.ok(!list.includes(-1) && steps.every((step) => step < scene.frames / 2), `numbers ${list}`);
+    const { networkMs, networkDropped } = await stats(viewer.page);
+    console.log(
+      `WebGPU: ${db.length} pictures, ${Math.min(...db).toFixed(1)} dB from WebAssembly's at least;`,
+      `${networkMs?.toFixed(0)} ms a picture, ${networkDropped} dropped`,
+    );
+    assert.ok(db.length >= 10, `only ${db.length} pictures of both`);
+    assert.ok(Math.min(...db) >= SAME_DB, `${db.map((one) => one.toFixed(1))} dB`);
+  });
+
+  test("a page that nobody sees runs none, and goes on when it is seen", async () => {
+    const show = (state) =>
+      viewer.page.evaluate((state) => {
+        Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, state);
+    await show("hidden");
+    await until(async () => (await stats(viewer.page)).network === "none", "the network rests", 3000);
+    assert.equal((await stats(viewer.page)).networkBackend, null);
+    const { db } = await compare(1);
+    console.log(`WebGPU: without a network ${Math.max(...db).toFixed(1)} dB from WebAssembly's at most`);
+    assert.ok(Math.max(...db) < SAME_DB, `${db.map((one) => one.toFixed(1))} dB`);
+    await show("visible");
+    await runs(viewer.page, "webgpu");
+  });
+
+  test("where the GPU's process ends the picture goes on, within a second without it", async () => {
+    const watched = capture(viewer.page, 4);
+    await sleep(1000);
+    const browser = await viewer.page.context().browser().newBrowserCDPSession();
+    await browser.send("Browser.crashGpuProcess").catch(() => undefined);
+    const from = Date.now();
+    const lost = await until(async () => {
+      const now = await stats(viewer.page);
+      return now.networkFailure !== null && now;
+    }, "the fault is told", 3000);
+    const told = Date.now() - from;
+    assert.equal(lost.networkFailure, "device_lost");
+    assert.notEqual(lost.networkBackend, "webgpu");
+    const { enhanced } = await watched;
+    const gaps = enhanced.slice(1).map(({ at }, i) => at - enhanced[i].at);
+    console.log(`WebGPU: after the fault ${Math.round(Math.max(...gaps))} ms without a picture at most, told after ${told} ms`);
+    // Statistics come once a second.
+    assert.ok(told < 2500, `told after ${told} ms`);
+    assert.ok(enhanced.length > 12, `${enhanced.length} pictures`);
+    assert.ok(Math.max(...gaps) < 1000, `gaps of ${gaps.map(Math.round)} ms`);
+    assert.equal((await remote(viewer.page)).state, "rebuilt");
+    await runs(viewer.page, "wasm");
+  });
+});
