@@ -4,7 +4,7 @@ import { md5 } from "./md5.mjs";
 import { framesOf } from "./vp9-timer.mjs";
 
 const EXPORTS = ["alloc", "dealloc", "decoder_new", "decoder_free", "set_network", "push_frame", "push_message", "refresh", "hr_ptr", "lr_ptr",
-  "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset", "warm_up",
+  "hr_width", "hr_height", "lr_width", "lr_height", "stride", "best_ptr", "stat", "reset", "warm_up",
   "stills_new", "stills_free", "stills_follow", "stills_reset", "stills_camera", "stills_make", "stills_payload"];
 /** As in the example: bytes of a still, and between how many frames one is made. */
 const STILL_BYTES = 3000;
