@@ -87,12 +87,18 @@ export function checkModule(module) {
   wasm.decoder_free(warmedUp);
 }
 
+/** By cell whether no network makes it better, 1 or 0; empty where the module does not know. */
+function cellsOf(wasm, handle, count) {
+  const pointer = wasm.best_ptr(handle) >>> 0;
+  return pointer === 0 ? "" : [...new Uint8Array(wasm.memory.buffer, pointer, count)].join("");
+}
+
 /** One case over the bytes of its IVF file; how many pictures were equal, and what came of the anchors. */
 export function checkCase(module, ivf, { scale, frames }) {
   const wasm = new WebAssembly.Instance(module, {}).exports;
   const handle = wasm.decoder_new(scale);
   const publisher = wasm.stills_new();
-  let stills = 0;
+  let [stills, mixed] = [0, 0];
   const chunks = framesOf(ivf);
   if (chunks.length !== frames.length) fail(`the stream has ${chunks.length} frames, the case ${frames.length}`);
   frames.forEach((expected, i) => {
@@ -115,6 +121,8 @@ export function checkCase(module, ivf, { scale, frames }) {
     // What anchors have changed is shown with the next frame, or when asked for.
     const stale = wasm.stat(handle, 9);
     if (wasm.refresh(handle) !== stale || wasm.stat(handle, 9) !== 0) fail(`${where}: the picture is not refreshed`);
+    if (cellsOf(wasm, handle, expected.best.length) !== expected.best) fail(`${where}: the best cells differ`);
+    if (expected.best.includes("1") && expected.best.includes("0")) mixed++;
     if (pictureMd5(wasm, handle, 1) !== expected.lr) fail(`${where}: the low picture differs`);
     if (pictureMd5(wasm, handle, 0) !== expected.hr) fail(`${where}: the high picture differs`);
   });
@@ -122,5 +130,6 @@ export function checkCase(module, ivf, { scale, frames }) {
   wasm.decoder_free(handle);
   wasm.stills_free(publisher);
   if (stills === 0) fail("no still was compared");
+  if (mixed === 0) fail("no picture with some best cells was compared");
   return { scale, frames: frames.length, applied, late, early, duplicate, former };
 }

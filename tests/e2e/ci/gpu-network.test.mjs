@@ -4,7 +4,6 @@
 // are small and few, and the network is the cheapest.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { openPage } from "../support/browser.mjs";
 import { publish, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { capture, numbers } from "../support/capture.mjs";
 import { psnr } from "../support/metrics.mjs";
@@ -18,23 +17,17 @@ const SOFTWARE = ["--enable-unsafe-webgpu"];
 const SAME_DB = 55;
 
 const server = await startServer({ args: ["--no-congestion-control", "--compute-cap", "0"] });
-after(() => server.stop());
-
-async function hasAdapter() {
-  const tab = await openPage({ args: SOFTWARE });
-  try {
-    await tab.page.goto(server.url);
-    return await tab.page.evaluate(async () => (await navigator.gpu?.requestAdapter()) != null);
-  } finally {
-    await tab.close();
-  }
-}
-const missing = !(await hasAdapter()) && "this Chromium has no software adapter for WebGPU";
+const viewer = await subscribe(server, { query: "&maxNetwork=xxs&networkBackend=webgpu", args: SOFTWARE });
+after(async () => {
+  await viewer.close();
+  await server.stop();
+});
+const adapter = await viewer.page.evaluate(async () => (await navigator.gpu?.requestAdapter()) != null);
+const missing = !adapter && "this Chromium has no software adapter for WebGPU";
 
 describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a network on WebGPU in a call", missing) }, () => {
   let scene;
   let publisher;
-  let viewer;
   let other;
 
   const stats = async (page) => (await remote(page))?.stats;
@@ -50,28 +43,30 @@ describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a n
     );
 
   before(async () => {
-    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 8, frames: 64, out: "output" });
+    scene = makeScene({ clip: "d13", width: 640, height: 360, fps: 10, frames: 80, out: "output" });
     publisher = await publish(server, scene, { layers: "q" });
-    viewer = await subscribe(server, { query: "&maxNetwork=xxs&networkBackend=webgpu", args: SOFTWARE });
     other = await subscribe(server, { query: "&maxNetwork=xxs", browser: viewer });
     await Promise.all([runs(viewer.page, "webgpu"), runs(other.page, "wasm")]);
   });
 
-  after(async () => {
-    await viewer?.close();
-    await publisher?.close();
-  });
+  after(() => publisher?.close());
 
-  /** dB between the pictures of the two viewers, of the same frames; `list`: the numbers of the first one's. */
+  /** dB between the viewer's pictures and those of the decoder's own network, of the same frames; `list`: the viewer's numbers. */
   async function compare(seconds) {
-    const [one, its] = await Promise.all([viewer, other].map(({ page }) => capture(page, seconds)));
-    const list = numbers(one.enhanced, scene);
-    const byNumber = new Map(numbers(its.enhanced, scene).map((n, i) => [n, its.enhanced[i]]));
-    const db = one.enhanced.flatMap(({ y, width, height }, i) => {
-      const same = byNumber.get(list[i]);
-      return same?.width === width ? [psnr(y, same.y, width, height, 0)] : [];
-    });
-    return { db, list };
+    // A part in which the other viewer's machine had no time for its network does not count.
+    for (let tries = 0; tries < 5; tries++) {
+      await runs(other.page, "wasm");
+      const [one, its] = await Promise.all([viewer, other].map(({ page }) => capture(page, seconds)));
+      if ((await stats(other.page)).networkBackend !== "wasm") continue;
+      const list = numbers(one.enhanced, scene);
+      const byNumber = new Map(numbers(its.enhanced, scene).map((n, i) => [n, its.enhanced[i]]));
+      const db = one.enhanced.flatMap(({ y, width, height }, i) => {
+        const same = byNumber.get(list[i]);
+        return same?.width === width ? [psnr(y, same.y, width, height, 0)] : [];
+      });
+      return { db, list };
+    }
+    throw new Error("the decoder's own network never ran for long enough");
   }
 
   test("its picture is that of the decoder's own network, in order", async () => {
