@@ -99,6 +99,13 @@ describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a n
     await runs(viewer.page, "webgpu");
   });
 
+  test("a processor that plays a GPU is not taken unasked", async () => {
+    const reason = () => stats(other.page).then(({ networkFailure }) => networkFailure);
+    await until(reason, "the GPU was tried", 20_000);
+    assert.equal(await reason(), "software_adapter");
+    await runs(other.page, "wasm");
+  });
+
   test("where the GPU's process ends the picture goes on, within a second without it", async () => {
     const watched = capture(viewer.page, 4);
     await sleep(1000);
