@@ -106,6 +106,29 @@ describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a n
     await runs(other.page, "wasm");
   });
 
+  test("its script is asked for where a network may run there; one that cannot be loaded is told", async () => {
+    const asked = [];
+    const look = async (maxNetwork) => {
+      const newPage = async (options) => {
+        const tab = await viewer.newPage(options);
+        await tab.page.context().route("**/network-webgpu.js", (route) => {
+          asked.push(maxNetwork);
+          return route.abort();
+        });
+        return tab;
+      };
+      const query = `&maxNetwork=${maxNetwork}&networkBackend=webgpu`;
+      return subscribe(server, { query, browser: { newPage } });
+    };
+    const [none, some] = [await look("none"), await look("xxs")];
+    await until(async () => (await stats(some.page))?.networkFailure, "the fault is told", 15_000);
+    assert.equal((await stats(some.page)).networkFailure, "no_script");
+    await runs(some.page, "wasm");
+    const { network, networkFailure } = await stats(none.page);
+    assert.deepEqual([network, networkFailure, asked], ["none", null, ["xxs"]]);
+    for (const tab of [none, some]) await tab.closePage();
+  });
+
   test("where the GPU's process ends the picture goes on, within a second without it", async () => {
     const watched = capture(viewer.page, 4);
     await sleep(1000);
