@@ -5,7 +5,7 @@
 //! instruction set that the machine has must give the same pictures; this ends with an error at the first
 //! that differ. A case holds, by frame, the messages pushed after it (hex), what became of each (as
 //! `client-web/wasm` numbers outcomes), the network that runs on it, the MD5 of the low and the high picture then, and by cell whether no network
-//! makes it better (`best`, 1 or 0); of some frames also that of the
+//! makes it better (`kept`, 1 or 0); of some frames also that of the
 //! still that a publisher would make of them (`still`).
 //! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
 //!
@@ -276,20 +276,20 @@ fn check(ivf: &Ivf, scale: usize) -> String {
         let low: Vec<_> =
             decoders.iter().map(|d| md5(d.lr().map(FrameBuffer::to_picture).as_ref())).collect();
         let high: Vec<_> = decoders.iter().map(|d| md5(d.hr())).collect();
-        let best: Vec<_> = decoders.iter().map(|d| cells(d.best())).collect();
-        for (name, sums) in [("low", &low), ("high", &high), ("best", &best)] {
+        let kept: Vec<_> = decoders.iter().map(|d| cells(d.kept())).collect();
+        for (name, sums) in [("low", &low), ("high", &high), ("kept", &kept)] {
             assert!(
                 sums.iter().all(|sum| *sum == sums[0]),
                 "instruction sets give different {name} pictures at frame {frame}, scale {scale}",
             );
         }
         lines.push(format!(
-            "{{\"timestamp\":{},\"size\":{},\"network\":{network},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"still\":{still},\"best\":\"{}\",\"lr\":\"{}\",\"hr\":\"{}\"}}",
+            "{{\"timestamp\":{},\"size\":{},\"network\":{network},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"still\":{still},\"kept\":\"{}\",\"lr\":\"{}\",\"hr\":\"{}\"}}",
             timestamp(frame),
             data.len(),
             hex_list(&messages),
             outcomes.join(","),
-            best[0],
+            kept[0],
             low[0],
             high[0],
         ));
@@ -349,8 +349,8 @@ fn md5(picture: Option<&Picture>) -> String {
     format!("{:x}", md5::compute(planes.unwrap_or_default()))
 }
 
-fn cells(best: Option<Vec<bool>>) -> String {
-    best.unwrap_or_default().into_iter().map(|best| if best { '1' } else { '0' }).collect()
+fn cells(kept: Option<Vec<bool>>) -> String {
+    kept.unwrap_or_default().into_iter().map(|kept| if kept { '1' } else { '0' }).collect()
 }
 
 fn hex_list(messages: &[Vec<u8>]) -> String {

@@ -319,7 +319,7 @@ impl HybridDecoder {
 
     /// By cell of 8 × 8 low samples of the picture on display, row by row, whether no network makes it better: for a network
     /// that the caller runs. `None` before the first picture, and where [`refresh`](Self::refresh) would make another.
-    pub fn best(&self) -> Option<Vec<bool>> {
+    pub fn kept(&self) -> Option<Vec<bool>> {
         (self.displayed && !self.is_stale())
             .then(|| self.rebuilder.is_best(&self.reconstruction.sources))
     }

@@ -82,7 +82,7 @@ class Bench {
         ],
       }),
       low: () => ({ bytes: new Uint8Array(1), width: 1, height: 1, stride: 1 }),
-      best: () => new Uint8Array(1),
+      kept: () => new Uint8Array(1),
       reset: () => undefined,
     };
     const host = {

@@ -54,7 +54,7 @@ export interface TrackDecoder {
   decay(): Decay;
   hr(): PictureView | null;
   low(): Plane | null;
-  best(): Uint8Array | null;
+  kept(): Uint8Array | null;
   reset(): void;
 }
 
@@ -463,8 +463,8 @@ export class TrackPipeline {
   private makePicture(detail: boolean, refreshed = false): void {
     const made = this.current;
     // Calls may move the decoder's memory: first what is copied.
-    const best = this.gpu.wantsPictures ? this.guarded((decoder) => decoder.best()) : null;
-    const low = best == null ? null : this.guarded((decoder) => decoder.low());
+    const kept = this.gpu.wantsPictures ? this.guarded((decoder) => decoder.kept()) : null;
+    const low = kept == null ? null : this.guarded((decoder) => decoder.low());
     const view = this.guarded((decoder) => decoder.hr());
     if (view == null || made === null) return;
     this.hr = { width: view.width, height: view.height };
@@ -488,7 +488,7 @@ export class TrackPipeline {
       this.sideWorkMs += this.host.clock() - before;
       this.host.wake();
     };
-    if (best != null && low != null && this.gpu.run({ low, high: view, best }, later)) return;
+    if (kept != null && low != null && this.gpu.run({ low, high: view, kept }, later)) return;
     this.gpu.pass();
     queue(view.bytes);
   }

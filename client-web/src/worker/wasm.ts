@@ -31,7 +31,7 @@ export interface HybridExports extends ModuleMemory {
   lr_width(handle: number): number;
   lr_height(handle: number): number;
   stride(handle: number, which: number, plane: number): number;
-  best_ptr(handle: number): number;
+  kept_ptr(handle: number): number;
   stat(handle: number, index: number): number;
   reset(handle: number): void;
   warm_up(handle: number, step: number): number;
@@ -220,10 +220,10 @@ export class HybridDecoder {
    * By cell of the current picture, 8×8 low samples, row by row: 1 where no network makes it better. Null while there is
    * none, or {@link refresh} would make another.
    */
-  best(): Uint8Array | null {
+  kept(): Uint8Array | null {
     const { wasm, handle } = this;
     const count = Math.ceil(wasm.lr_width(handle) / CELL) * Math.ceil(wasm.lr_height(handle) / CELL);
-    const pointer = wasm.best_ptr(handle) >>> 0;
+    const pointer = wasm.kept_ptr(handle) >>> 0;
     return pointer === 0 || count === 0 ? null : new Uint8Array(wasm.memory.buffer, pointer, count).slice();
   }
 

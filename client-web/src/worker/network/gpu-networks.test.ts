@@ -4,7 +4,7 @@ import type { NetworkTier } from "../network-choice.js";
 import type { PictureView } from "../wasm.js";
 import { type EngineScript, type FailureReason, type FrameNetwork, NetworkFailure, type Plane } from "./engine.js";
 import { GpuNetworks, type OwnEngine } from "./gpu-networks.js";
-import { keepBest } from "./keep.js";
+import { keepCells } from "./keep.js";
 
 const INTERVAL_MS = 33;
 /** What the GPU makes of every sample, and what it was. */
@@ -17,7 +17,7 @@ class Bench {
   gpuMs = 4;
   workMs = 5;
   own: OwnEngine = { network: "xs", addedMs: 9 };
-  best = new Uint8Array(4);
+  kept = new Uint8Array(4);
   scale = 2;
   /** The start: fails, never ends, or (null) succeeds. */
   start: FailureReason | "never" | null = null;
@@ -98,7 +98,7 @@ class Bench {
   private show(number: number): void {
     const side = 32 / this.scale;
     const low = { bytes: new Uint8Array(side * side), width: side, height: side, stride: side };
-    const taken = this.gpu.run({ low, high: picture(), best: this.best }, (bytes) => {
+    const taken = this.gpu.run({ low, high: picture(), kept: this.kept }, (bytes) => {
       const luma = bytes.subarray(0, 32 * 32);
       assert.ok(
         bytes.subarray(32 * 32).every((sample) => sample === REBUILT),
@@ -299,7 +299,7 @@ test("a picture of another scale than the engine's is shown as it is", async () 
   await bench.used();
   const low = { bytes: new Uint8Array(64), width: 8, height: 8, stride: 8 };
   assert.equal(
-    bench.gpu.run({ low, high: picture(), best: new Uint8Array(1) }, () => undefined),
+    bench.gpu.run({ low, high: picture(), kept: new Uint8Array(1) }, () => undefined),
     false,
   );
   assert.equal((await bench.run(1)).length, 1);
@@ -335,10 +335,10 @@ test("another size is timed anew in the same engine, another scale takes another
 test("cells that no network makes better stay as they are, and nothing runs where all are", async () => {
   const bench = new Bench();
   await bench.used();
-  bench.best = Uint8Array.of(0, 1, 0, 0);
+  bench.kept = Uint8Array.of(0, 1, 0, 0);
   const [some] = await bench.run(1);
   assert.match(some ?? "", /\+768$/);
-  bench.best = Uint8Array.of(1, 1, 1, 1);
+  bench.kept = Uint8Array.of(1, 1, 1, 1);
   const [all] = await bench.run(1);
   assert.doesNotMatch(all ?? "", /\+/);
 });
@@ -363,7 +363,7 @@ test("a machine that searches less runs none", async () => {
 
 test("cells at the edges are those that there are", () => {
   const high = { bytes: new Uint8Array(20 * 18).fill(MADE), width: 20, height: 18, stride: 20 };
-  keepBest(Uint8Array.of(0, 1, 1, 0), { width: 10, height: 9 }, high, new Uint8Array(20 * 18).fill(REBUILT));
+  keepCells(Uint8Array.of(0, 1, 1, 0), { width: 10, height: 9 }, high, new Uint8Array(20 * 18).fill(REBUILT));
   const at = (x: number, y: number) => high.bytes[20 * y + x];
   assert.deepEqual(
     [at(15, 0), at(16, 0), at(19, 15), at(0, 15), at(0, 16), at(15, 17), at(16, 17)],

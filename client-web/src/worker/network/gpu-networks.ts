@@ -22,7 +22,7 @@ import type { PictureView } from "../wasm.js";
 import { SampleWindow } from "../windows.js";
 import type { EngineOptions, EngineScript, FailureReason, FrameNetwork, Plane } from "./engine.js";
 import { failureReason } from "./engine.js";
-import { keepBest } from "./keep.js";
+import { keepCells } from "./keep.js";
 
 /** Frames at one size until the GPU is tried: then the decoder's engine has found its network. */
 const SETTLED_FRAMES = 96;
@@ -52,7 +52,7 @@ export interface RebuiltPicture {
   low: Plane;
   high: PictureView;
   /** By cell of 8×8 low samples, row by row: 1 where no network makes it better. */
-  best: Uint8Array;
+  kept: Uint8Array;
 }
 
 /** The decoder's own engine: its network of now, and what that adds to a frame. */
@@ -165,19 +165,19 @@ export class GpuNetworks {
     // The scale may have changed since the last frame began.
     if (this.engine === null || picture.high.width !== this.engine.scale * picture.low.width) return false;
     if (this.state === "trying") this.time(picture);
-    if (this.state !== "running" || picture.best.every((best) => best !== 0)) return false;
+    if (this.state !== "running" || picture.kept.every((kept) => kept !== 0)) return false;
     const full = this.under >= MAX_UNDER;
     keepLast(this.crowded, full);
     if (full) return false;
-    const { low, high, best } = picture;
+    const { low, high, kept } = picture;
     const bytes = this.copy(high.bytes);
     const [number, turn, from] = [++this.last, this.turn, this.clock()];
     const luma = lumaOf(high, bytes);
-    const rebuilt = best.includes(1) ? luma.bytes.slice() : null;
+    const rebuilt = kept.includes(1) ? luma.bytes.slice() : null;
     this.under++;
     this.engine.run(low, lumaOf(high, high.bytes), luma).then(
       (taken) => {
-        if (taken && rebuilt !== null) keepBest(best, low, luma, rebuilt);
+        if (taken && rebuilt !== null) keepCells(kept, low, luma, rebuilt);
         const ms = this.clock() - from;
         this.taken.add(this.clock(), ms);
         keepLast(this.latencies, ms);

@@ -5,18 +5,18 @@ import type { Plane } from "./engine.js";
 const CELL = 8;
 
 /**
- * Takes the cells with a 1 in `best` (by cell of the low picture, row by row) from `rebuilt`, whose rows are those of
+ * Takes the cells with a 1 in `kept` (by cell of the low picture, row by row) from `rebuilt`, whose rows are those of
  * `high`.
  */
-export function keepBest(
-  best: Uint8Array,
+export function keepCells(
+  kept: Uint8Array,
   low: Pick<Plane, "width" | "height">,
   high: Plane,
   rebuilt: Uint8Array,
 ): void {
   const columns = Math.ceil(low.width / CELL);
   const side = (CELL * high.width) / low.width;
-  for (let cell = best.indexOf(1); cell >= 0; cell = best.indexOf(1, cell + 1)) {
+  for (let cell = kept.indexOf(1); cell >= 0; cell = kept.indexOf(1, cell + 1)) {
     const left = (cell % columns) * side;
     const right = Math.min(left + side, high.width);
     const top = Math.floor(cell / columns) * side;
