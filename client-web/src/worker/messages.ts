@@ -1,5 +1,5 @@
 import type { AnchorSource } from "./anchors.js";
-import type { FailureReason } from "./network/engine.js";
+import type { FailureReason } from "./network/backend.js";
 import type { NetworkTier } from "./network-choice.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FromWorker } from "./messages.js";
-import { type FrameNetwork, NetworkFailure } from "./network/engine.js";
+import { type FrameNetwork, NetworkFailure } from "./network/backend.js";
 import { GpuNetworks } from "./network/gpu-networks.js";
 import type { NetworkTier } from "./network-choice.js";
 import { type TrackDecoder, TrackPipeline } from "./track.js";
@@ -33,7 +33,7 @@ class Bench {
   private keyNext = true;
   private readonly posted: FromWorker[] = [];
   /** The GPU's network, where the browser has one, and whether its device is lost. */
-  readonly engine: FrameNetwork = {
+  readonly backend: FrameNetwork = {
     scale: 2,
     run: async () => {
       if (this.deviceLost) throw new NetworkFailure("device_lost", "planted");
@@ -92,7 +92,7 @@ class Bench {
       requestKeyFrame: () => void this.keyRequests++,
       wake: () => this.pipeline.show(),
     };
-    const load = async () => ({ startBuiltIn: async () => this.engine });
+    const load = async () => ({ startBuiltIn: async () => this.backend });
     const gpu = new GpuNetworks("xs", webGpu ? load : null, true, () => this.now);
     this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", gpu, (_, scale) => {
       this.scales.push(scale);

@@ -10,7 +10,7 @@
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
 import { LoadGuard } from "./load.js";
 import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
-import type { Plane } from "./network/engine.js";
+import type { Plane } from "./network/backend.js";
 import type { GpuNetworks } from "./network/gpu-networks.js";
 import { NetworkChoice, type NetworkTier } from "./network-choice.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";

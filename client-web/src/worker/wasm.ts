@@ -4,7 +4,7 @@
  * A module instance serves one track. A trap leaves its memory in an unknown state: the caller drops the
  * {@link HybridDecoder} and makes a new one.
  */
-import type { Plane } from "./network/engine.js";
+import type { Plane } from "./network/backend.js";
 import { NETWORKS, type NetworkTier } from "./network-choice.js";
 
 /** The exports for memory. Pointers and lengths are bytes. */

@@ -20,7 +20,7 @@ import type {
   TransformOptions,
   WebGpu,
 } from "./messages.js";
-import type { EngineScript } from "./network/engine.js";
+import type { BackendScript } from "./network/backend.js";
 import { GpuNetworks } from "./network/gpu-networks.js";
 import { handlePublisher, takeSent } from "./publish.js";
 import { Relay } from "./relay.js";
@@ -93,7 +93,7 @@ function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
 }
 
 /** How the script of networks on WebGPU is loaded; null where nothing may run there, or the browser has none. */
-function gpuScript(webGpu: WebGpu | null): (() => Promise<EngineScript>) | null {
+function gpuScript(webGpu: WebGpu | null): (() => Promise<BackendScript>) | null {
   return webGpu !== null && "gpu" in navigator ? () => import(webGpu.script) : null;
 }
 

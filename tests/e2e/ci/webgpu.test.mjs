@@ -20,7 +20,7 @@ const TOLERANCE = 0.01;
 /** Failures must be told within a second, and some for a busy machine. */
 const SOON_MS = 2000;
 
-/** The engine as the product has it, a script of its own, and the oracle. */
+/** The backend as the product has it, a script of its own, and the oracle. */
 function bundles() {
   const { buildSync } = createRequire(path.join(NETWORK, "../../../package.json"))("esbuild");
   const bundle = (...files) => {
@@ -74,7 +74,7 @@ const workerLab = () => {
         ({ shape, values: new Types[dtype](bytes.slice(8 + length + a, 8 + length + b)) });
       return Object.fromEntries(Object.entries(header).filter(([key]) => key !== "__metadata__").map(([key, t]) => [key, tensor(t)]));
     };
-    /** The residual and the picture as the engine gives them. */
+    /** The residual and the picture as the backend gives them. */
     const answers = async (file, low, high) => {
       const lab = await startWebGpu(file, { ...patient, answer: "residual" });
       const wide = blank(high, 4);
@@ -261,7 +261,7 @@ describe("with an adapter", { timeout: 300_000, skip: skipped("frame networks on
     assert.deepEqual([...found.wrong.slice(0, 3), ...found.wrong.slice(4)], [0, 0, 0, 0, 0]);
   });
 
-  test("planes that do not match are refused, and the engine goes on", async () => {
+  test("planes that do not match are refused, and the backend goes on", async () => {
     const found = await lab.run(async ({ oracle, patient, startWebGpu, reasonOf, blank }) => {
       const network = await startWebGpu(oracle.networkFile(oracle.drawNetwork(3, 2, [8])), patient);
       const low = oracle.drawPlane(5, 8, 8);
@@ -295,7 +295,7 @@ describe("with an adapter", { timeout: 300_000, skip: skipped("frame networks on
     for (const one of found) told(one, "device_lost");
   });
 
-  test("a picture that memory is too small for ends the engine", async () => {
+  test("a picture that memory is too small for ends the backend", async () => {
     const found = await lab.run(async ({ oracle, patient, startWebGpu, reasonOf, blank }) => {
       const wide = oracle.networkFile(oracle.drawNetwork(3, 2, [64, 64]));
       const low = oracle.drawPlane(5, 8, 8);

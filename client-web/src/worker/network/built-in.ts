@@ -6,29 +6,29 @@ import xsX2 from "../../../../models/frames/xs-x2.safetensors";
 import xsX4 from "../../../../models/frames/xs-x4.safetensors";
 import xxsX2 from "../../../../models/frames/xxs-x2.safetensors";
 import type { NetworkTier } from "../network-choice.js";
-import { type EngineScript, type FrameNetwork, NetworkFailure, type Plane } from "./engine.js";
+import { type BackendScript, type FrameNetwork, NetworkFailure, type Plane } from "./backend.js";
 import { parseNetwork } from "./file.js";
 import { residualOf, wrongSamples } from "./plain.js";
 import { startWebGpu } from "./webgpu.js";
 
 const FILES: Readonly<Record<string, Uint8Array>> = { "xs-x2": xsX2, "xs-x4": xsX4, "xxs-x2": xxsX2 };
 
-/** Size of the low picture on which an engine proves right: more than a workgroup computes, in both directions. */
+/** Size of the low picture on which a backend proves right: more than a workgroup computes, in both directions. */
 const PROOF = { width: 20, height: 18 };
 /** Error of a sample that is taken, grey levels beyond rounding; activations in f16 are within a fifth of it. */
 const TOLERANCE = 0.25;
 
-/** See {@link EngineScript}. */
-export const startBuiltIn: EngineScript["startBuiltIn"] = async (tier, scale, options) => {
+/** See {@link BackendScript}. */
+export const startBuiltIn: BackendScript["startBuiltIn"] = async (tier, scale, options) => {
   const file = fileOf(tier, scale);
-  const engine = await startWebGpu(file, options);
+  const backend = await startWebGpu(file, options);
   try {
-    await prove(engine, file);
+    await prove(backend, file);
   } catch (error) {
-    engine.dispose();
+    backend.dispose();
     throw error;
   }
-  return engine;
+  return backend;
 };
 
 function fileOf(tier: NetworkTier, scale: number): Uint8Array {
@@ -37,14 +37,14 @@ function fileOf(tier: NetworkTier, scale: number): Uint8Array {
   return file;
 }
 
-/** Throws unless the engine makes a picture as plain loops do. */
-async function prove(engine: FrameNetwork, file: Uint8Array): Promise<void> {
+/** Throws unless the backend makes a picture as plain loops do. */
+async function prove(backend: FrameNetwork, file: Uint8Array): Promise<void> {
   const network = parseNetwork(file);
   const { scale } = network;
   const low = drawn(PROOF.width, PROOF.height, 1);
   const high = drawn(scale * PROOF.width, scale * PROOF.height, scale);
   const out = { ...high, bytes: new Uint8Array(high.bytes.length) };
-  await engine.run(low, high, out);
+  await backend.run(low, high, out);
   const wrong = wrongSamples(out, high, residualOf(network, low, high), TOLERANCE);
   if (wrong > 0) throw new NetworkFailure("wrong", `${wrong} samples of ${out.bytes.length} are wrong`);
 }

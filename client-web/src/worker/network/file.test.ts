@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkSizes, failureReason, NetworkFailure, type Plane } from "./engine.js";
+import { checkSizes, failureReason, NetworkFailure, type Plane } from "./backend.js";
 import { CHANNEL_STEP, MAX_CHANNELS, MAX_CONVS, parseNetwork, sameShape } from "./file.js";
 import { drawNetwork, joined, networkFile, random, residualOf } from "./testing/oracle.js";
 import { startWebGpu } from "./webgpu.js";
@@ -50,7 +50,7 @@ test("tensors beside those of the convolutions are refused", () => {
     );
 });
 
-test("ranges, which integer engines need, must be there and not below 0", () => {
+test("ranges, which integer backends need, must be there and not below 0", () => {
   refused(
     changed((header) => {
       delete header["conv1.range"];
@@ -109,7 +109,7 @@ test("tensors of another type, shape or place are refused", () => {
   );
 });
 
-test("the convolutions are those that integer engines run: 2 to 16, of as many channels", () => {
+test("the convolutions are those that integer backends run: 2 to 16, of as many channels", () => {
   refused(
     networkFile({ ...network, layers: network.layers.slice(0, 2) }),
     /conv1\.weight has not the shape \[4,8,3,3\]/,

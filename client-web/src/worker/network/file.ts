@@ -1,16 +1,16 @@
 /**
  * The file of a frame network: safetensors with the tensors `conv{n}.weight` (f32, [outputs, inputs, 3, 3]) and
  * `conv{n}.bias` (f32, [outputs]), and the metadata `arch: chain`, `inputs: luma+twin`, `base: twin` and `scale`.
- * `conv{n}.range` (f32, [outputs], of all convolutions but the last) is for integer engines: checked, and not used here.
+ * `conv{n}.range` (f32, [outputs], of all convolutions but the last) is for integer backends: checked, and not used here.
  *
  * What is taken is what `hybrid/network` takes (`file.rs`, and `size.rs` for the bounds), so that a network runs on both
- * engines or on none.
+ * backends or on none.
  *
  * Safetensors is a 64-bit little-endian length, a JSON header of that length, and the tensors' bytes. The file may come
  * from anyone: whatever it holds, {@link parseNetwork} gives a network within the bounds below or throws a
  * {@link NetworkFailure}, and its memory is bounded by the file's length.
  */
-import { NetworkFailure } from "./engine.js";
+import { NetworkFailure } from "./backend.js";
 
 /** A 3×3 convolution. */
 export interface Convolution {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { NetworkTier } from "../network-choice.js";
 import type { PictureView } from "../wasm.js";
-import { type EngineScript, type FailureReason, type FrameNetwork, NetworkFailure, type Plane } from "./engine.js";
-import { GpuNetworks, type OwnEngine } from "./gpu-networks.js";
+import { type BackendScript, type FailureReason, type FrameNetwork, NetworkFailure, type Plane } from "./backend.js";
+import { GpuNetworks, type OwnBackend } from "./gpu-networks.js";
 import { keepCells } from "./keep.js";
 
 const INTERVAL_MS = 33;
@@ -16,7 +16,7 @@ class Bench {
   now = 0;
   gpuMs = 4;
   workMs = 5;
-  own: OwnEngine = { network: "xs", addedMs: 9 };
+  own: OwnBackend = { network: "xs", addedMs: 9 };
   kept = new Uint8Array(4);
   scale = 2;
   /** The start: fails, never ends, or (null) succeeds. */
@@ -38,13 +38,13 @@ class Bench {
     this.gpu.begin("16x16", 2);
   }
 
-  private async script(): Promise<EngineScript> {
+  private async script(): Promise<BackendScript> {
     this.loads++;
     if (this.load === "fails") throw new TypeError("not found");
-    return { startBuiltIn: (tier, scale) => this.engine(tier, scale) };
+    return { startBuiltIn: (tier, scale) => this.backend(tier, scale) };
   }
 
-  private async engine(tier: NetworkTier, scale: number): Promise<FrameNetwork> {
+  private async backend(tier: NetworkTier, scale: number): Promise<FrameNetwork> {
     this.started.push(`${tier} x${scale}`);
     if (this.start === "never") return new Promise(() => undefined);
     if (this.start !== null) throw new NetworkFailure(this.start, "planted");
@@ -137,7 +137,7 @@ const picture = (): PictureView => ({
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test("a GPU that is faster than the decoder's engine is used, once that has settled and its own pictures were timed", async () => {
+test("a GPU that is faster than the decoder's backend is used, once that has settled and its own pictures were timed", async () => {
   const bench = new Bench();
   await bench.run(95);
   assert.deepEqual([bench.loads, bench.gpu.network], [0, "none"]);
@@ -220,7 +220,7 @@ test("a start that fails says why; what may pass is tried again after a minute, 
   assert.equal(bench.gpu.failure, "no_script");
 });
 
-test("the decoder's engine goes on while a start never ends", async () => {
+test("the decoder's backend goes on while a start never ends", async () => {
   const bench = new Bench();
   bench.start = "never";
   const shown = await bench.run(200);
@@ -294,7 +294,7 @@ test("after each relapse the next try is twice as far, and ten minutes that went
   assert.deepEqual(waits, [1, 2, 4, 1]);
 });
 
-test("a picture of another scale than the engine's is shown as it is", async () => {
+test("a picture of another scale than the backend's is shown as it is", async () => {
   const bench = new Bench();
   await bench.used();
   const low = { bytes: new Uint8Array(64), width: 8, height: 8, stride: 8 };
@@ -318,7 +318,7 @@ test("another limit ends it at once without a reason, and it comes back", async 
   assert.equal(bench.loads, 2);
 });
 
-test("another size is timed anew in the same engine, another scale takes another one", async () => {
+test("another size is timed anew in the same backend, another scale takes another one", async () => {
   const bench = new Bench();
   await bench.used();
   bench.gpu.begin("16x8", 2);

@@ -1,7 +1,7 @@
 /**
  * Runs the network of a track on the GPU instead of in the decoder, where that takes less time. Times are milliseconds.
  *
- * The decoder's own engine runs until the GPU has proved itself: its script is loaded, a device found, shaders compiled
+ * The decoder's own backend runs until the GPU has proved itself: its script is loaded, a device found, shaders compiled
  * and a small picture compared with what it must be (`starting`); then pictures are timed and not shown (`trying`). It is
  * used (`running`) where they take a good part less than the time between frames, and less than the same network takes in
  * the decoder. Any fault, and pictures that take too long, end that with a reason; what may pass is tried again after a
@@ -20,11 +20,11 @@ import {
 } from "../network-choice.js";
 import type { PictureView } from "../wasm.js";
 import { SampleWindow } from "../windows.js";
-import type { EngineOptions, EngineScript, FailureReason, FrameNetwork, Plane } from "./engine.js";
-import { failureReason } from "./engine.js";
+import type { BackendOptions, BackendScript, FailureReason, FrameNetwork, Plane } from "./backend.js";
+import { failureReason } from "./backend.js";
 import { keepCells } from "./keep.js";
 
-/** Frames at one size until the GPU is tried: then the decoder's engine has found its network. */
+/** Frames at one size until the GPU is tried: then the decoder's backend has found its network. */
 const SETTLED_FRAMES = 96;
 /** Pictures that are timed, and how many before them are not: they make memory, and fill caches. */
 const TIMED = 8;
@@ -38,9 +38,9 @@ const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
 /** One that has run for so long begins with the first wait again. */
 const FORGIVEN_MS = 10 * FIRST_WAIT_MS;
 /** A picture that takes longer never comes. */
-const LIMITS: EngineOptions = { limits: { pictureMs: 500 } };
+const LIMITS: BackendOptions = { limits: { pictureMs: 500 } };
 /** For a processor that plays a GPU, and other work on the machine. */
-const PATIENT: EngineOptions = {
+const PATIENT: BackendOptions = {
   software: true,
   limits: { adapterMs: 20_000, compileMs: 20_000, pictureMs: 5000 },
 };
@@ -55,8 +55,8 @@ export interface RebuiltPicture {
   kept: Uint8Array;
 }
 
-/** The decoder's own engine: its network of now, and what that adds to a frame. */
-export interface OwnEngine {
+/** The decoder's own backend: its network of now, and what that adds to a frame. */
+export interface OwnBackend {
   network: NetworkTier;
   addedMs: number | null;
 }
@@ -68,10 +68,10 @@ export class GpuNetworks {
   /** Pictures that came too late. */
   dropped = 0;
   private state: "idle" | "starting" | "trying" | "running" = "idle";
-  private engine: FrameNetwork | null = null;
-  /** The network of the engine. */
+  private backend: FrameNetwork | null = null;
+  /** The network of the backend. */
   private tier: NetworkTier = "none";
-  /** Counts engines, so that what a former one says is told apart. */
+  /** Counts backends, so that what a former one says is told apart. */
   private turn = 0;
   private size = "";
   private scale = 0;
@@ -96,12 +96,12 @@ export class GpuNetworks {
   private readonly pool: Uint8Array<ArrayBuffer>[] = [];
 
   /**
-   * `load` imports the engine's script; null where the browser has no WebGPU. `forced`: for tests, takes a processor that
+   * `load` imports the backend's script; null where the browser has no WebGPU. `forced`: for tests, takes a processor that
    * plays a GPU, whatever time it needs.
    */
   constructor(
     private max: NetworkTier,
-    private readonly load: (() => Promise<EngineScript>) | null,
+    private readonly load: (() => Promise<BackendScript>) | null,
     private readonly forced: boolean,
     private readonly clock: () => number,
   ) {}
@@ -137,8 +137,8 @@ export class GpuNetworks {
     else if (this.state === "running" || this.state === "trying") this.try();
   }
 
-  /** Takes a frame: the time of all work on it in the worker, the media time since the frame before, the decoder's engine. */
-  frame(workMs: number, intervalMs: number, own: OwnEngine): void {
+  /** Takes a frame: the time of all work on it in the worker, the media time since the frame before, the decoder's backend. */
+  frame(workMs: number, intervalMs: number, own: OwnBackend): void {
     if (intervalMs <= 0) return;
     this.framesSince++;
     keepLast(this.recent, { workMs, intervalMs });
@@ -163,7 +163,7 @@ export class GpuNetworks {
    */
   run(picture: RebuiltPicture, show: (bytes: Uint8Array<ArrayBuffer>) => void): boolean {
     // The scale may have changed since the last frame began.
-    if (this.engine === null || picture.high.width !== this.engine.scale * picture.low.width) return false;
+    if (this.backend === null || picture.high.width !== this.backend.scale * picture.low.width) return false;
     if (this.state === "trying") this.time(picture);
     if (this.state !== "running" || picture.kept.every((kept) => kept !== 0)) return false;
     const full = this.under >= MAX_UNDER;
@@ -175,7 +175,7 @@ export class GpuNetworks {
     const luma = lumaOf(high, bytes);
     const rebuilt = kept.includes(1) ? luma.bytes.slice() : null;
     this.under++;
-    this.engine.run(low, lumaOf(high, high.bytes), luma).then(
+    this.backend.run(low, lumaOf(high, high.bytes), luma).then(
       (taken) => {
         if (taken && rebuilt !== null) keepCells(kept, low, luma, rebuilt);
         const ms = this.clock() - from;
@@ -219,11 +219,11 @@ export class GpuNetworks {
     else void this.start(this.load);
   }
 
-  private async start(load: () => Promise<EngineScript>): Promise<void> {
+  private async start(load: () => Promise<BackendScript>): Promise<void> {
     this.state = "starting";
     this.tier = this.target();
     const turn = ++this.turn;
-    let script: EngineScript;
+    let script: BackendScript;
     try {
       script = await load();
     } catch {
@@ -232,12 +232,12 @@ export class GpuNetworks {
     }
     if (turn !== this.turn) return;
     try {
-      const engine = await script.startBuiltIn(this.tier, this.scale, this.forced ? PATIENT : LIMITS);
+      const backend = await script.startBuiltIn(this.tier, this.scale, this.forced ? PATIENT : LIMITS);
       if (turn !== this.turn) {
-        engine.dispose();
+        backend.dispose();
         return;
       }
-      this.engine = engine;
+      this.backend = backend;
       this.try();
     } catch (error) {
       if (turn === this.turn) this.end(failureReason(error) ?? "shader");
@@ -253,11 +253,11 @@ export class GpuNetworks {
 
   /** Times a picture, and shows nothing of it. */
   private time({ low, high }: RebuiltPicture): void {
-    if (this.engine === null || this.under > 0) return;
+    if (this.backend === null || this.under > 0) return;
     const out = lumaOf(high, new Uint8Array(high.bytes.length));
     const [turn, from] = [this.turn, this.clock()];
     this.under++;
-    this.engine.run(low, lumaOf(high, high.bytes), out).then(
+    this.backend.run(low, lumaOf(high, high.bytes), out).then(
       () => {
         this.under--;
         if (turn === this.turn && this.state === "trying") this.tried.push(this.clock() - from);
@@ -269,7 +269,7 @@ export class GpuNetworks {
     );
   }
 
-  private judge(interval: number, own: OwnEngine): void {
+  private judge(interval: number, own: OwnBackend): void {
     const ms = percentile(this.tried.slice(UNTIMED), 0.8);
     const ownMs = own.network === this.tier ? own.addedMs : null;
     if (!this.forced && ms > MAX_SHARE * interval) this.end("late");
@@ -317,8 +317,8 @@ export class GpuNetworks {
   private stop(): void {
     this.turn++;
     this.state = "idle";
-    this.engine?.dispose();
-    this.engine = null;
+    this.backend?.dispose();
+    this.backend = null;
     this.pool.length = 0;
   }
 }

@@ -1,5 +1,5 @@
 /** Leaves alone what no network makes better. */
-import type { Plane } from "./engine.js";
+import type { Plane } from "./backend.js";
 
 /** Side of a cell, low samples; the decoder's (`hybrid/cells`). */
 const CELL = 8;

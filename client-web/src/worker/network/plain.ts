@@ -1,5 +1,5 @@
-/** What a frame network must give, by plain loops in f64: what engines are held to. */
-import type { Plane } from "./engine.js";
+/** What a frame network must give, by plain loops in f64: what backends are held to. */
+import type { Plane } from "./backend.js";
 import type { Network } from "./file.js";
 
 type Planes = Float64Array[];

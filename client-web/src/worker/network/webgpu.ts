@@ -2,7 +2,7 @@
  * Runs a frame network on the GPU, by WebGPU.
  *
  * All that can fail (no GPU, one that is a processor, no memory, a lost device, slow compilers, a stalled queue) rejects
- * with a reason within {@link EngineLimits}.
+ * with a reason within {@link BackendLimits}.
  *
  * Per picture: the planes are copied to the GPU (`writeBuffer`), one dispatch folds them, each convolution is a
  * dispatch, and the picture is copied back (`mapAsync`). Nothing but the commands is allocated. At 320×180, ×2, with five
@@ -10,14 +10,14 @@
  * memory (18 in f16); `lab/notes/frame-networks.md` has other sizes.
  */
 import {
+  type BackendLimits,
+  type BackendOptions,
   checkSizes,
-  type EngineLimits,
-  type EngineOptions,
   type FailureReason,
   type FrameNetwork,
   NetworkFailure,
   type Plane,
-} from "./engine.js";
+} from "./backend.js";
 import { type Network, parseNetwork, sameShape } from "./file.js";
 import { layoutFor, type Making, Pictures, type Program, pictureBytes, type Stage, USAGE } from "./pictures.js";
 import {
@@ -30,11 +30,11 @@ import {
   weightBytes,
 } from "./wgsl.js";
 
-const LIMITS: EngineLimits = { adapterMs: 1000, compileMs: 1000, pictureMs: 1000 };
+const LIMITS: BackendLimits = { adapterMs: 1000, compileMs: 1000, pictureMs: 1000 };
 /** A read that fails may come before the word of what failed. */
 const CAUSE_MS = 100;
 
-export interface WebGpuOptions extends EngineOptions {
+export interface WebGpuOptions extends BackendOptions {
   /** How activations are stored; by default `f16` where the GPU can. */
   precision?: Precision;
   /** `residual`: `out` takes the residual in grey levels, as f32 (four bytes a sample); for tests. */
@@ -46,15 +46,15 @@ export async function startWebGpu(file: Uint8Array, options: WebGpuOptions = {})
   const network = parseNetwork(file);
   const limits = { ...LIMITS, ...options.limits };
   const device = await openDevice(options, limits.adapterMs);
-  const engine = new WebGpuNetwork(device, network, limits);
+  const backend = new WebGpuNetwork(device, network, limits);
   try {
     const precision = device.features.has("shader-f16") ? "f16" : "f32";
-    await engine.compile(precision, options.answer ?? "picture");
+    await backend.compile(precision, options.answer ?? "picture");
   } catch (error) {
-    engine.dispose();
+    backend.dispose();
     throw error;
   }
-  return engine;
+  return backend;
 }
 
 /** Settles as `promise` does, or rejects with `late` after `ms`; a value that comes later goes to `drop`. */
@@ -115,7 +115,7 @@ class WebGpuNetwork implements FrameNetwork {
   constructor(
     private readonly device: GPUDevice,
     private readonly network: Network,
-    private readonly limits: EngineLimits,
+    private readonly limits: BackendLimits,
   ) {
     this.scale = network.scale;
     device.lost.then(({ message }) => this.fail("device_lost", message));
@@ -262,7 +262,7 @@ class WebGpuNetwork implements FrameNetwork {
     this.fail(memory ? "out_of_memory" : "shader", error.message);
   }
 
-  /** Ends the engine: pictures under way and all further ones reject. */
+  /** Ends the backend: pictures under way and all further ones reject. */
   private fail(reason: FailureReason, detail: string): void {
     if (this.failure !== null) return;
     const failure = new NetworkFailure(reason, detail);

@@ -1,5 +1,5 @@
 /** Networks and planes drawn from a seed, and the networks' files. */
-import type { Plane } from "../engine.js";
+import type { Plane } from "../backend.js";
 import type { Network } from "../file.js";
 
 export { residualOf, wrongSamples } from "../plain.js";

@@ -3,7 +3,7 @@
  * track better.
  *
  * The network sees the decoded low picture (luma) and the rebuilt high one, and answers with what to add to the high
- * one. Chroma is left alone. An engine is behind {@link FrameNetwork}; where one fails it says why, and the pictures go
+ * one. Chroma is left alone. A backend is behind {@link FrameNetwork}; where one fails it says why, and the pictures go
  * on without it.
  */
 import type { NetworkTier } from "../network-choice.js";
@@ -18,7 +18,7 @@ export interface Plane {
 }
 
 /**
- * Why an engine is not used, or no longer.
+ * Why a backend is not used, or no longer.
  * - `no_webgpu`: the browser has no WebGPU, or the page names no script for it.
  * - `no_adapter`: it gives no adapter or device.
  * - `software_adapter`: the adapter is a processor that plays a GPU.
@@ -31,7 +31,7 @@ export interface Plane {
  * - `no_script`: its script cannot be loaded.
  * - `wrong`: its picture is not the network's.
  * - `late`: its pictures take too much of the time between frames, or the worker does.
- * - `slower`: the decoder's own engine takes less time.
+ * - `slower`: the decoder's own backend takes less time.
  */
 export type FailureReason =
   | "no_webgpu"
@@ -48,7 +48,7 @@ export type FailureReason =
   | "late"
   | "slower";
 
-/** An engine cannot start, or has ended. */
+/** A backend cannot start, or has ended. */
 export class NetworkFailure extends Error {
   override readonly name = "NetworkFailure";
 
@@ -61,7 +61,7 @@ export class NetworkFailure extends Error {
 }
 
 /**
- * The reason of an error that an engine threw; null where it is another error. An engine loaded as a script of its own
+ * The reason of an error that a backend threw; null where it is another error. A backend loaded as a script of its own
  * has its own {@link NetworkFailure}, so `instanceof` does not tell.
  */
 export function failureReason(error: unknown): FailureReason | null {
@@ -78,8 +78,8 @@ export interface FrameNetwork {
    * `high` are read before the call returns; `out` is written before the promise resolves, and must not move until then.
    *
    * Resolves with false, and leaves `out` alone, where too many pictures are under way: this one is shown as it is.
-   * Rejects with a {@link NetworkFailure} where the engine has ended: then it never runs again. Rejects with a
-   * `RangeError` where the sizes do not match; the engine stays usable.
+   * Rejects with a {@link NetworkFailure} where the backend has ended: then it never runs again. Rejects with a
+   * `RangeError` where the sizes do not match; the backend stays usable.
    */
   run(low: Plane, high: Plane, out: Plane): Promise<boolean>;
 
@@ -93,16 +93,16 @@ export interface FrameNetwork {
   dispose(): void;
 }
 
-/** How an engine is started. */
-export interface EngineOptions {
+/** How a backend is started. */
+export interface BackendOptions {
   /** Takes a processor that plays a GPU as well; for tests. */
   software?: boolean;
   /** Max times, milliseconds. */
-  limits?: Partial<EngineLimits>;
+  limits?: Partial<BackendLimits>;
 }
 
 /** Max times, milliseconds. */
-export interface EngineLimits {
+export interface BackendLimits {
   /** For the adapter, and again for the device. */
   adapterMs: number;
   compileMs: number;
@@ -110,10 +110,10 @@ export interface EngineLimits {
   pictureMs: number;
 }
 
-/** The script of an engine, as a worker imports it. */
-export interface EngineScript {
+/** The script of a backend, as a worker imports it. */
+export interface BackendScript {
   /** Starts a built-in network, once it has proved right. Rejects with a {@link NetworkFailure}. */
-  startBuiltIn(tier: NetworkTier, scale: number, options: EngineOptions): Promise<FrameNetwork>;
+  startBuiltIn(tier: NetworkTier, scale: number, options: BackendOptions): Promise<FrameNetwork>;
 }
 
 /** Throws a `RangeError` unless the planes are whole, and the high ones `scale` times as large as the low one. */
