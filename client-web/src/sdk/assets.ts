@@ -20,6 +20,15 @@ export const besideThisScript = (): Assets => ({
   networkWebGpu: new URL("./network-webgpu.js", import.meta.url).href,
 });
 
+/** The absolute URL of the script of networks on WebGPU, for a worker; null where there is none, or no URL. */
+export function networkScript({ networkWebGpu }: Assets, base: string): string | null {
+  try {
+    return networkWebGpu === undefined ? null : new URL(networkWebGpu, base).href;
+  } catch {
+    return null;
+  }
+}
+
 /** Max time to fetch a file, milliseconds. */
 const FETCH_TIMEOUT_MS = 20_000;
 

@@ -67,7 +67,7 @@ test("nothing is told after the end", async () => {
 /** A page that is hidden and shown. */
 class FakePage implements Page {
   visibilityState: DocumentVisibilityState = "visible";
-  pictureInPictureElement: unknown = null;
+  pictureInPictureElement?: unknown = null;
   readonly listeners = new Set<() => void>();
 
   addEventListener(_type: string, listener: () => void): void {
@@ -79,7 +79,8 @@ class FakePage implements Page {
   }
 
   becomes(visibilityState: DocumentVisibilityState, floating: unknown = null): void {
-    [this.visibilityState, this.pictureInPictureElement] = [visibilityState, floating];
+    this.visibilityState = visibilityState;
+    this.pictureInPictureElement = floating;
     for (const listener of this.listeners) listener();
   }
 }
@@ -96,4 +97,11 @@ test("none may run in a hidden page, unless a picture floats", () => {
   assert.deepEqual(seen, ["xs", "none", "xs", "none", "xs"]);
   limit.close();
   assert.equal(page.listeners.size, 0);
+});
+
+test("none may run in a hidden page of a browser without floating pictures", () => {
+  const page = new FakePage();
+  delete page.pictureInPictureElement;
+  page.visibilityState = "hidden";
+  assert.equal(new NetworkLimit("xs", async () => null, page).max, "none");
 });

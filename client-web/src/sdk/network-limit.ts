@@ -1,6 +1,6 @@
 /**
  * The largest network that may run on every frame: what the application allows, less on battery, and none in a page that
- * nobody sees. On battery the cheap one may run, and none while little charge is left. Browsers that do not tell (Firefox,
+ * nobody sees, unless a video of it floats (picture-in-picture; a document that floats does not count). On battery the cheap one may run, and none while little charge is left. Browsers that do not tell (Firefox,
  * Safari) count as powered.
  */
 import { NETWORKS, type NetworkTier } from "../worker/network-choice.js";
@@ -17,8 +17,8 @@ export interface Battery {
 /** The part of `Document` that is used. */
 export interface Page {
   readonly visibilityState: DocumentVisibilityState;
-  /** A picture that floats over other windows: it is seen while its page is not. */
-  readonly pictureInPictureElement: unknown;
+  /** A video that floats over other windows: it is seen while its page is not. Not in all browsers (Firefox). */
+  readonly pictureInPictureElement?: unknown;
   addEventListener(type: (typeof PAGE_EVENTS)[number], listener: () => void): void;
   removeEventListener(type: (typeof PAGE_EVENTS)[number], listener: () => void): void;
 }
@@ -82,7 +82,7 @@ export class NetworkLimit {
 
   private limit(): NetworkTier {
     const { page } = this;
-    const unseen = page !== null && page.visibilityState === "hidden" && page.pictureInPictureElement === null;
+    const unseen = page !== null && page.visibilityState === "hidden" && page.pictureInPictureElement == null;
     return unseen ? "none" : smaller(this.allowed, onBattery(this.battery));
   }
 }

@@ -8,7 +8,7 @@
  */
 import type { FromWorker, NativeReason, PictureState, ToWorker, WebGpu, WorkerStats } from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
-import type { Assets } from "./assets.js";
+import { type Assets, networkScript } from "./assets.js";
 import { type PictureSettings, pictureOutput } from "./output.js";
 import { Rebuilder } from "./rebuilder.js";
 import type { Passage, Relay } from "./relay.js";
@@ -198,10 +198,8 @@ export class VideoReceiver {
 
   /** Networks on WebGPU; null where the page has no script of them. */
   private webGpu(): WebGpu | null {
-    const { networkWebGpu } = this.assets;
-    if (networkWebGpu === undefined) return null;
-    const forced = this.settings.networkBackend === "webgpu";
-    return { script: new URL(networkWebGpu, document.baseURI).href, forced };
+    const script = networkScript(this.assets, document.baseURI);
+    return script === null ? null : { script, forced: this.settings.networkBackend === "webgpu" };
   }
 
   /** Falls back to the native picture: for a while, or, after some failures, until the next track. */

@@ -183,8 +183,8 @@ export interface WorkerStats {
   networkFailure: FailureReason | null;
   /** Mean time of a picture on the GPU, over the last seconds; null while none is made there. */
   networkMs: number | null;
-  /** Pictures that the GPU made too late to be shown. */
-  networkDropped: number;
+  /** Pictures that were shown without the network because the GPU had no time for them. */
+  networkSkipped: number;
   /** Failures of the decoder. */
   faults: number;
   /** Size of the LR picture, pixels; null while unknown. */

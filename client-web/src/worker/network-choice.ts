@@ -76,12 +76,6 @@ export class NetworkChoice {
     return this.tier;
   }
 
-  /** What the network of now adds to a frame; null until it was measured. */
-  get addedMs(): number | null {
-    const [all, rest] = [this.of(this.tier).workMs, this.of("none").workMs];
-    return all === null || rest === null ? null : all - rest;
-  }
-
   /** Sets the largest network that may be chosen. */
   limit(max: NetworkTier): void {
     this.max = max;

@@ -178,6 +178,7 @@ export class TrackPipeline {
     this.anchorScale = null;
     this.place = null;
     this.resetDecoder();
+    this.gpu.stop();
     this.playout.reset();
     this.nativeColourSpace = null;
     this.lr = null;
@@ -221,8 +222,7 @@ export class TrackPipeline {
       this.updateScale();
     }
     if (this.tooLarge) {
-      this.resetDecoder();
-      this.setState("too-large");
+      this.rest("too-large");
       return;
     }
     if (this.scale === null || this.guard.paused(now)) return;
@@ -355,7 +355,7 @@ export class TrackPipeline {
 
   private networkStats(): Pick<
     WorkerStats,
-    "network" | "networkBackend" | "networkFailure" | "networkMs" | "networkDropped"
+    "network" | "networkBackend" | "networkFailure" | "networkMs" | "networkSkipped"
   > {
     const onGpu = this.gpu.network !== "none";
     const running = onGpu ? this.gpu.network : this.networks.network;
@@ -365,7 +365,7 @@ export class TrackPipeline {
       networkBackend: network === "none" ? null : onGpu ? "webgpu" : "wasm",
       networkFailure: this.gpu.failure,
       networkMs: this.gpu.pictureMs,
-      networkDropped: this.gpu.dropped,
+      networkSkipped: this.gpu.skipped,
     };
   }
 
@@ -382,8 +382,7 @@ export class TrackPipeline {
     const before = this.scale;
     this.scale = scale;
     if (scale === null) {
-      this.resetDecoder();
-      this.setState("fills");
+      this.rest("fills");
       return;
     }
     this.hasWhole = false;
@@ -409,9 +408,10 @@ export class TrackPipeline {
     const size = `${this.lr?.width}x${this.lr?.height}`;
     for (const networks of [this.networks, this.gpu]) networks.begin(size, this.scale ?? this.defaultScale);
     const before = this.host.clock();
+    const own = this.ownNetwork;
     const outcome = this.guarded((decoder) => {
       decoder.setEffort(effort);
-      decoder.setNetwork(this.gpu.network === "none" ? this.networks.network : "none");
+      decoder.setNetwork(own);
       return decoder.pushFrame(frame.rtpTimestamp, frame.data);
     });
     if (outcome === undefined) return;
@@ -425,26 +425,27 @@ export class TrackPipeline {
     const mediaMs = this.timeline.toMs(frame.rtpTimestamp);
     const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
     this.current = { rtpTimestamp: frame.rtpTimestamp, mediaMs };
-    const taken = this.host.clock();
     if (outcome.shown) this.makePicture(outcome.detail);
-    // Showing takes as long without a network.
-    if (this.gpu.network !== "none") this.sideWorkMs += this.host.clock() - taken;
-    const busyMs = now - before + this.sideWorkMs;
+    const busyMs = this.host.clock() - before + this.sideWorkMs;
     this.sideWorkMs = 0;
-    this.weigh(now, busyMs, interval);
+    this.weigh(now, busyMs, interval, own);
     this.updateScale();
   }
 
-  /** Adapts to the time that a frame took. A network goes before anything else does. */
-  private weigh(now: number, busyMs: number, interval: number): void {
+  /** The network that the decoder runs: none while the GPU does. */
+  private get ownNetwork(): NetworkTier {
+    return this.gpu.network === "none" ? this.networks.network : "none";
+  }
+
+  /** Adapts to the time that a frame took, on which the decoder ran `own`. A network goes before anything else does. */
+  private weigh(now: number, busyMs: number, interval: number, own: NetworkTier): void {
     const queued = this.reorder.length;
     const { networks, gpu, guard } = this;
     const onGpu = gpu.network !== "none";
     const alone = !onGpu && networks.network === "none";
     if (alone && guard.frame(now, busyMs, interval, queued, this.scale ?? this.defaultScale)) {
       this.reorder.clear(); // these frames would be seconds old after the pause
-      this.resetDecoder();
-      this.setState("too-slow");
+      this.rest("too-slow");
     }
     if (guard.effort !== "full") {
       networks.rest();
@@ -453,7 +454,7 @@ export class TrackPipeline {
     }
     // What the decoder's own network takes is not known while it does not run.
     if (!onGpu) networks.frame(now, busyMs, interval, queued);
-    gpu.frame(busyMs, interval, { network: networks.network, addedMs: networks.addedMs });
+    if (gpu.frame(busyMs, interval, own)) networks.rest();
   }
 
   /**
@@ -500,7 +501,11 @@ export class TrackPipeline {
   private refreshPicture(): void {
     this.refreshAt = null;
     const before = this.host.clock();
-    if (this.guarded((decoder) => decoder.refresh()) === true) this.makePicture(true, true);
+    const refreshed = this.guarded((decoder) => {
+      decoder.setNetwork(this.ownNetwork);
+      return decoder.refresh();
+    });
+    if (refreshed === true) this.makePicture(true, true);
     this.sideWorkMs += this.host.clock() - before;
   }
 
@@ -547,8 +552,7 @@ export class TrackPipeline {
     } catch {
       this.faults++;
       this.guard.pause(this.host.clock());
-      this.resetDecoder();
-      this.setState("fault");
+      this.rest("fault");
       return null;
     }
   }
@@ -589,6 +593,13 @@ export class TrackPipeline {
     } catch {
       this.decoder = null;
     }
+  }
+
+  /** Nothing is rebuilt for now. */
+  private rest(reason: NativeReason): void {
+    this.resetDecoder();
+    this.gpu.stop();
+    this.setState(reason);
   }
 
   /** Whether rebuilt pictures are shown. */

@@ -22,16 +22,16 @@ export interface Plane {
  * - `no_webgpu`: the browser has no WebGPU, or the page names no script for it.
  * - `no_adapter`: it gives no adapter or device.
  * - `software_adapter`: the adapter is a processor that plays a GPU.
- * - `device_lost`: the device went away.
+ * - `device_lost`: the device went away, or failed for no reason that it told.
  * - `out_of_memory`: buffers of this picture size cannot be had.
- * - `shader`: the device refused a shader or a command.
+ * - `shader`: the device finds a shader or a command invalid.
  * - `slow_compile`: shaders were not compiled in time.
  * - `stalled`: a picture was not ready in time.
  * - `invalid_weights`: the weights' file is not one of a frame network.
- * - `no_script`: its script cannot be loaded.
+ * - `no_script`: its script cannot be loaded, or was not in time.
  * - `wrong`: its picture is not the network's.
  * - `late`: its pictures take too much of the time between frames, or the worker does.
- * - `slower`: the decoder's own backend takes less time.
+ * - `slower`: its pictures take longer than what the worker is spared.
  */
 export type FailureReason =
   | "no_webgpu"

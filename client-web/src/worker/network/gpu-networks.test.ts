@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { NetworkTier } from "../network-choice.js";
 import type { PictureView } from "../wasm.js";
 import { type BackendScript, type FailureReason, type FrameNetwork, NetworkFailure, type Plane } from "./backend.js";
-import { GpuNetworks, type OwnBackend } from "./gpu-networks.js";
+import { GpuNetworks } from "./gpu-networks.js";
 import { keepCells } from "./keep.js";
 
 const INTERVAL_MS = 33;
@@ -15,15 +15,19 @@ const REBUILT = 5;
 class Bench {
   now = 0;
   gpuMs = 4;
+  /** Work of a frame in the worker without a network, what the decoder's adds, and which that is. */
   workMs = 5;
-  own: OwnBackend = { network: "xs", addedMs: 9 };
+  ownMs = 9;
+  own: NetworkTier = "xs";
+  /** Time between frames that come, while a burst of them is made up for. */
+  pace = INTERVAL_MS;
   kept = new Uint8Array(4);
   scale = 2;
   /** The start: fails, never ends, or (null) succeeds. */
   start: FailureReason | "never" | null = null;
-  load: "fails" | null = null;
+  load: "fails" | "never" | null = null;
   /** What the next pictures do. */
-  fault: FailureReason | null = null;
+  fault: FailureReason | "unknown" | null = null;
   loads = 0;
   readonly started: string[] = [];
   disposed = 0;
@@ -33,14 +37,22 @@ class Bench {
   private readonly under: { at: number; settle: (failure: NetworkFailure | null) => void }[] = [];
   readonly gpu: GpuNetworks;
 
-  constructor({ max = "xs" as NetworkTier, webGpu = true, forced = false } = {}) {
-    this.gpu = new GpuNetworks(max, webGpu ? () => this.script() : null, forced, () => this.now);
+  constructor({ max = "xs" as NetworkTier, webGpu = true, forced = false, random = 0.5 } = {}) {
+    const load = webGpu ? () => this.script() : null;
+    this.gpu = new GpuNetworks(
+      max,
+      load,
+      forced,
+      () => this.now,
+      () => random,
+    );
     this.gpu.begin("16x16", 2);
   }
 
   private async script(): Promise<BackendScript> {
     this.loads++;
     if (this.load === "fails") throw new TypeError("not found");
+    if (this.load === "never") return new Promise(() => undefined);
     return { startBuiltIn: (tier, scale) => this.backend(tier, scale) };
   }
 
@@ -60,6 +72,7 @@ class Bench {
   }
 
   private make(out: Plane): Promise<boolean> {
+    if (this.fault === "unknown") return Promise.reject(new TypeError("planted"));
     if (this.fault !== null) return Promise.reject(new NetworkFailure(this.fault, "planted"));
     return new Promise((resolve, reject) => {
       const settle = (failure: NetworkFailure | null): void => {
@@ -89,8 +102,9 @@ class Bench {
       const number = this.frames++;
       if (this.gpu.wantsPictures) this.show(number);
       else this.plain(number);
-      this.gpu.frame(this.workMs, INTERVAL_MS, this.own);
-      await this.until(this.now + INTERVAL_MS);
+      const own = this.gpu.network === "none" ? this.own : "none";
+      if (this.gpu.frame(this.workMs + (own === "none" ? 0 : this.ownMs), INTERVAL_MS, own)) this.own = "none";
+      await this.until(this.now + this.pace);
     }
     return this.shown;
   }
@@ -154,20 +168,67 @@ test("a GPU that is faster than the decoder's backend is used, once that has set
   assert.equal(bench.gpu.pictureMs, 4);
 });
 
-test("one that takes longer than the same network in the decoder is not", async () => {
+test("one that takes longer than what the worker is spared ends after eight pictures", async () => {
   const bench = new Bench();
   bench.gpuMs = 10;
-  await bench.run(120);
+  await bench.used();
+  await bench.run(7);
+  assert.equal(bench.gpu.network, "xs");
+  await bench.run(3);
   assert.deepEqual([bench.gpu.network, bench.gpu.failure, bench.disposed], ["none", "slower", 1]);
+});
+
+test("what a frame took while the decoder was cold counts neither for the GPU nor against it", async () => {
+  const slow = new Bench();
+  [slow.workMs, slow.ownMs, slow.gpuMs] = [1, 12, 10];
+  await slow.run(60);
+  [slow.workMs, slow.ownMs] = [5, 4];
+  await slow.run(120);
+  assert.deepEqual([slow.gpu.network, slow.gpu.failure], ["none", "slower"]);
+  const quick = new Bench();
+  [quick.workMs, quick.ownMs] = [14, 0];
+  await quick.run(60);
+  [quick.workMs, quick.ownMs] = [5, 9];
+  await quick.used();
+  await quick.run(40);
+  assert.deepEqual([quick.gpu.network, quick.gpu.failure], ["xs", null]);
+});
+
+test("after another size and after a page was hidden the decoder's network is measured anew before the GPU is tried", async () => {
+  const changes: ((bench: Bench) => void)[] = [
+    ({ gpu }) => gpu.begin("16x8", 2),
+    ({ gpu }) => {
+      gpu.limit("none");
+      gpu.limit("xs");
+    },
+  ];
+  for (const change of changes) {
+    const bench = new Bench();
+    await bench.used();
+    await bench.run(40);
+    assert.equal(bench.gpu.network, "xs");
+    change(bench);
+    // The decoder begins without a network.
+    bench.own = "none";
+    await bench.run(48);
+    [bench.own, bench.ownMs] = ["xs", 3];
+    await bench.run(40);
+    assert.equal(bench.gpu.network, "none");
+    await bench.used();
+    await bench.run(10);
+    assert.deepEqual([bench.gpu.network, bench.gpu.failure], ["none", "slower"]);
+  }
 });
 
 test("where the decoder runs a smaller network, the GPU needs only be in time", async () => {
   const bench = new Bench();
-  bench.own = { network: "xxs", addedMs: 3 };
+  [bench.own, bench.ownMs] = ["xxs", 3];
   bench.gpuMs = 10;
   await bench.used();
+  await bench.run(20);
+  assert.equal(bench.gpu.network, "xs");
   const late = new Bench();
-  late.own = { network: "xxs", addedMs: 3 };
+  [late.own, late.ownMs] = ["xxs", 3];
   late.gpuMs = 20;
   await late.run(120);
   assert.deepEqual([late.gpu.network, late.gpu.failure], ["none", "late"]);
@@ -214,13 +275,47 @@ test("a start that fails says why; what may pass is tried again after a minute, 
     for (let second = 0; second < 62; second++, bench.now += 1000) await bench.run(1);
     assert.equal(bench.started.length, tries, reason);
   }
-  const bench = new Bench();
-  bench.load = "fails";
-  await bench.run(100);
-  assert.equal(bench.gpu.failure, "no_script");
 });
 
-test("the decoder's backend goes on while a start never ends", async () => {
+test("a script that cannot be loaded, or never is, is told and not tried again", async () => {
+  for (const load of ["fails", "never"] as const) {
+    const bench = new Bench();
+    bench.load = load;
+    await bench.run(100);
+    for (let second = 0; second < 100; second++, bench.now += 1000) await bench.run(1);
+    assert.deepEqual([bench.gpu.failure, bench.loads], ["no_script", 1]);
+  }
+});
+
+test("an error of no known reason may pass", async () => {
+  const bench = new Bench();
+  await bench.used();
+  bench.fault = "unknown";
+  await bench.run(1);
+  assert.equal(bench.gpu.failure, "device_lost");
+  bench.fault = null;
+  bench.now += 61_000;
+  await bench.run(1);
+  assert.equal(bench.loads, 2);
+});
+
+test("tracks try at different times", async () => {
+  const [early, late] = [new Bench({ random: 0 }), new Bench({ random: 1 })];
+  await early.run(74);
+  await late.run(118);
+  assert.deepEqual([early.loads, late.loads], [1, 0]);
+  for (const bench of [early, late]) {
+    await bench.used();
+    bench.fault = "stalled";
+    await bench.run(1);
+    bench.fault = null;
+    bench.now += 60_000;
+    await bench.run(1);
+  }
+  assert.deepEqual([early.loads, late.loads], [2, 1]);
+});
+
+test("the decoder's network goes on while a start never ends", async () => {
   const bench = new Bench();
   bench.start = "never";
   const shown = await bench.run(200);
@@ -238,19 +333,49 @@ test("a fault in a picture ends it at once, and this picture and all further one
   }
 });
 
-test("pictures come in order, and one that comes after a younger one is dropped", async () => {
+test("all pictures are shown in order, those that the GPU has no time for as they are", async () => {
   const bench = new Bench({ forced: true });
   await bench.used();
   await bench.run(2);
-  bench.gpuMs = 100;
-  const shown = await bench.run(9);
-  const numbers = shown.map((one) => Number.parseInt(one, 10));
+  bench.gpuMs = 80;
+  const shown = [...(await bench.run(30))];
+  const first = Number.parseInt(shown[0] as string, 10);
   assert.deepEqual(
-    numbers,
-    [...numbers].sort((a, b) => a - b),
+    shown.map((one) => Number.parseInt(one, 10)),
+    shown.map((_, i) => first + i),
   );
-  assert.ok(bench.gpu.dropped > 0, `${shown}`);
-  assert.ok(numbers.length >= 3, `a picture in three frames at least: ${shown}`);
+  assert.ok(shown.length >= 27, "four wait at most");
+  const made = shown.filter((one) => one.endsWith("+")).length;
+  assert.ok(made >= 15, `${shown}`);
+  assert.ok(Math.abs(bench.gpu.skipped + made - shown.length) <= 4, `${bench.gpu.skipped} of ${shown.length} skipped`);
+});
+
+test("frames that come all at once lose no picture, and do not end it", async () => {
+  const bench = new Bench();
+  await bench.used();
+  for (let burst = 0; burst < 4; burst++) {
+    const shown = [...(await bench.run(12))];
+    bench.pace = 3;
+    shown.push(...(await bench.run(8)));
+    bench.pace = INTERVAL_MS;
+    shown.push(...(await bench.run(4)));
+    assert.equal(shown.length, 24, `${shown}`);
+    const numbers = shown.map((one) => Number.parseInt(one, 10));
+    assert.deepEqual(
+      numbers,
+      [...numbers].sort((a, b) => a - b),
+    );
+    bench.gpuMs = 14;
+  }
+  assert.deepEqual([bench.gpu.network, bench.gpu.failure], ["xs", null]);
+});
+
+test("a GPU without room for pictures that come in time ends", async () => {
+  const bench = new Bench();
+  await bench.used();
+  bench.gpuMs = 150;
+  await bench.run(8);
+  assert.deepEqual([bench.gpu.network, bench.gpu.failure], ["none", "late"]);
 });
 
 test("pictures that take too long for some frames end it", async () => {
@@ -273,6 +398,59 @@ test("a worker without time ends it, a hiccup does not", async () => {
   bench.workMs = 30;
   await bench.run(8);
   assert.deepEqual([bench.gpu.network, bench.gpu.failure], ["none", "late"]);
+  assert.equal(bench.own, "none", "nor does the decoder run one");
+});
+
+test("pictures that take too long leave the network to the decoder", async () => {
+  const bench = new Bench();
+  await bench.used();
+  bench.gpuMs = 60;
+  await bench.run(12);
+  assert.deepEqual([bench.gpu.failure, bench.own], ["late", "xs"]);
+});
+
+test("what was too slow at one size is tried at another at once, and what was lost is not", async () => {
+  for (const [reason, loads] of [
+    ["out_of_memory", 2],
+    ["device_lost", 1],
+  ] as const) {
+    const bench = new Bench();
+    await bench.used();
+    bench.fault = reason;
+    await bench.run(1);
+    bench.fault = null;
+    bench.gpu.begin("16x8", 2);
+    await bench.run(100);
+    assert.equal(bench.loads, loads, reason);
+  }
+});
+
+test("with nothing to run the GPU is freed without a reason, and what waits is shown as it is", async () => {
+  const bench = new Bench();
+  await bench.used();
+  bench.gpuMs = 40;
+  await bench.run(1);
+  bench.gpu.stop();
+  assert.deepEqual([bench.gpu.network, bench.gpu.failure, bench.disposed], ["none", null, 1]);
+  assert.equal(bench.shown.length, 1);
+  assert.doesNotMatch(bench.shown[0] ?? "", /\+/);
+  await bench.run(50);
+  assert.equal(bench.loads, 1);
+});
+
+test("a picture that cannot be shown is an error of the worker, and the next ones go on", async () => {
+  const reported: unknown[] = [];
+  Object.assign(globalThis, { reportError: (error: unknown) => reported.push(error) });
+  const bench = new Bench();
+  await bench.used();
+  const low = { bytes: new Uint8Array(256), width: 16, height: 16, stride: 16 };
+  const error = new Error("no picture");
+  bench.gpu.run({ low, high: picture(), kept: new Uint8Array(4) }, () => {
+    throw error;
+  });
+  const shown = await bench.run(6);
+  assert.deepEqual(reported, [error]);
+  assert.ok(shown.length === 6 && shown.every((one) => one.endsWith("+")), `${shown}`);
 });
 
 test("after each relapse the next try is twice as far, and ten minutes that went well reset that", async () => {
@@ -318,7 +496,7 @@ test("another limit ends it at once without a reason, and it comes back", async 
   assert.equal(bench.loads, 2);
 });
 
-test("another size is timed anew in the same backend, another scale takes another one", async () => {
+test("another size is timed anew in the same backend, another scale takes another one; no picture is lost", async () => {
   const bench = new Bench();
   await bench.used();
   bench.gpu.begin("16x8", 2);
@@ -351,7 +529,7 @@ test("pictures that are forgotten are not shown, nor counted", async () => {
   bench.gpu.forget();
   bench.gpuMs = 4;
   const shown = await bench.run(3);
-  assert.deepEqual([shown.length, bench.gpu.dropped], [3, 0]);
+  assert.deepEqual([shown.length, bench.gpu.skipped], [3, 0]);
 });
 
 test("a machine that searches less runs none", async () => {

@@ -1,14 +1,14 @@
 /**
  * Runs the network of a track on the GPU instead of in the decoder, where that takes less time. Times are milliseconds.
  *
- * The decoder's own backend runs until the GPU has proved itself: its script is loaded, a device found, shaders compiled
+ * The decoder runs it until the GPU has proved itself: its script is loaded (`loading`), a device found, shaders compiled
  * and a small picture compared with what it must be (`starting`); then pictures are timed and not shown (`trying`). It is
- * used (`running`) where they take a good part less than the time between frames, and less than the same network takes in
- * the decoder. Any fault, and pictures that take too long, end that with a reason; what may pass is tried again after a
- * minute, twice as long after each relapse.
+ * used (`running`) where they take a good part less than the time between frames. After eight of them the worker's work
+ * without the network is known: they must take less than what it is spared. Any fault, and pictures that take too long, end
+ * that with a reason; what may pass is tried again after a minute, twice as long after each relapse.
  *
- * Two pictures at most are under way. One that comes after a younger one was shown is dropped: the youngest wins, and the
- * order holds.
+ * Pictures are shown in order. Two at most are under way. Those that come meanwhile wait behind them, and are shown as they
+ * are. Where too many wait, so is the oldest.
  */
 import {
   largestNetwork,
@@ -24,15 +24,19 @@ import type { BackendOptions, BackendScript, FailureReason, FrameNetwork, Plane 
 import { failureReason } from "./backend.js";
 import { keepCells } from "./keep.js";
 
-/** Frames at one size until the GPU is tried: then the decoder's backend has found its network. */
+/** Frames at one size until the GPU is tried, about: then the decoder has found its network. */
 const SETTLED_FRAMES = 96;
 /** Pictures that are timed, and how many before them are not: they make memory, and fill caches. */
 const TIMED = 8;
 const UNTIMED = 2;
 /** Pictures that may be under way. */
 const MAX_UNDER = 2;
+/** Pictures that may wait to be shown, with those under way. */
+const MAX_WAITING = 4;
 /** Of the last {@link SHORT_WINDOW} pictures, how many may have found no room. */
 const MAX_CROWDED = 3;
+/** A script that takes longer never comes. */
+const LOAD_MS = 30_000;
 const FIRST_WAIT_MS = 60_000;
 const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
 /** One that has run for so long begins with the first wait again. */
@@ -44,8 +48,17 @@ const PATIENT: BackendOptions = {
   software: true,
   limits: { adapterMs: 20_000, compileMs: 20_000, pictureMs: 5000 },
 };
-/** Reasons that do not pass. */
-const FINAL: readonly FailureReason[] = ["no_webgpu", "software_adapter", "shader", "invalid_weights", "wrong"];
+/** Reasons that do not pass. A worker imports a script once: one that failed fails again. */
+const FINAL: readonly FailureReason[] = [
+  "no_webgpu",
+  "software_adapter",
+  "shader",
+  "invalid_weights",
+  "no_script",
+  "wrong",
+];
+/** Reasons that may not hold for pictures of another size. */
+const SIZED: readonly FailureReason[] = ["late", "slower", "out_of_memory"];
 
 /** A picture of the decoder, in its memory. */
 export interface RebuiltPicture {
@@ -55,56 +68,66 @@ export interface RebuiltPicture {
   kept: Uint8Array;
 }
 
-/** The decoder's own backend: its network of now, and what that adds to a frame. */
-export interface OwnBackend {
-  network: NetworkTier;
-  addedMs: number | null;
+/** A picture that waits to be shown. */
+interface Waiting {
+  bytes: Uint8Array<ArrayBuffer>;
+  show: (bytes: Uint8Array<ArrayBuffer>) => void;
+  /** It is not under way. */
+  ready: boolean;
 }
 
 /** See the module's head. */
 export class GpuNetworks {
   /** Why the GPU is not used, or was not at the last try; null before, and while it is. */
   failure: FailureReason | null = null;
-  /** Pictures that came too late. */
-  dropped = 0;
-  private state: "idle" | "starting" | "trying" | "running" = "idle";
+  /** Pictures that were shown without the network because the GPU had no time for them. */
+  skipped = 0;
+  private state: "idle" | "loading" | "starting" | "trying" | "running" = "idle";
   private backend: FrameNetwork | null = null;
-  /** The network of the backend. */
+  /** The network of the backend; `none` while idle. */
   private tier: NetworkTier = "none";
   /** Counts backends, so that what a former one says is told apart. */
   private turn = 0;
   private size = "";
   private scale = 0;
-  private framesSince = 0;
+  private loadingSince = 0;
+  private runningSince = 0;
   private notBefore = Number.NEGATIVE_INFINITY;
   private waitMs = FIRST_WAIT_MS;
-  private runningSince = 0;
+  /** Frames since the size, the limit or the track changed, and from how many on the GPU may be tried. */
+  private framesSince = 0;
+  private settledFrames = SETTLED_FRAMES;
+  /** The last frames since then, or since the GPU runs. */
+  private recent: { workMs: number; intervalMs: number }[] = [];
+  private intervalMs = 0;
+  /** Work of the last frames on which the decoder ran the network that the GPU would run. */
+  private ownMs: number[] = [];
   /** Times of pictures while trying. */
   private tried: number[] = [];
-  /** The last frames. */
-  private recent: { workMs: number; intervalMs: number }[] = [];
-  /** The last pictures: their times, and whether there was no room for them. */
+  /** Of pictures that came in their time: how long they took, and whether there was no room for them. */
   private latencies: number[] = [];
   private crowded: boolean[] = [];
   private readonly taken = new SampleWindow(90, 5000);
-  /** Numbers of pictures: of the last, of the youngest that was shown, and of the last that is not to be shown. */
-  private last = 0;
-  private youngest = 0;
-  private forgotten = 0;
+  /** When the last picture came. */
+  private lastAt = 0;
   private under = 0;
+  private waiting: Waiting[] = [];
   /** Memory of pictures that are shown. */
   private readonly pool: Uint8Array<ArrayBuffer>[] = [];
 
   /**
    * `load` imports the backend's script; null where the browser has no WebGPU. `forced`: for tests, takes a processor that
-   * plays a GPU, whatever time it needs.
+   * plays a GPU, whatever time it needs. `random`: 0 to 1, so that tracks do not try at the same time.
    */
   constructor(
     private max: NetworkTier,
     private readonly load: (() => Promise<BackendScript>) | null,
     private readonly forced: boolean,
     private readonly clock: () => number,
-  ) {}
+    private readonly random: () => number = Math.random,
+  ) {
+    this.settle();
+  }
 
   /** The network that runs on the GPU now. */
   get network(): NetworkTier {
@@ -113,7 +136,7 @@ export class GpuNetworks {
 
   /** Whether the next picture is wanted, by {@link run}. */
   get wantsPictures(): boolean {
-    return this.state === "running" || (this.state === "trying" && this.under === 0);
+    return this.state === "running" || (this.timing && this.under === 0);
   }
 
   /** Mean time of a picture, over the last seconds; null without one. */
@@ -124,82 +147,70 @@ export class GpuNetworks {
   /** Sets the largest network that may run. */
   limit(max: NetworkTier): void {
     this.max = max;
-    if (this.state !== "idle" && this.target() !== this.tier) this.stop();
+    if (this.target() !== this.tier) this.stop();
   }
 
-  /** Before each frame: the size of the low picture, as text, and the scale. Another one is tried anew. */
+  /** Before each frame: the size of the low picture, as text, and the scale. For another one, pictures are timed anew. */
   begin(size: string, scale: number): void {
     if (size === this.size && scale === this.scale) return;
-    const rescaled = scale !== this.scale;
-    [this.size, this.scale, this.framesSince] = [size, scale, 0];
-    this.recent = [];
-    if (rescaled) this.stop();
-    else if (this.state === "running" || this.state === "trying") this.try();
-  }
-
-  /** Takes a frame: the time of all work on it in the worker, the media time since the frame before, the decoder's backend. */
-  frame(workMs: number, intervalMs: number, own: OwnBackend): void {
-    if (intervalMs <= 0) return;
-    this.framesSince++;
-    keepLast(this.recent, { workMs, intervalMs });
-    const interval = percentile(
-      this.recent.map((frame) => frame.intervalMs),
-      0.5,
-    );
-    const share =
-      percentile(
-        this.recent.map((frame) => frame.workMs),
-        0.5,
-      ) / interval;
-    if (this.state === "idle") this.consider(share);
-    else if (this.state === "trying" && this.tried.length >= UNTIMED + TIMED) this.judge(interval, own);
-    else if (this.state === "running" && this.tooSlow(share, interval)) this.end("late");
+    if (scale !== this.scale) this.stop();
+    [this.size, this.scale] = [size, scale];
+    this.settle();
+    if (this.state === "running" || this.state === "trying") this.try();
+    if (this.failure !== null && SIZED.includes(this.failure))
+      [this.notBefore, this.waitMs] = [Number.NEGATIVE_INFINITY, FIRST_WAIT_MS];
   }
 
   /**
-   * Makes a picture better. The picture is read before the call returns. `show` is called once, in a later task, with its
-   * bytes, laid out as those of the high picture and valid during the call; never where it comes too late. False: it is to
-   * be shown as it is ({@link pass}).
+   * Takes a frame: the time of all work on it in the worker, the media time since the frame before, and the network that
+   * the decoder ran on it. True: the GPU's network has ended because the worker has no time, nor has it for the decoder's.
+   */
+  frame(workMs: number, intervalMs: number, own: NetworkTier): boolean {
+    if (intervalMs <= 0) return false;
+    if (this.state !== "running" && !this.timing && own === this.target()) keepLast(this.ownMs, workMs);
+    this.framesSince++;
+    keepLast(this.recent, { workMs, intervalMs });
+    this.intervalMs = median(this.recent.map((frame) => frame.intervalMs));
+    const recentMs = median(this.recent.map((frame) => frame.workMs));
+    if (this.state === "idle") this.consider(recentMs / this.intervalMs);
+    else if (this.state === "loading" && this.clock() - this.loadingSince > LOAD_MS) this.end("no_script");
+    else if (this.state === "trying" && this.tried.length >= UNTIMED + TIMED) this.judge();
+    else if (this.state === "running" && !this.forced) return this.check(recentMs);
+    return false;
+  }
+
+  /**
+   * Makes a picture better. The picture is read before the call returns. `show` is called once, mostly in a later task,
+   * with its bytes, laid out as those of the high picture and valid during the call; pictures come in order. False: it is
+   * to be shown as it is, after {@link pass}.
    */
   run(picture: RebuiltPicture, show: (bytes: Uint8Array<ArrayBuffer>) => void): boolean {
-    // The scale may have changed since the last frame began.
-    if (this.backend === null || picture.high.width !== this.backend.scale * picture.low.width) return false;
-    if (this.state === "trying") this.time(picture);
-    if (this.state !== "running" || picture.kept.every((kept) => kept !== 0)) return false;
-    const full = this.under >= MAX_UNDER;
-    keepLast(this.crowded, full);
-    if (full) return false;
     const { low, high, kept } = picture;
-    const bytes = this.copy(high.bytes);
-    const [number, turn, from] = [++this.last, this.turn, this.clock()];
-    const luma = lumaOf(high, bytes);
-    const rebuilt = kept.includes(1) ? luma.bytes.slice() : null;
-    this.under++;
-    this.backend.run(low, lumaOf(high, high.bytes), luma).then(
-      (taken) => {
-        if (taken && rebuilt !== null) keepCells(kept, low, luma, rebuilt);
-        const ms = this.clock() - from;
-        this.taken.add(this.clock(), ms);
-        keepLast(this.latencies, ms);
-        this.finish(number, bytes, show);
-      },
-      (error) => {
-        // The picture is as it was.
-        if (turn === this.turn) this.end(failureReason(error) ?? "shader");
-        this.finish(number, bytes, show);
-      },
-    );
+    // The scale may have changed since the last frame began.
+    if (this.backend === null || high.width !== this.backend.scale * low.width) return false;
+    if (this.timing) this.time(picture);
+    if (this.state !== "running") return false;
+    const whole = kept.every((cell) => cell !== 0);
+    if (whole && this.waiting.length === 0) return false;
+    const one = { bytes: this.copy(high.bytes), show, ready: true };
+    this.waiting.push(one);
+    if (!whole) this.improve(picture, one);
+    if (this.waiting.length > MAX_WAITING) {
+      this.skipped++;
+      this.showOldest();
+    }
+    this.showReady();
     return true;
   }
 
-  /** A picture is shown as it is: those under way are older, and not to be shown after it. */
+  /** Shows those that wait as they are: the next is shown at once. */
   pass(): void {
-    this.youngest = ++this.last;
+    while (this.waiting.length > 0) this.showOldest();
   }
 
-  /** Pictures under way are not to be shown. */
+  /** Pictures that wait are not to be shown. */
   forget(): void {
-    this.forgotten = this.last;
+    this.waiting = [];
   }
 
   /** The machine has no time for networks. */
@@ -207,21 +218,38 @@ export class GpuNetworks {
     if (this.state !== "idle") this.end("late");
   }
 
+  /** Frees the GPU: there is nothing to run. Pictures that wait are shown as they are. */
+  stop(): void {
+    this.settle();
+    this.free();
+  }
+
   private target(): NetworkTier {
     return largestNetwork(this.scale, this.max);
+  }
+
+  /** What was measured holds no longer. */
+  private settle(): void {
+    this.framesSince = 0;
+    this.settledFrames = this.forced ? 0 : SETTLED_FRAMES * this.jitter();
+    this.recent = [];
+    this.ownMs = [];
+  }
+
+  private jitter(): number {
+    return 0.75 + 0.5 * this.random();
   }
 
   /** Starts where a network may run, and there is time for it. */
   private consider(share: number): void {
     if (this.target() === "none" || this.clock() < this.notBefore) return;
-    if (!this.forced && (this.framesSince < SETTLED_FRAMES || share > MAX_SHARE)) return;
+    if (!this.forced && (this.framesSince < this.settledFrames || share > MAX_SHARE)) return;
     if (this.load === null) this.end("no_webgpu");
     else void this.start(this.load);
   }
 
   private async start(load: () => Promise<BackendScript>): Promise<void> {
-    this.state = "starting";
-    this.tier = this.target();
+    [this.state, this.loadingSince, this.tier] = ["loading", this.clock(), this.target()];
     const turn = ++this.turn;
     let script: BackendScript;
     try {
@@ -231,6 +259,7 @@ export class GpuNetworks {
       return;
     }
     if (turn !== this.turn) return;
+    this.state = "starting";
     try {
       const backend = await script.startBuiltIn(this.tier, this.scale, this.forced ? PATIENT : LIMITS);
       if (turn !== this.turn) {
@@ -240,7 +269,7 @@ export class GpuNetworks {
       this.backend = backend;
       this.try();
     } catch (error) {
-      if (turn === this.turn) this.end(failureReason(error) ?? "shader");
+      if (turn === this.turn) this.end(failureReason(error) ?? "device_lost");
     }
   }
 
@@ -251,50 +280,100 @@ export class GpuNetworks {
     this.crowded = [];
   }
 
+  private get timing(): boolean {
+    return this.state === "trying" && this.framesSince >= this.settledFrames;
+  }
+
   /** Times a picture, and shows nothing of it. */
   private time({ low, high }: RebuiltPicture): void {
-    if (this.backend === null || this.under > 0) return;
+    if (this.under > 0) return;
     const out = lumaOf(high, new Uint8Array(high.bytes.length));
+    this.make(low, high, out, (ms) => this.timing && this.tried.push(ms)).catch((error) => reportError(error));
+  }
+
+  private judge(): void {
+    const ms = percentile(this.tried.slice(UNTIMED), 0.8);
+    if (!this.forced && ms > MAX_SHARE * this.intervalMs) {
+      this.end("late");
+      return;
+    }
+    this.state = "running";
+    this.runningSince = this.clock();
+    this.failure = null;
+    this.recent = [];
+  }
+
+  /** While it runs; true where it has ended because the worker has no time. */
+  private check(recentMs: number): boolean {
+    const busy = this.recent.length >= SHORT_WINDOW && recentMs > TOO_LONG_SHARE * this.intervalMs;
+    const known = this.latencies.length >= SHORT_WINDOW;
+    const ms = median(this.latencies);
+    const late = known && ms > TOO_LONG_SHARE * this.intervalMs;
+    if (busy || late || this.crowded.filter((full) => full).length > MAX_CROWDED) this.end("late");
+    else if (known && this.ownMs.length > 0) {
+      const spared = median(this.ownMs) - recentMs;
+      this.ownMs = [];
+      if (ms >= spared) this.end("slower");
+    }
+    return busy;
+  }
+
+  /** Has the GPU make a picture better that waits, where there is room. */
+  private improve({ low, high, kept }: RebuiltPicture, one: Waiting): void {
+    const now = this.clock();
+    // Frames that come all at once, after one that was lost and sent again, say nothing of the GPU's speed.
+    const inTime = now - this.lastAt >= this.intervalMs / 2;
+    this.lastAt = now;
+    const full = this.under >= MAX_UNDER;
+    if (inTime) keepLast(this.crowded, full);
+    if (full) {
+      this.skipped++;
+      return;
+    }
+    one.ready = false;
+    const luma = lumaOf(high, one.bytes);
+    const rebuilt = kept.includes(1) ? luma.bytes.slice() : null;
+    this.make(low, high, luma, (ms) => {
+      if (rebuilt !== null) keepCells(kept, low, luma, rebuilt);
+      this.taken.add(this.clock(), ms);
+      if (inTime) keepLast(this.latencies, ms);
+    })
+      .finally(() => {
+        one.ready = true;
+        this.showReady();
+      })
+      .catch((error) => reportError(error));
+  }
+
+  /** Makes a picture, then calls `made` with the time that it took; without a picture the backend ends. */
+  private make(low: Plane, high: PictureView, out: Plane, made: (ms: number) => void): Promise<void> {
     const [turn, from] = [this.turn, this.clock()];
     this.under++;
-    this.backend.run(low, lumaOf(high, high.bytes), out).then(
-      () => {
-        this.under--;
-        if (turn === this.turn && this.state === "trying") this.tried.push(this.clock() - from);
-      },
-      (error) => {
-        this.under--;
-        if (turn === this.turn) this.end(failureReason(error) ?? "shader");
-      },
-    );
+    const picture = this.backend?.run(low, lumaOf(high, high.bytes), out) ?? Promise.resolve(false);
+    return picture
+      .finally(() => this.under--)
+      .then(
+        (taken) => {
+          if (taken && turn === this.turn) made(this.clock() - from);
+        },
+        (error) => {
+          if (turn === this.turn) this.end(failureReason(error) ?? "device_lost");
+        },
+      );
   }
 
-  private judge(interval: number, own: OwnBackend): void {
-    const ms = percentile(this.tried.slice(UNTIMED), 0.8);
-    const ownMs = own.network === this.tier ? own.addedMs : null;
-    if (!this.forced && ms > MAX_SHARE * interval) this.end("late");
-    else if (!this.forced && ownMs !== null && ms >= ownMs) this.end("slower");
-    else {
-      this.state = "running";
-      this.runningSince = this.clock();
-      this.failure = null;
+  private showReady(): void {
+    while (this.waiting[0]?.ready) this.showOldest();
+  }
+
+  private showOldest(): void {
+    const one = this.waiting.shift();
+    if (one === undefined) return;
+    try {
+      one.show(one.bytes);
+    } finally {
+      if (one.ready && this.backend !== null && this.pool.length < MAX_UNDER) this.pool.push(one.bytes);
     }
-  }
-
-  private tooSlow(share: number, interval: number): boolean {
-    if (this.forced) return false;
-    const slow = share > TOO_LONG_SHARE && this.recent.length >= SHORT_WINDOW;
-    const late = percentile(this.latencies, 0.5) > TOO_LONG_SHARE * interval && this.latencies.length >= SHORT_WINDOW;
-    return slow || late || this.crowded.filter((full) => full).length > MAX_CROWDED;
-  }
-
-  private finish(number: number, bytes: Uint8Array<ArrayBuffer>, show: (bytes: Uint8Array<ArrayBuffer>) => void): void {
-    this.under--;
-    if (number > this.forgotten && number > this.youngest) {
-      this.youngest = number;
-      show(bytes);
-    } else if (number > this.forgotten) this.dropped++;
-    if (this.pool.length < MAX_UNDER) this.pool.push(bytes);
   }
 
   private copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
@@ -307,19 +386,20 @@ export class GpuNetworks {
   /** Ends with a reason; may come again unless that is final. */
   private end(reason: FailureReason): void {
     if (this.state === "running" && this.clock() - this.runningSince >= FORGIVEN_MS) this.waitMs = FIRST_WAIT_MS;
-    this.stop();
     this.failure = reason;
-    this.notBefore = FINAL.includes(reason) ? Number.POSITIVE_INFINITY : this.clock() + this.waitMs;
+    this.notBefore = FINAL.includes(reason) ? Number.POSITIVE_INFINITY : this.clock() + this.waitMs * this.jitter();
     this.waitMs = Math.min(2 * this.waitMs, MAX_WAIT_MS);
+    this.free();
   }
 
-  /** Ends without one. Pictures under way are shown as they are. */
-  private stop(): void {
+  private free(): void {
     this.turn++;
     this.state = "idle";
+    this.tier = "none";
     this.backend?.dispose();
     this.backend = null;
     this.pool.length = 0;
+    this.pass();
   }
 }
 
@@ -332,4 +412,8 @@ function keepLast<T>(list: T[], value: T): void {
 function lumaOf({ width, height, layout }: PictureView, bytes: Uint8Array): Plane {
   const [{ offset, stride }] = layout;
   return { bytes: bytes.subarray(offset, offset + stride * (height - 1) + width), width, height, stride };
+}
+
+function median(values: readonly number[]): number {
+  return percentile(values, 0.5);
 }

@@ -152,7 +152,10 @@ class WebGpuNetwork implements FrameNetwork {
       const folded = groupsOf({ inputs: 1 + network.scale ** 2, outputs: 1 }).read;
       this.program = { scale: network.scale, precision, answer, fold: folding, folded, stages: rest };
     } catch (error) {
-      throw this.failure ?? (error instanceof NetworkFailure ? error : new NetworkFailure("shader", String(error)));
+      if (this.failure !== null || error instanceof NetworkFailure) throw this.failure ?? error;
+      // What is not invalid, as a compiler that ended with the GPU's process, may pass.
+      const invalid = (error as { reason?: unknown }).reason === "validation";
+      throw new NetworkFailure(invalid ? "shader" : "device_lost", String(error));
     }
     if (this.failure !== null) throw this.failure;
     this.upload(network);
@@ -198,7 +201,7 @@ class WebGpuNetwork implements FrameNetwork {
     try {
       return this.make(low, high);
     } catch (error) {
-      this.fail("shader", String(error));
+      this.fail("device_lost", String(error));
       return null;
     }
   }
@@ -252,14 +255,15 @@ class WebGpuNetwork implements FrameNetwork {
           settle();
           resolve();
         },
-        (error) => setTimeout(() => this.fail("shader", String(error)), CAUSE_MS),
+        (error) => setTimeout(() => this.fail("device_lost", String(error)), CAUSE_MS),
       );
     });
   }
 
   private refused(error: GPUError): void {
     const memory = typeof GPUOutOfMemoryError !== "undefined" && error instanceof GPUOutOfMemoryError;
-    this.fail(memory ? "out_of_memory" : "shader", error.message);
+    const invalid = typeof GPUValidationError !== "undefined" && error instanceof GPUValidationError;
+    this.fail(memory ? "out_of_memory" : invalid ? "shader" : "device_lost", error.message);
   }
 
   /** Ends the backend: pictures under way and all further ones reject. */
