@@ -4,7 +4,7 @@
 // are small and few, and the network is the cheapest.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { publish, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { publish, remote, subscribe, until } from "../support/call.mjs";
 import { capture, numbers } from "../support/capture.mjs";
 import { psnr } from "../support/metrics.mjs";
 import { makeScene } from "../support/scene.mjs";
@@ -69,18 +69,22 @@ describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a n
     throw new Error("the decoder's own network never ran for long enough");
   }
 
-  test("its picture is that of the decoder's own network, in order", async () => {
-    const { db, list } = await compare(3);
+  test("its pictures are those of the decoder's own network, in order, but for those that it had no time for", async () => {
+    const before = (await stats(viewer.page)).networkSkipped;
+    const { db, list } = await compare(4);
     const steps = list.slice(1).map((n, i) => (n - list[i] + scene.frames) % scene.frames);
     assert.ok(!list.includes(-1) && steps.every((step) => step < scene.frames / 2), `numbers ${list}`);
-    const { networkMs, networkDropped } = await stats(viewer.page);
-    // While two are under way, one is shown as it is.
     const made = db.filter((one) => one >= SAME_DB);
+    const enough = async () => {
+      const now = await stats(viewer.page);
+      return db.length - made.length <= now.networkSkipped - before && now;
+    };
+    const { networkMs, networkSkipped } = await until(enough, `pictures are skipped: ${db.map((one) => one.toFixed(1))} dB`, 5000);
     console.log(
       `WebGPU: ${made.length} of ${db.length} pictures, at least ${Math.min(...made).toFixed(1)} dB from WebAssembly's;`,
-      `${networkMs?.toFixed(0)} ms a picture, ${networkDropped} dropped`,
+      `${networkMs?.toFixed(0)} ms a picture, ${networkSkipped - before} skipped meanwhile`,
     );
-    assert.ok(made.length >= 10 && made.length > 0.7 * db.length, `${db.map((one) => one.toFixed(1))} dB`);
+    assert.ok(made.length >= 5, `${db.map((one) => one.toFixed(1))} dB`);
   });
 
   test("a page that nobody sees runs none, and goes on when it is seen", async () => {
@@ -90,9 +94,10 @@ describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a n
         document.dispatchEvent(new Event("visibilitychange"));
       }, state);
     await show("hidden");
-    await until(async () => (await stats(viewer.page)).network === "none", "the network rests", 3000);
+    await until(async () => (await stats(viewer.page)).network === "none", "the network rests");
     assert.equal((await stats(viewer.page)).networkBackend, null);
-    const { db } = await compare(1);
+    const { db } = await compare(3);
+    assert.ok(db.length >= 3, `${db.length} pictures compared`);
     console.log(`WebGPU: without a network ${Math.max(...db).toFixed(1)} dB from WebAssembly's at most`);
     assert.ok(Math.max(...db) < SAME_DB, `${db.map((one) => one.toFixed(1))} dB`);
     await show("visible");
@@ -121,6 +126,7 @@ describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a n
       return subscribe(server, { query, browser: { newPage } });
     };
     const [none, some] = [await look("none"), await look("xxs")];
+    await until(async () => (await remote(none.page))?.state === "rebuilt", "the picture is rebuilt without a network");
     await until(async () => (await stats(some.page))?.networkFailure, "the fault is told", 15_000);
     assert.equal((await stats(some.page)).networkFailure, "no_script");
     await runs(some.page, "wasm");
@@ -129,26 +135,26 @@ describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a n
     for (const tab of [none, some]) await tab.closePage();
   });
 
-  test("where the GPU's process ends the picture goes on, within a second without it", async () => {
-    const watched = capture(viewer.page, 4);
-    await sleep(1000);
+  test("where the GPU's process ends the picture goes on without it", async () => {
+    const watched = capture(viewer.page, 8);
+    const seen = () => viewer.page.evaluate(() => window.capturedFrames?.enhanced.length > 3);
+    await until(seen, "pictures are captured", 5000);
     const browser = await viewer.page.context().browser().newBrowserCDPSession();
     await browser.send("Browser.crashGpuProcess").catch(() => undefined);
-    const from = Date.now();
+    const crashed = await viewer.page.evaluate(() => performance.now());
     const lost = await until(async () => {
       const now = await stats(viewer.page);
       return now.networkFailure !== null && now;
-    }, "the fault is told", 3000);
-    const told = Date.now() - from;
+    }, "the fault is told");
     assert.equal(lost.networkFailure, "device_lost");
     assert.notEqual(lost.networkBackend, "webgpu");
     const { enhanced } = await watched;
     const gaps = enhanced.slice(1).map(({ at }, i) => at - enhanced[i].at);
-    console.log(`WebGPU: after the fault ${Math.round(Math.max(...gaps))} ms without a picture at most, told after ${told} ms`);
-    // Statistics come once a second.
-    assert.ok(told < 2500, `told after ${told} ms`);
-    assert.ok(enhanced.length > 12, `${enhanced.length} pictures`);
-    assert.ok(Math.max(...gaps) < 1000, `gaps of ${gaps.map(Math.round)} ms`);
+    const after = enhanced.filter(({ at }) => at > crashed).length;
+    console.log(`WebGPU: after the fault ${after} pictures, ${Math.round(Math.max(...gaps))} ms without one at most`);
+    assert.ok(after >= 5, `${after} pictures`);
+    // A picture that is waited for, until it is late, takes five seconds here.
+    assert.ok(Math.max(...gaps) < 4000, `gaps of ${gaps.map(Math.round)} ms`);
     assert.equal((await remote(viewer.page)).state, "rebuilt");
     await runs(viewer.page, "wasm");
   });

@@ -295,6 +295,30 @@ describe("with an adapter", { timeout: 300_000, skip: skipped("frame networks on
     for (const one of found) told(one, "device_lost");
   });
 
+  test("a read, a command or a compiler that fails for no known reason may pass", async () => {
+    const found = await lab.run(async ({ oracle, patient, startWebGpu, reasonOf, blank }) => {
+      const file = oracle.networkFile(oracle.drawNetwork(3, 2, [8]));
+      const low = oracle.drawPlane(5, 8, 8);
+      const high = oracle.drawPlane(6, 16, 16);
+      const planted = () => Promise.reject(new DOMException("planted", "OperationError"));
+      const picture = async (of, method, fails) => {
+        const network = await startWebGpu(file, patient);
+        const plain = of[method];
+        of[method] = fails;
+        const one = await reasonOf(network.run(low, high, blank(high)));
+        of[method] = plain;
+        return one;
+      };
+      const read = await picture(GPUBuffer.prototype, "mapAsync", planted);
+      const command = await picture(GPUQueue.prototype, "submit", () => {
+        throw new TypeError("planted");
+      });
+      GPUDevice.prototype.createComputePipelineAsync = () => Promise.reject(new GPUPipelineError("planted", { reason: "internal" }));
+      return [read, command, await reasonOf(startWebGpu(file, patient))];
+    });
+    for (const one of found) told(one, "device_lost");
+  });
+
   test("a picture that memory is too small for ends the backend", async () => {
     const found = await lab.run(async ({ oracle, patient, startWebGpu, reasonOf, blank }) => {
       const wide = oracle.networkFile(oracle.drawNetwork(3, 2, [64, 64]));
