@@ -1,4 +1,4 @@
-// Bundles the page, the SDK and its worker into dist/, or with --tests the unit tests into dist-test/.
+// Bundles the page, the SDK, its worker and the script of networks on WebGPU into dist/, or with --tests the unit tests into dist-test/.
 // The WASM decoder is put into dist/ by `cargo xtask wasm`; it is left where it is.
 import { cp, mkdir, readdir, rm } from "node:fs/promises";
 import path from "node:path";
@@ -14,6 +14,7 @@ const common = {
   target: "es2022",
   sourcemap: true,
   logLevel: "warning",
+  loader: { ".safetensors": "binary" },
   absWorkingDir: here,
 };
 
@@ -35,6 +36,7 @@ async function page() {
       demo: "src/demo/main.ts",
       style: "src/demo/demo.css",
       worker: "src/worker/worker.ts",
+      "network-webgpu": "src/worker/network/built-in.ts",
       "windlass-client": "src/sdk/index.ts",
     },
   });

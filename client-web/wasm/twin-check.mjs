@@ -4,7 +4,7 @@ import { md5 } from "./md5.mjs";
 import { framesOf } from "./vp9-timer.mjs";
 
 const EXPORTS = ["alloc", "dealloc", "decoder_new", "decoder_free", "set_network", "push_frame", "push_message", "refresh", "hr_ptr", "lr_ptr",
-  "hr_width", "hr_height", "lr_width", "lr_height", "stride", "stat", "reset", "warm_up",
+  "hr_width", "hr_height", "lr_width", "lr_height", "stride", "kept_ptr", "stat", "reset", "warm_up",
   "stills_new", "stills_free", "stills_follow", "stills_reset", "stills_camera", "stills_make", "stills_payload"];
 /** As in the example: bytes of a still, and between how many frames one is made. */
 const STILL_BYTES = 3000;
@@ -87,12 +87,18 @@ export function checkModule(module) {
   wasm.decoder_free(warmedUp);
 }
 
+/** By cell whether no network makes it better, 1 or 0; empty where the module does not know. */
+function cellsOf(wasm, handle, count) {
+  const pointer = wasm.kept_ptr(handle) >>> 0;
+  return pointer === 0 ? "" : [...new Uint8Array(wasm.memory.buffer, pointer, count)].join("");
+}
+
 /** One case over the bytes of its IVF file; how many pictures were equal, and what came of the anchors. */
 export function checkCase(module, ivf, { scale, frames }) {
   const wasm = new WebAssembly.Instance(module, {}).exports;
   const handle = wasm.decoder_new(scale);
   const publisher = wasm.stills_new();
-  let stills = 0;
+  let [stills, mixed] = [0, 0];
   const chunks = framesOf(ivf);
   if (chunks.length !== frames.length) fail(`the stream has ${chunks.length} frames, the case ${frames.length}`);
   frames.forEach((expected, i) => {
@@ -115,6 +121,8 @@ export function checkCase(module, ivf, { scale, frames }) {
     // What anchors have changed is shown with the next frame, or when asked for.
     const stale = wasm.stat(handle, 9);
     if (wasm.refresh(handle) !== stale || wasm.stat(handle, 9) !== 0) fail(`${where}: the picture is not refreshed`);
+    if (cellsOf(wasm, handle, expected.kept.length) !== expected.kept) fail(`${where}: the kept cells differ`);
+    if (expected.kept.includes("1") && expected.kept.includes("0")) mixed++;
     if (pictureMd5(wasm, handle, 1) !== expected.lr) fail(`${where}: the low picture differs`);
     if (pictureMd5(wasm, handle, 0) !== expected.hr) fail(`${where}: the high picture differs`);
   });
@@ -122,5 +130,6 @@ export function checkCase(module, ivf, { scale, frames }) {
   wasm.decoder_free(handle);
   wasm.stills_free(publisher);
   if (stills === 0) fail("no still was compared");
+  if (mixed === 0) fail("no picture with some kept cells was compared");
   return { scale, frames: frames.length, applied, late, early, duplicate, former };
 }

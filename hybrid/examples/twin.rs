@@ -4,8 +4,9 @@
 //! early, on time, late, in parts of tiles, repeated, and of a former epoch. Every
 //! instruction set that the machine has must give the same pictures; this ends with an error at the first
 //! that differ. A case holds, by frame, the messages pushed after it (hex), what became of each (as
-//! `client-web/wasm` numbers outcomes), the network that runs on it, and the MD5 of the low and the high picture then; of
-//! some frames also that of the still that a publisher would make of them (`still`).
+//! `client-web/wasm` numbers outcomes), the network that runs on it, the MD5 of the low and the high picture then, and by
+//! cell whether no network makes it better (`kept`, 1 or 0); of some frames also that of the still that a publisher would
+//! make of them (`still`).
 //! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
 //!
 //! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as
@@ -275,18 +276,20 @@ fn check(ivf: &Ivf, scale: usize) -> String {
         let low: Vec<_> =
             decoders.iter().map(|d| md5(d.lr().map(FrameBuffer::to_picture).as_ref())).collect();
         let high: Vec<_> = decoders.iter().map(|d| md5(d.hr())).collect();
-        for (name, sums) in [("low", &low), ("high", &high)] {
+        let kept: Vec<_> = decoders.iter().map(|d| cells(d.kept())).collect();
+        for (name, sums) in [("low", &low), ("high", &high), ("kept", &kept)] {
             assert!(
                 sums.iter().all(|sum| *sum == sums[0]),
                 "instruction sets give different {name} pictures at frame {frame}, scale {scale}",
             );
         }
         lines.push(format!(
-            "{{\"timestamp\":{},\"size\":{},\"network\":{network},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"still\":{still},\"lr\":\"{}\",\"hr\":\"{}\"}}",
+            "{{\"timestamp\":{},\"size\":{},\"network\":{network},\"shown\":{shown},\"messages\":[{}],\"outcomes\":[{}],\"still\":{still},\"kept\":\"{}\",\"lr\":\"{}\",\"hr\":\"{}\"}}",
             timestamp(frame),
             data.len(),
             hex_list(&messages),
             outcomes.join(","),
+            kept[0],
             low[0],
             high[0],
         ));
@@ -344,6 +347,10 @@ fn number(outcome: AnchorOutcome) -> i32 {
 fn md5(picture: Option<&Picture>) -> String {
     let planes = picture.map(|p| p.planes().map(windlass_vp9::Plane::samples).concat());
     format!("{:x}", md5::compute(planes.unwrap_or_default()))
+}
+
+fn cells(kept: Option<Vec<bool>>) -> String {
+    kept.unwrap_or_default().into_iter().map(|kept| if kept { '1' } else { '0' }).collect()
 }
 
 fn hex_list(messages: &[Vec<u8>]) -> String {

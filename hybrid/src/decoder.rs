@@ -317,6 +317,13 @@ impl HybridDecoder {
         }
     }
 
+    /// By cell of 8 × 8 low samples of the picture on display, row by row, whether no network makes it better: for a network
+    /// that the caller runs. `None` before the first picture, and where [`refresh`](Self::refresh) would make another.
+    pub fn kept(&self) -> Option<Vec<bool>> {
+        (self.displayed && !self.is_stale())
+            .then(|| self.rebuilder.is_best(&self.reconstruction.sources))
+    }
+
     /// The low picture on display, bit-exact, while it is remembered.
     pub fn lr(&self) -> Option<&FrameBuffer> {
         self.history.current().map(|e| e.low.as_ref())

@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The SDK's files, as `cargo xtask page` builds them.
 async fn sdk(UrlPath(file): UrlPath<String>) -> impl IntoResponse {
     let kind = match file.as_str() {
-        "windlass-client.js" | "worker.js" => "text/javascript",
+        "windlass-client.js" | "worker.js" | "network-webgpu.js" => "text/javascript",
         "windlass.wasm" => "application/wasm",
         _ => return Err(StatusCode::NOT_FOUND),
     };

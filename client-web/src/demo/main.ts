@@ -111,6 +111,7 @@ async function enter(choice: Choice): Promise<void> {
     loopback,
     output: options.output,
     maxNetwork: options.maxNetwork,
+    networkBackend: options.networkBackend,
     ...(token === null ? {} : { token }),
   });
   hook.room = room;

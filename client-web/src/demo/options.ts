@@ -1,10 +1,10 @@
 /**
  * The options in the URL of the page: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
- * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0&maxNetwork=none|xxs|xs`. The room may also be the
- * fragment. An access token belongs in the fragment, which browsers send to no server: `#token=…` or `#room=…&token=…`;
- * `?token=…` works too.
+ * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0&maxNetwork=none|xxs|xs`, and
+ * for tests `&networkBackend=webgpu`. The room may also be the fragment. An access token belongs in the fragment, which
+ * browsers send to no server: `#token=…` or `#room=…&token=…`; `?token=…` works too.
  */
-import type { Layers, NetworkTier, OutputKind, Rung } from "../sdk/index.js";
+import type { Layers, NetworkBackend, NetworkTier, OutputKind, Rung } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";
 
 /** How a tile shows its two pictures. */
@@ -28,6 +28,8 @@ export interface PageOptions {
   detail: boolean;
   /** The largest network that may run on every frame. */
   maxNetwork: NetworkTier;
+  /** What runs it; for tests. */
+  networkBackend: NetworkBackend;
   /** The server learns the size and visibility of tiles. Off: each tile gets what the bandwidth allows. */
   adaptive: boolean;
 }
@@ -72,6 +74,7 @@ export function pageOptions(address: URL): PageOptions {
     output: choice(query.get("output"), ["stream", "post", "canvas"] as const) ?? "auto",
     detail: flag("detail"),
     maxNetwork: choice(query.get("maxNetwork"), ["none", "xxs", "xs"] as const) ?? "xs",
+    networkBackend: choice(query.get("networkBackend"), ["webgpu"] as const) ?? "auto",
     adaptive: query.get("adaptive") !== "0",
   };
 }

@@ -261,7 +261,7 @@ export class Tile {
       ["Anchors", stats.refused === null ? `${stats.anchorsPerSecond.toFixed(1)} /s` : REFUSALS[stats.refused]],
       ["Anchor p50 / p95", `${ms(stats.anchorP50Ms)} / ${ms(stats.anchorP95Ms)} ms`],
       ["Rebuild / anchor", `${ms(stats.decodeMs)} / ${ms(stats.anchorApplyMs)} ms`],
-      ["Network", rebuilt ? stats.network : "–"],
+      ["Network", rebuilt ? network(stats) : "–"],
       ["Lost / late", `${stats.framesLost} frames / ${stats.anchorsLate + stats.anchorsLost} anchors`],
     ];
     this.facts.replaceChildren(...rows.flatMap(([term, value]) => [make("dt", {}, term), make("dd", {}, value)]));
@@ -332,6 +332,12 @@ function show(video: HTMLVideoElement, track: MediaStreamTrack | null, replaces:
   const former = stream.getTracks();
   stream.addTrack(track);
   for (const other of former) stream.removeTrack(other);
+}
+
+/** The network that runs on every frame, and where. */
+function network({ network, networkBackend, networkMs }: TrackStats): string {
+  if (networkBackend !== "webgpu") return network;
+  return networkMs === null ? `${network}, WebGPU` : `${network}, WebGPU in ${networkMs.toFixed(1)} ms`;
 }
 
 function size(of: { width: number; height: number } | null): string {

@@ -1,6 +1,6 @@
 /**
- * The files of the SDK, worker script and WASM decoder. The page compiles the decoder once, and keeps a copy of the
- * script.
+ * The files of the SDK: worker script, WASM decoder, and script of networks on WebGPU. The page compiles the decoder once,
+ * and keeps a copy of the worker's script.
  */
 
 /** URLs of the SDK's files. */
@@ -9,13 +9,25 @@ export interface Assets {
   worker: string;
   /** URL of `windlass.wasm`. */
   wasm: string;
+  /** URL of `network-webgpu.js`, which workers load where they may run a network. Without it none runs on WebGPU. */
+  networkWebGpu?: string;
 }
 
 /** The files beside this script. */
 export const besideThisScript = (): Assets => ({
   worker: new URL("./worker.js", import.meta.url).href,
   wasm: new URL("./windlass.wasm", import.meta.url).href,
+  networkWebGpu: new URL("./network-webgpu.js", import.meta.url).href,
 });
+
+/** The absolute URL of the script of networks on WebGPU, for a worker; null where there is none, or no URL. */
+export function networkScript({ networkWebGpu }: Assets, base: string): string | null {
+  try {
+    return networkWebGpu === undefined ? null : new URL(networkWebGpu, base).href;
+  } catch {
+    return null;
+  }
+}
 
 /** Max time to fetch a file, milliseconds. */
 const FETCH_TIMEOUT_MS = 20_000;

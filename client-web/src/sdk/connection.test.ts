@@ -106,7 +106,7 @@ function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>
     socket as unknown as SignalSocket,
     { worker: "", wasm: "" },
     relay as unknown as Relay,
-    { output: "auto", networks: new NetworkLimit("xs", async () => null) },
+    { output: "auto", networkBackend: "auto", networks: new NetworkLimit("xs", async () => null) },
     { scale: 2, lr_pixels: 1 },
     maxRungs,
     { servers: [] },

@@ -12,13 +12,13 @@
  * await room.publish(await navigator.mediaDevices.getUserMedia({ audio: true, video: true }));
  * ```
  */
-export type { AnchorSource, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
+export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { NetworkTier } from "../worker/network-choice.js";
 export type { Assets } from "./assets.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { RoomEvents } from "./events.js";
 export { type CallGrant, Moderation } from "./moderation.js";
-export type { OutputKind } from "./output.js";
+export type { NetworkBackend, OutputKind } from "./output.js";
 export {
   type Grant,
   type ParticipantInfo,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Battery, NetworkLimit } from "./network-limit.js";
+import { type Battery, NetworkLimit, type Page } from "./network-limit.js";
 
 /** A battery that tells of its changes. */
 class FakeBattery implements Battery {
@@ -62,4 +62,46 @@ test("nothing is told after the end", async () => {
   limit.close();
   battery.becomes(false, 0.1);
   assert.equal(told, 0);
+});
+
+/** A page that is hidden and shown. */
+class FakePage implements Page {
+  visibilityState: DocumentVisibilityState = "visible";
+  pictureInPictureElement?: unknown = null;
+  readonly listeners = new Set<() => void>();
+
+  addEventListener(_type: string, listener: () => void): void {
+    this.listeners.add(listener);
+  }
+
+  removeEventListener(_type: string, listener: () => void): void {
+    this.listeners.delete(listener);
+  }
+
+  becomes(visibilityState: DocumentVisibilityState, floating: unknown = null): void {
+    this.visibilityState = visibilityState;
+    this.pictureInPictureElement = floating;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+test("none may run in a hidden page, unless a picture floats", () => {
+  const page = new FakePage();
+  const limit = new NetworkLimit("xs", async () => null, page);
+  const seen: string[] = [limit.max];
+  limit.onChange.add(() => seen.push(limit.max));
+  page.becomes("hidden");
+  page.becomes("hidden", {});
+  page.becomes("hidden");
+  page.becomes("visible");
+  assert.deepEqual(seen, ["xs", "none", "xs", "none", "xs"]);
+  limit.close();
+  assert.equal(page.listeners.size, 0);
+});
+
+test("none may run in a hidden page of a browser without floating pictures", () => {
+  const page = new FakePage();
+  delete page.pictureInPictureElement;
+  page.visibilityState = "hidden";
+  assert.equal(new NetworkLimit("xs", async () => null, page).max, "none");
 });

@@ -1,6 +1,7 @@
 /**
- * The largest network that may run on every frame: what the application allows, and less on battery. There the cheap
- * one may run, and none while little charge is left. Browsers that do not tell (Firefox, Safari) count as powered.
+ * The largest network that may run on every frame: what the application allows, less on battery, and none in a page that
+ * nobody sees, unless a video of it floats (picture-in-picture; a document that floats does not count). On battery the
+ * cheap one may run, and none while little charge is left. Browsers that do not tell (Firefox, Safari) count as powered.
  */
 import { NETWORKS, type NetworkTier } from "../worker/network-choice.js";
 
@@ -13,9 +14,19 @@ export interface Battery {
   removeEventListener(type: "chargingchange" | "levelchange", listener: () => void): void;
 }
 
+/** The part of `Document` that is used. */
+export interface Page {
+  readonly visibilityState: DocumentVisibilityState;
+  /** A video that floats over other windows: it is seen while its page is not. Not in all browsers (Firefox). */
+  readonly pictureInPictureElement?: unknown;
+  addEventListener(type: (typeof PAGE_EVENTS)[number], listener: () => void): void;
+  removeEventListener(type: (typeof PAGE_EVENTS)[number], listener: () => void): void;
+}
+
 /** Charge below which no network runs on battery. */
 const LOW_LEVEL = 0.2;
 const EVENTS = ["chargingchange", "levelchange"] as const;
+const PAGE_EVENTS = ["visibilitychange", "enterpictureinpicture", "leavepictureinpicture"] as const;
 
 /** See the module's head. An unknown bound is none. */
 export class NetworkLimit {
@@ -26,11 +37,16 @@ export class NetworkLimit {
   private battery: Battery | null = null;
   private closed = false;
 
-  /** `allowed`: the application's bound. `ask`: how to find the machine's battery. */
-  constructor(allowed: NetworkTier, ask: () => Promise<Battery | null> = askBattery) {
+  /** `allowed`: the application's bound. `ask`: how to find the machine's battery. `page`: null where there is none. */
+  constructor(
+    allowed: NetworkTier,
+    ask: () => Promise<Battery | null> = askBattery,
+    private readonly page: Page | null = globalThis.document ?? null,
+  ) {
     // Without types, anything may come here.
     this.allowed = NETWORKS.includes(allowed) ? allowed : "xs";
-    this.current = this.allowed;
+    this.current = this.limit();
+    for (const event of PAGE_EVENTS) page?.addEventListener(event, this.update);
     ask().then(
       (battery) => this.watch(battery),
       () => undefined, // a page that may not know counts as powered
@@ -46,6 +62,7 @@ export class NetworkLimit {
   close(): void {
     this.closed = true;
     for (const event of EVENTS) this.battery?.removeEventListener(event, this.update);
+    for (const event of PAGE_EVENTS) this.page?.removeEventListener(event, this.update);
     this.onChange.clear();
   }
 
@@ -57,11 +74,17 @@ export class NetworkLimit {
   }
 
   private readonly update = (): void => {
-    const max = smaller(this.allowed, onBattery(this.battery));
+    const max = this.limit();
     if (max === this.current) return;
     this.current = max;
     for (const changed of this.onChange) changed();
   };
+
+  private limit(): NetworkTier {
+    const { page } = this;
+    const unseen = page !== null && page.visibilityState === "hidden" && page.pictureInPictureElement == null;
+    return unseen ? "none" : smaller(this.allowed, onBattery(this.battery));
+  }
 }
 
 /** The largest network that a battery allows. */

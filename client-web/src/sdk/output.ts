@@ -21,10 +21,17 @@ export interface PictureOutput {
  */
 export type OutputKind = "auto" | "stream" | "post" | "canvas";
 
+/**
+ * What runs networks: `auto`, the decoder or the GPU, what takes less time; `webgpu`, the GPU whatever time it takes, also
+ * a processor that plays one.
+ */
+export type NetworkBackend = "auto" | "webgpu";
+
 /** How a room's pictures are rebuilt, and leave the worker. */
 export interface PictureSettings {
   readonly output: OutputKind;
   readonly networks: NetworkLimit;
+  readonly networkBackend: NetworkBackend;
 }
 
 /** Makes an output; null where the browser supports none. */

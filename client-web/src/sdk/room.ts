@@ -10,7 +10,7 @@ import { noCodec, notConnected, notGranted } from "./errors.js";
 import type { RoomEvents } from "./events.js";
 import { Moderation } from "./moderation.js";
 import { NetworkLimit } from "./network-limit.js";
-import type { OutputKind } from "./output.js";
+import type { NetworkBackend, OutputKind } from "./output.js";
 import type { Grant, ParticipantInfo, Rung, WaitingInfo } from "./protocol.js";
 import { type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
@@ -40,9 +40,11 @@ export interface JoinOptions {
   assets?: Assets;
   /**
    * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide which
-   * one does. Default: `xs`.
+   * one does, and whether in the decoder or on the GPU; none does in a hidden page. Default: `xs`.
    */
   maxNetwork?: NetworkTier;
+  /** What runs it. Default: `auto`. For tests. */
+  networkBackend?: NetworkBackend;
   /** How pictures leave the worker. Default: `auto`. For tests. */
   output?: OutputKind;
   /**
@@ -290,7 +292,11 @@ export class Room extends Emitter<RoomEvents> {
     ready: () => this.relay.ready(),
     connect: (socket, welcome, maxRungs) => {
       const { assets, relay, options } = this;
-      const settings = { output: options.output ?? "auto", networks: this.networks };
+      const settings = {
+        output: options.output ?? "auto",
+        networks: this.networks,
+        networkBackend: options.networkBackend ?? "auto",
+      };
       return new Connection(socket, assets, relay, settings, welcome, maxRungs, welcome.ice);
     },
   };

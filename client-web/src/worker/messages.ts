@@ -1,4 +1,5 @@
 import type { AnchorSource } from "./anchors.js";
+import type { FailureReason } from "./network/backend.js";
 import type { NetworkTier } from "./network-choice.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 
@@ -56,9 +57,24 @@ export type ToRelayByPort = "taken" | "keyFrame" | { follow: number | null };
 /** From the window, to the worker of a track or of a published camera: the port of the copies of its frames. */
 export type TakeCopies = { type: "takeCopies"; port: MessagePort };
 
-/** From the window to the worker of a track. */
+/** Networks on WebGPU. */
+export interface WebGpu {
+  /** URL of their script, absolute: a worker may be a copy without a place of its own. */
+  script: string;
+  /** Takes a processor that plays a GPU, and as much time as it needs; for tests. */
+  forced: boolean;
+}
+
+/** From the window to the worker of a track. `webGpu`: null where nothing may run there. */
 export type ToWorker =
-  | { type: "init"; sink: PictureSink; maxPixels: number; scale: number; maxNetwork: NetworkTier }
+  | {
+      type: "init";
+      sink: PictureSink;
+      maxPixels: number;
+      scale: number;
+      maxNetwork: NetworkTier;
+      webGpu: WebGpu | null;
+    }
   /** The compiled decoder, once it is loaded. */
   | { type: "module"; module: WebAssembly.Module }
   /** To a worker without a track, which only warms the decoder up. */
@@ -161,6 +177,14 @@ export interface WorkerStats {
   pauses: number;
   /** The network that runs on every frame. */
   network: NetworkTier;
+  /** Where it runs: in the decoder, or on the GPU; null while none does. */
+  networkBackend: "wasm" | "webgpu" | null;
+  /** Why it does not run on the GPU; null while it does, and before it was tried. */
+  networkFailure: FailureReason | null;
+  /** Mean time of a picture on the GPU, over the last seconds; null while none is made there. */
+  networkMs: number | null;
+  /** Pictures that were shown without the network because the GPU had no time for them. */
+  networkSkipped: number;
   /** Failures of the decoder. */
   faults: number;
   /** Size of the LR picture, pixels; null while unknown. */
@@ -169,7 +193,7 @@ export interface WorkerStats {
   hr: { width: number; height: number } | null;
 }
 
-export type { AnchorSource };
+export type { AnchorSource, FailureReason };
 
 /** To the window, from the worker of a track. */
 export type FromWorker =

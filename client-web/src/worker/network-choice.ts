@@ -23,11 +23,11 @@ const COSTS: Readonly<Record<number, Partial<Record<NetworkTier, number>>>> = {
 /** Frames that a step up rests on. */
 const WINDOW = 24;
 /** Frames that a step down rests on. */
-const SHORT_WINDOW = 8;
+export const SHORT_WINDOW = 8;
 /** Share of the time between frames that work may take after a step up, by estimate. */
-const MAX_SHARE = 0.55;
+export const MAX_SHARE = 0.55;
 /** Share beyond which a network is too slow. */
-const TOO_LONG_SHARE = 0.75;
+export const TOO_LONG_SHARE = 0.75;
 /** Queued frames beyond which a network is too slow, if work takes more than {@link MAX_SHARE} too. */
 const MAX_QUEUED = 3;
 /** Time per thousand multiplications for each low sample, over that of all other work, until a network was measured. */
@@ -38,6 +38,12 @@ const FIRST_WAIT_MS = 15_000;
 const MAX_WAIT_MS = 32 * FIRST_WAIT_MS;
 /** Time without trouble after which the next wait is half as long. */
 const CALM_MS = 60_000;
+
+/** The largest network that there is for a scale, up to `max`. */
+export function largestNetwork(scale: number, max: NetworkTier): NetworkTier {
+  const costs = COSTS[scale] ?? {};
+  return NETWORKS.slice(0, NETWORKS.indexOf(max) + 1).findLast((tier) => costs[tier] !== undefined) ?? "none";
+}
 
 /** What is known of a network at the present size of pictures. */
 interface Known {
@@ -73,7 +79,7 @@ export class NetworkChoice {
   /** Sets the largest network that may be chosen. */
   limit(max: NetworkTier): void {
     this.max = max;
-    if (NETWORKS.indexOf(this.tier) > NETWORKS.indexOf(max)) this.set(this.cheaper(max));
+    if (NETWORKS.indexOf(this.tier) > NETWORKS.indexOf(max)) this.set(largestNetwork(this.scale, max));
   }
 
   /** Before each frame: the size of the low picture, as text, and the scale. Another one begins anew. */
@@ -109,7 +115,7 @@ export class NetworkChoice {
     of.notBefore = now + of.waitMs * (0.75 + 0.5 * this.random());
     of.waitMs = Math.min(of.waitMs * 2, MAX_WAIT_MS);
     this.calmSince = now;
-    const below = this.cheaper(NETWORKS[NETWORKS.indexOf(this.tier) - 1] ?? "none");
+    const below = largestNetwork(this.scale, NETWORKS[NETWORKS.indexOf(this.tier) - 1] ?? "none");
     this.set(below !== "none" && this.fits(below) ? below : "none");
   }
 
@@ -142,12 +148,6 @@ export class NetworkChoice {
     const costs = COSTS[this.scale] ?? {};
     const larger = NETWORKS.slice(NETWORKS.indexOf(this.tier) + 1, NETWORKS.indexOf(this.max) + 1);
     return larger.find((tier) => costs[tier] !== undefined) ?? null;
-  }
-
-  /** The largest network that there is, up to this one. */
-  private cheaper(max: NetworkTier): NetworkTier {
-    const costs = COSTS[this.scale] ?? {};
-    return NETWORKS.slice(0, NETWORKS.indexOf(max) + 1).findLast((tier) => costs[tier] !== undefined) ?? "none";
   }
 
   private tooSlow(queued: number): boolean {
@@ -184,7 +184,7 @@ export class NetworkChoice {
 }
 
 /** The value that this share of values does not exceed. */
-function percentile(values: readonly number[], share: number): number {
+export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
 }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FromWorker } from "./messages.js";
+import { type FrameNetwork, NetworkFailure } from "./network/backend.js";
+import { GpuNetworks } from "./network/gpu-networks.js";
 import type { NetworkTier } from "./network-choice.js";
 import { type TrackDecoder, TrackPipeline } from "./track.js";
 import type { AnchorOutcome, Effort } from "./wasm.js";
@@ -20,19 +22,35 @@ class Bench {
   /** Whether the picture can be refreshed, and how often it was. */
   stale = false;
   refreshed = 0;
+  /** Networks that the decoder ran on frames and refreshed pictures, one after another. */
+  readonly ran: string[] = [];
   keyRequests = 0;
   scales: number[] = [];
   effort: Effort = "full";
   network: NetworkTier = "none";
   /** Decode time of a frame, milliseconds. */
   decodeMs = 0;
+  /** What the decoder's network adds. */
+  ownMs = 0;
   decay = { lost: 0, frames: 0 };
   private frames = 0;
   private keyNext = true;
   private readonly posted: FromWorker[] = [];
+  /** The GPU's network, where the browser has one, and whether its device is lost. */
+  readonly backend: FrameNetwork = {
+    scale: 2,
+    run: async () => {
+      if (this.deviceLost) throw new NetworkFailure("device_lost", "planted");
+      return true;
+    },
+    setWeights: () => undefined,
+    dispose: () => void this.disposed++,
+  };
+  disposed = 0;
+  deviceLost = false;
   readonly pipeline: TrackPipeline;
 
-  constructor() {
+  constructor({ webGpu = false, forced = true } = {}) {
     const decoder: TrackDecoder = {
       rescale: (scale) => void this.scales.push(scale),
       setEffort: (effort) => {
@@ -43,8 +61,9 @@ class Bench {
       },
       pushFrame: () => {
         if (this.broken) throw new Error("trap");
-        this.now += this.decodeMs;
+        this.now += this.decodeMs + (this.network === "none" ? 0 : this.ownMs);
         this.stale = false;
+        this.ran.push(this.network);
         return { shown: true, detail: this.detail };
       },
       pushMessage: () => {
@@ -54,7 +73,10 @@ class Bench {
       refresh: () => {
         const stale = this.stale;
         this.stale = false;
-        if (stale) this.refreshed++;
+        if (stale) {
+          this.refreshed++;
+          this.ran.push(`${this.network} (refreshed)`);
+        }
         return stale;
       },
       decay: () => this.decay,
@@ -68,6 +90,8 @@ class Bench {
           { offset: 5, stride: 1 },
         ],
       }),
+      low: () => ({ bytes: new Uint8Array(1), width: 1, height: 1, stride: 1 }),
+      kept: () => new Uint8Array(1),
       reset: () => undefined,
     };
     const host = {
@@ -75,8 +99,11 @@ class Bench {
       show: () => void this.shown++,
       post: (message: FromWorker) => void this.posted.push(message),
       requestKeyFrame: () => void this.keyRequests++,
+      wake: () => this.pipeline.show(),
     };
-    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", (_, scale) => {
+    const load = async () => ({ startBuiltIn: async () => this.backend });
+    const gpu = new GpuNetworks("xs", webGpu ? load : null, forced, () => this.now);
+    this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", gpu, (_, scale) => {
       this.scales.push(scale);
       return decoder;
     });
@@ -99,6 +126,14 @@ class Bench {
       }
       while (this.pipeline.pump());
       this.pipeline.show();
+    }
+  }
+
+  /** Receives frames, and lets the GPU make their pictures. */
+  async runOnGpu(count: number): Promise<void> {
+    for (let i = 0; i < count; i++) {
+      this.run(1);
+      await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
@@ -382,5 +417,86 @@ test("a machine with time to spare runs a network on every frame, and one that i
   assert.equal(bench.network, "xs");
   bench.decodeMs = 36;
   bench.run(20);
+  assert.equal(bench.network, "none");
+});
+
+test("while the GPU runs the network the decoder runs none; a lost device brings its own back, and no picture is missing", async () => {
+  const bench = new Bench({ webGpu: true });
+  bench.pipeline.setPlace({ width: 640, height: 360 });
+  bench.decodeMs = 4;
+  await bench.runOnGpu(20);
+  const on = bench.pipeline.stats();
+  assert.deepEqual([on.network, on.networkBackend, on.networkFailure, bench.network], ["xs", "webgpu", null, "none"]);
+  bench.deviceLost = true;
+  await bench.runOnGpu(2);
+  const lost = bench.pipeline.stats();
+  assert.deepEqual([lost.networkBackend, lost.networkFailure], [null, "device_lost"]);
+  await bench.runOnGpu(120);
+  const off = bench.pipeline.stats();
+  assert.deepEqual([off.network, off.networkBackend, bench.network], ["xs", "wasm", "xs"]);
+  assert.deepEqual([bench.shown, off.networkSkipped], [142, 0]);
+});
+
+/** A track whose network runs on the GPU. */
+async function onGpu(): Promise<Bench> {
+  const bench = new Bench({ webGpu: true });
+  bench.pipeline.setPlace({ width: 640, height: 360 });
+  await bench.runOnGpu(20);
+  assert.equal(bench.pipeline.stats().networkBackend, "webgpu");
+  return bench;
+}
+
+test("a picture that is refreshed has its network from the decoder or from the GPU, and not from both", async () => {
+  const bench = new Bench({ webGpu: true });
+  bench.pipeline.setPlace({ width: 640, height: 360 });
+  bench.decodeMs = 4;
+  bench.pipeline.limitNetworks("none");
+  bench.run(3);
+  bench.pipeline.limitNetworks("xs");
+  bench.run(70);
+  assert.equal(bench.network, "xs");
+  // The GPU takes over after a frame.
+  const { ran } = bench;
+  for (let i = 0; i < 30 && bench.pipeline.stats().networkBackend !== "webgpu"; i++) await bench.runOnGpu(1);
+  assert.equal(ran.at(-1), "xs");
+  bench.anchor("applied");
+  bench.idle(60);
+  assert.equal(ran.at(-1), "none (refreshed)");
+  // And ends after a frame.
+  await bench.runOnGpu(3);
+  assert.equal(ran.at(-1), "none");
+  bench.deviceLost = true;
+  await bench.runOnGpu(1);
+  bench.anchor("applied");
+  bench.idle(60);
+  assert.equal(ran.at(-1), "xs (refreshed)");
+});
+
+test("the GPU is freed where nothing is rebuilt: without a track, where the picture fills its place or is too large", async () => {
+  const large = new Uint8Array([0x82, 0x49, 0x83, 0x42, 0, 0x77, 0xf0, 0x43, 0x70, 0, 0, 0]); // 1920×1080
+  const reasons: ((bench: Bench) => void)[] = [
+    ({ pipeline }) => pipeline.restart(false),
+    ({ pipeline }) => pipeline.setPlace({ width: 320, height: 180 }),
+    ({ pipeline }) => pipeline.frame({ rtpTimestamp: 1e6, frameId: 1000, data: large }),
+  ];
+  for (const nothing of reasons) {
+    const bench = await onGpu();
+    nothing(bench);
+    const { networkBackend, networkFailure } = bench.pipeline.stats();
+    assert.deepEqual([bench.disposed, networkBackend, networkFailure], [1, null, null], `${nothing}`);
+  }
+});
+
+test("a worker that is too slow with the network on the GPU has none in the decoder either", async () => {
+  const bench = new Bench({ webGpu: true, forced: false });
+  bench.pipeline.setPlace({ width: 640, height: 360 });
+  bench.decodeMs = 4;
+  bench.ownMs = 8;
+  await bench.runOnGpu(200);
+  assert.deepEqual([bench.pipeline.stats().networkBackend, bench.pipeline.stats().network], ["webgpu", "xs"]);
+  bench.decodeMs = 34;
+  for (let i = 0; i < 20 && bench.pipeline.stats().networkFailure === null; i++) await bench.runOnGpu(1);
+  assert.equal(bench.pipeline.stats().networkFailure, "late");
+  await bench.runOnGpu(3);
   assert.equal(bench.network, "none");
 });

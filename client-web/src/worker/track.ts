@@ -10,6 +10,8 @@
 import { ArrivalLog, parseAnchorHeader } from "./anchors.js";
 import { LoadGuard } from "./load.js";
 import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
+import type { Plane } from "./network/backend.js";
+import type { GpuNetworks } from "./network/gpu-networks.js";
 import { NetworkChoice, type NetworkTier } from "./network-choice.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
@@ -37,6 +39,8 @@ export interface TrackHost {
   post(message: FromWorker): void;
   /** Requests a key frame of the sender. */
   requestKeyFrame(): void;
+  /** Runs {@link TrackPipeline.show} soon: a picture has come. */
+  wake(): void;
 }
 
 /** The part of {@link HybridDecoder} that is used. */
@@ -49,6 +53,8 @@ export interface TrackDecoder {
   refresh(): boolean;
   decay(): Decay;
   hr(): PictureView | null;
+  low(): Plane | null;
+  kept(): Uint8Array | null;
   reset(): void;
 }
 
@@ -134,7 +140,8 @@ export class TrackPipeline {
   private readonly decayFrames = new SampleWindow(50, 10_000);
   /** The sums of the decoder at the last sample. */
   private lastDecay: Decay = { lost: 0, frames: 0 };
-  private anchorWorkMs = 0;
+  /** Work since the last frame that is not decoding: anchors, and pictures that come of the GPU. */
+  private sideWorkMs = 0;
   private faults = 0;
   private anchorsUsed = 0;
   private detailFrom: AnchorSource | null = null;
@@ -151,6 +158,8 @@ export class TrackPipeline {
     /** HR over LR size where the page has set no size. */
     private readonly defaultScale: number,
     maxNetwork: NetworkTier,
+    /** Networks outside of the decoder. */
+    private readonly gpu: GpuNetworks,
     private readonly make: (module: WebAssembly.Module, scale: number) => TrackDecoder = (module, scale) =>
       new HybridDecoder(module, scale),
   ) {
@@ -169,6 +178,7 @@ export class TrackPipeline {
     this.anchorScale = null;
     this.place = null;
     this.resetDecoder();
+    this.gpu.stop();
     this.playout.reset();
     this.nativeColourSpace = null;
     this.lr = null;
@@ -187,6 +197,7 @@ export class TrackPipeline {
   /** Sets the largest network that may run on every frame. */
   limitNetworks(max: NetworkTier): void {
     this.networks.limit(max);
+    this.gpu.limit(max);
   }
 
   /** Sets the size at which the picture is shown, device pixels. */
@@ -211,8 +222,7 @@ export class TrackPipeline {
       this.updateScale();
     }
     if (this.tooLarge) {
-      this.resetDecoder();
-      this.setState("too-large");
+      this.rest("too-large");
       return;
     }
     if (this.scale === null || this.guard.paused(now)) return;
@@ -235,7 +245,7 @@ export class TrackPipeline {
     if (header === null || this.decoder === null || !this.working(now)) return;
     const outcome = this.guarded((decoder) => decoder.pushMessage(new Uint8Array(data)));
     const done = this.host.clock();
-    this.anchorWorkMs += done - now;
+    this.sideWorkMs += done - now;
     if (outcome === "applied" || outcome === "applied-late" || outcome === "early") this.detailFrom = header.source;
     switch (outcome) {
       case "applied":
@@ -336,10 +346,26 @@ export class TrackPipeline {
       framesLost: lost + late + skipped,
       picturesDropped: this.queue.dropped,
       pauses: this.guard.pauses,
-      network: this.showsRebuilt() ? this.networks.network : "none",
+      ...this.networkStats(),
       faults: this.faults,
       lr: this.lr,
       hr: this.hr,
+    };
+  }
+
+  private networkStats(): Pick<
+    WorkerStats,
+    "network" | "networkBackend" | "networkFailure" | "networkMs" | "networkSkipped"
+  > {
+    const onGpu = this.gpu.network !== "none";
+    const running = onGpu ? this.gpu.network : this.networks.network;
+    const network = this.showsRebuilt() ? running : "none";
+    return {
+      network,
+      networkBackend: network === "none" ? null : onGpu ? "webgpu" : "wasm",
+      networkFailure: this.gpu.failure,
+      networkMs: this.gpu.pictureMs,
+      networkSkipped: this.gpu.skipped,
     };
   }
 
@@ -356,8 +382,7 @@ export class TrackPipeline {
     const before = this.scale;
     this.scale = scale;
     if (scale === null) {
-      this.resetDecoder();
-      this.setState("fills");
+      this.rest("fills");
       return;
     }
     this.hasWhole = false;
@@ -380,11 +405,13 @@ export class TrackPipeline {
     }
     this.refreshAt = null;
     const { effort } = this.guard;
-    this.networks.begin(`${this.lr?.width}x${this.lr?.height}`, this.scale ?? this.defaultScale);
+    const size = `${this.lr?.width}x${this.lr?.height}`;
+    for (const networks of [this.networks, this.gpu]) networks.begin(size, this.scale ?? this.defaultScale);
     const before = this.host.clock();
+    const own = this.ownNetwork;
     const outcome = this.guarded((decoder) => {
       decoder.setEffort(effort);
-      decoder.setNetwork(this.networks.network);
+      decoder.setNetwork(own);
       return decoder.pushFrame(frame.rtpTimestamp, frame.data);
     });
     if (outcome === undefined) return;
@@ -398,45 +425,73 @@ export class TrackPipeline {
     const mediaMs = this.timeline.toMs(frame.rtpTimestamp);
     const interval = this.current === null ? 0 : Math.min(1000, Math.max(0, mediaMs - this.current.mediaMs));
     this.current = { rtpTimestamp: frame.rtpTimestamp, mediaMs };
-    if (outcome.shown) {
-      const picture = this.picture();
-      if (picture !== null) {
-        this.playout.ready(mediaMs, this.host.clock());
-        this.queue.push(mediaMs, { picture, detail: outcome.detail });
-      }
-    }
-    const busyMs = now - before + this.anchorWorkMs;
-    this.anchorWorkMs = 0;
-    this.weigh(now, busyMs, interval);
+    if (outcome.shown) this.makePicture(outcome.detail);
+    const busyMs = this.host.clock() - before + this.sideWorkMs;
+    this.sideWorkMs = 0;
+    this.weigh(now, busyMs, interval, own);
     this.updateScale();
   }
 
-  /** Adapts to the time that a frame took. A network goes before anything else does. */
-  private weigh(now: number, busyMs: number, interval: number): void {
-    const queued = this.reorder.length;
-    const alone = this.networks.network === "none";
-    if (alone && this.guard.frame(now, busyMs, interval, queued, this.scale ?? this.defaultScale)) {
-      this.reorder.clear(); // these frames would be seconds old after the pause
-      this.resetDecoder();
-      this.setState("too-slow");
-    }
-    if (this.guard.effort === "full") this.networks.frame(now, busyMs, interval, queued);
-    else this.networks.rest();
+  /** The network that the decoder runs: none while the GPU does. */
+  private get ownNetwork(): NetworkTier {
+    return this.gpu.network === "none" ? this.networks.network : "none";
   }
 
-  /** The decoder's current picture; `afterUs`: microseconds to add to its timestamp. */
-  private picture(afterUs = 0): VideoFrame | null {
+  /** Adapts to the time that a frame took, on which the decoder ran `own`. A network goes before anything else does. */
+  private weigh(now: number, busyMs: number, interval: number, own: NetworkTier): void {
+    const queued = this.reorder.length;
+    const { networks, gpu, guard } = this;
+    const onGpu = gpu.network !== "none";
+    const alone = !onGpu && networks.network === "none";
+    if (alone && guard.frame(now, busyMs, interval, queued, this.scale ?? this.defaultScale)) {
+      this.reorder.clear(); // these frames would be seconds old after the pause
+      this.rest("too-slow");
+    }
+    if (guard.effort !== "full") {
+      networks.rest();
+      gpu.rest();
+      return;
+    }
+    // What the decoder's own network takes is not known while it does not run.
+    if (!onGpu) networks.frame(now, busyMs, interval, queued);
+    if (gpu.frame(busyMs, interval, own)) networks.rest();
+  }
+
+  /**
+   * Queues the decoder's current picture, after the GPU where a network runs there. `refreshed`: it stands for the last
+   * one, or comes after it.
+   */
+  private makePicture(detail: boolean, refreshed = false): void {
+    const made = this.current;
+    // Calls may move the decoder's memory: first what is copied.
+    const kept = this.gpu.wantsPictures ? this.guarded((decoder) => decoder.kept()) : null;
+    const low = kept == null ? null : this.guarded((decoder) => decoder.low());
     const view = this.guarded((decoder) => decoder.hr());
-    if (view === undefined || view === null || this.current === null) return null;
+    if (view == null || made === null) return;
     this.hr = { width: view.width, height: view.height };
-    return new VideoFrame(view.bytes, {
-      format: "I420",
-      codedWidth: view.width,
-      codedHeight: view.height,
-      timestamp: Math.round(this.current.mediaMs * 1000) + afterUs,
-      layout: view.layout,
-      colorSpace: this.nativeColourSpace ?? this.colour,
-    });
+    const colorSpace = this.nativeColourSpace ?? this.colour;
+    const queue = (bytes: Uint8Array): void => {
+      const picture = new VideoFrame(bytes, {
+        format: "I420",
+        codedWidth: view.width,
+        codedHeight: view.height,
+        timestamp: Math.round(made.mediaMs * 1000) + (refreshed ? 1 : 0),
+        layout: view.layout,
+        colorSpace,
+      });
+      if (refreshed && this.queue.replace(made.mediaMs, { picture, detail })) return;
+      if (!refreshed) this.playout.ready(made.mediaMs, this.host.clock());
+      this.queue.push(made.mediaMs, { picture, detail });
+    };
+    const later = (bytes: Uint8Array): void => {
+      const before = this.host.clock();
+      queue(bytes);
+      this.sideWorkMs += this.host.clock() - before;
+      this.host.wake();
+    };
+    if (kept != null && low != null && this.gpu.run({ low, high: view, kept }, later)) return;
+    this.gpu.pass();
+    queue(view.bytes);
   }
 
   /**
@@ -446,12 +501,12 @@ export class TrackPipeline {
   private refreshPicture(): void {
     this.refreshAt = null;
     const before = this.host.clock();
-    const refreshed = this.guarded((decoder) => decoder.refresh());
-    const picture = refreshed === true && this.current !== null ? this.picture(1) : null;
-    this.anchorWorkMs += this.host.clock() - before;
-    if (picture === null || this.current === null) return;
-    const queued = { picture, detail: true };
-    if (!this.queue.replace(this.current.mediaMs, queued)) this.queue.push(this.current.mediaMs, queued);
+    const refreshed = this.guarded((decoder) => {
+      decoder.setNetwork(this.ownNetwork);
+      return decoder.refresh();
+    });
+    if (refreshed === true) this.makePicture(true, true);
+    this.sideWorkMs += this.host.clock() - before;
   }
 
   /** Notes that an anchor was applied. Anchors of tiles need a whole anchor before them. */
@@ -497,8 +552,7 @@ export class TrackPipeline {
     } catch {
       this.faults++;
       this.guard.pause(this.host.clock());
-      this.resetDecoder();
-      this.setState("fault");
+      this.rest("fault");
       return null;
     }
   }
@@ -528,6 +582,7 @@ export class TrackPipeline {
   private resetDecoder(): void {
     this.reorder.requireKey();
     this.queue.clear();
+    this.gpu.forget();
     this.early.clear();
     this.hasWhole = false;
     this.current = null;
@@ -538,6 +593,13 @@ export class TrackPipeline {
     } catch {
       this.decoder = null;
     }
+  }
+
+  /** Nothing is rebuilt for now. */
+  private rest(reason: NativeReason): void {
+    this.resetDecoder();
+    this.gpu.stop();
+    this.setState(reason);
   }
 
   /** Whether rebuilt pictures are shown. */

@@ -4,6 +4,7 @@
  * A module instance serves one track. A trap leaves its memory in an unknown state: the caller drops the
  * {@link HybridDecoder} and makes a new one.
  */
+import type { Plane } from "./network/backend.js";
 import { NETWORKS, type NetworkTier } from "./network-choice.js";
 
 /** The exports for memory. Pointers and lengths are bytes. */
@@ -30,6 +31,7 @@ export interface HybridExports extends ModuleMemory {
   lr_width(handle: number): number;
   lr_height(handle: number): number;
   stride(handle: number, which: number, plane: number): number;
+  kept_ptr(handle: number): number;
   stat(handle: number, index: number): number;
   reset(handle: number): void;
   warm_up(handle: number, step: number): number;
@@ -82,6 +84,9 @@ const STAT_FRAMES_LATE = 8;
 const STAT_DECAY_LOST = 15;
 const STAT_DECAY_FRAMES = 16;
 const HR = 0;
+const LR = 1;
+/** Side of a cell, low samples. */
+const CELL = 8;
 
 /** The scales, HR over LR size, that the module supports. */
 export const SCALES: readonly number[] = [2, 3, 4];
@@ -199,6 +204,27 @@ export class HybridDecoder {
       bytes: new Uint8Array(wasm.memory.buffer, start, Math.min(end, wasm.memory.buffer.byteLength) - start),
       layout: [plane(0), plane(1), plane(2)],
     };
+  }
+
+  /** Luma of the current low picture, valid until the next call into the module; null before the first. */
+  low(): Plane | null {
+    const { wasm, handle } = this;
+    const [width, height] = [wasm.lr_width(handle), wasm.lr_height(handle)];
+    if (width === 0 || height === 0) return null;
+    const stride = wasm.stride(handle, LR, 0);
+    const pointer = wasm.lr_ptr(handle, 0) >>> 0;
+    return { bytes: new Uint8Array(wasm.memory.buffer, pointer, stride * (height - 1) + width), width, height, stride };
+  }
+
+  /**
+   * By cell of the current picture, 8×8 low samples, row by row: 1 where no network makes it better. Null while there is
+   * none, or {@link refresh} would make another.
+   */
+  kept(): Uint8Array | null {
+    const { wasm, handle } = this;
+    const count = Math.ceil(wasm.lr_width(handle) / CELL) * Math.ceil(wasm.lr_height(handle) / CELL);
+    const pointer = wasm.kept_ptr(handle) >>> 0;
+    return pointer === 0 || count === 0 ? null : new Uint8Array(wasm.memory.buffer, pointer, count).slice();
   }
 
   /** Decodes step `step` of the module's own stream, in a decoder of its own; true where another follows. */

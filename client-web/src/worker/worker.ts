@@ -18,7 +18,10 @@ import type {
   ToRelayByPort,
   ToWorker,
   TransformOptions,
+  WebGpu,
 } from "./messages.js";
+import type { BackendScript } from "./network/backend.js";
+import { GpuNetworks } from "./network/gpu-networks.js";
 import { handlePublisher, takeSent } from "./publish.js";
 import { Relay } from "./relay.js";
 import { TrackPipeline } from "./track.js";
@@ -89,14 +92,21 @@ function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
   };
 }
 
-function init({ sink, maxPixels, scale, maxNetwork }: Extract<ToWorker, { type: "init" }>): void {
+/** How the script of networks on WebGPU is loaded; null where nothing may run there, or the browser has none. */
+function gpuScript(webGpu: WebGpu | null): (() => Promise<BackendScript>) | null {
+  return webGpu !== null && "gpu" in navigator ? () => import(webGpu.script) : null;
+}
+
+function init({ sink, maxPixels, scale, maxNetwork, webGpu }: Extract<ToWorker, { type: "init" }>): void {
   const host = {
     clock: now,
     show: pictureSink(sink),
     post,
     requestKeyFrame: () => copies?.postMessage("keyFrame" satisfies ToRelayByPort),
+    wake: schedule,
   };
-  pipeline = new TrackPipeline(host, maxPixels, scale, maxNetwork);
+  const gpu = new GpuNetworks(maxNetwork, gpuScript(webGpu), webGpu?.forced ?? false, now);
+  pipeline = new TrackPipeline(host, maxPixels, scale, maxNetwork, gpu);
   setInterval(() => {
     if (pipeline !== null) post({ type: "stats", stats: pipeline.stats() });
   }, STATS_MS);

@@ -19,6 +19,7 @@
 //! | `hr_ptr(handle, plane) -> ptr`, `lr_ptr(handle, plane) -> ptr` | samples of plane 0 Y, 1 U, 2 V of the picture on display; 0 before the first |
 //! | `hr_width`, `hr_height`, `lr_width`, `lr_height (handle) -> u32` | luma sizes, 0 before the first picture |
 //! | `stride(handle, which, plane) -> u32` | bytes from row to row; `which` 0 HR, 1 LR |
+//! | `kept_ptr(handle) -> ptr` | a byte for each cell of 8 × 8 low samples of the picture on display, row by row: 1 where no network makes it better, for a network that the host runs; 0 before the first picture, and where `refresh` would make another |
 //! | `stat(handle, index) -> f64` | a [counter](#counters); NaN for an unknown index |
 //! | `reset(handle)` | forgets all references and anchors (after a gap); a key frame must come next. The picture on display stays |
 //! | `warm_up(handle, step) -> i32` | decodes piece `step` (0, 1, …) of an [embedded stream](mod@warm_up) in a decoder made for this alone, so that the engine compiles the code: 1 more steps follow, 0 that was the last (or there is no such decoder) |
@@ -30,7 +31,7 @@
 //! | `stills_payload(handle) -> ptr` | the payload made last |
 //! | `vp9_new() -> handle`, `vp9_push(handle, ptr, len) -> i32`, `vp9_free(handle)` | the VP9 decoder alone, for measurements: pictures in the chunk or an [error](#errors) |
 //!
-//! The camera's place holds until the next `stills_camera`, the payload until the next `stills_make`. Picture pointers hold until the next `push_*`, `refresh`, `reset` or `decoder_free`; any call may grow the
+//! The camera's place holds until the next `stills_camera`, the payload until the next `stills_make`. Picture pointers and that of `kept_ptr` hold until the next `push_*`, `refresh`, `reset` or `decoder_free`; any call may grow the
 //! memory, which detaches older JavaScript views of it. A zero handle is refused (-1) or ignored.
 //!
 //! ## Errors
@@ -75,6 +76,8 @@ pub struct Track {
     decoder: HybridDecoder,
     reassembler: Reassembler,
     size: (usize, usize),
+    /// What [`kept_ptr`] gave last.
+    kept: Vec<bool>,
 }
 
 /// Memory for the caller to fill.
@@ -115,6 +118,7 @@ pub extern "C" fn decoder_new(scale: u32) -> *mut Track {
             .limited(SizeLimit { area: MAX_PIXELS, ..SizeLimit::default() }),
         reassembler: Reassembler::new(),
         size: (0, 0),
+        kept: Vec::new(),
     }))
 }
 
@@ -331,6 +335,23 @@ pub unsafe extern "C" fn stride(handle: *const Track, which: u32, plane: u32) ->
         _ => None,
     }
     .unwrap_or(0)
+}
+
+/// By cell of the picture on display, whether no network makes it better.
+///
+/// # Safety
+/// `handle` must be live or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kept_ptr(handle: *mut Track) -> *const bool {
+    // SAFETY: as promised by the caller.
+    let track = unsafe { track_mut(handle) };
+    track.and_then(|track| Some((track.decoder.kept()?, track))).map_or(
+        std::ptr::null(),
+        |(kept, track)| {
+            track.kept = kept;
+            track.kept.as_ptr()
+        },
+    )
 }
 
 /// A counter by its index.

@@ -156,3 +156,36 @@ fn captured_pixels_at_rest_are_shown_as_they_are() {
     }
     assert_ne!(decoder.hr(), plain.hr());
 }
+
+#[test]
+fn a_network_of_the_callers_own_learns_which_cells_are_best() {
+    let chunks = frames(REALTIME);
+    let (mut plain, mut decoder) = (new(None), new(XS));
+    assert_eq!(plain.kept(), None);
+    for (n, chunk) in chunks.into_iter().enumerate().take(9) {
+        for decoder in [&mut plain, &mut decoder] {
+            decoder.push_frame(at(n), chunk).expect("a sound stream");
+            if n == 2 {
+                let low = decoder.lr().map(|low| (low.width() as u16, low.height() as u16));
+                let (width, height) = low.expect("it is shown");
+                let mut still = anchor(n, 2 * width, 2 * height);
+                still.header.source = AnchorSource::Captured;
+                decoder.push_anchor(&still);
+                assert_eq!(decoder.kept(), None, "of a picture before the anchor");
+                assert!(decoder.refresh());
+            }
+        }
+        let kept = plain.kept().expect("a picture");
+        assert!(n >= 2 || !kept.contains(&true), "frame {n}, before the anchor");
+        assert!(n != 2 || !kept.contains(&false), "the anchor's own frame");
+        let (mut shown, rebuilt) = (made(&plain), &plain.hr().expect("a picture").y);
+        let (width, side) = (shown.width(), 2 * crate::cells::CELL);
+        let columns = width.div_ceil(side);
+        for (i, sample) in shown.samples_mut().iter_mut().enumerate() {
+            if kept[i / width / side * columns + i % width / side] {
+                *sample = rebuilt.samples()[i];
+            }
+        }
+        assert_eq!(decoder.hr().expect("a picture").y, shown, "frame {n}");
+    }
+}

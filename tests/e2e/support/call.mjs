@@ -35,9 +35,9 @@ export async function publish(server, scene, { room = "call", layers = "qh", que
   return tab;
 }
 
-/** A browser (or a page of `browser`) that subscribes without a camera. */
-export async function subscribe(server, { room = "call", name = "Viewer", query = "", browser, init } = {}) {
-  const tab = browser ? await browser.newPage({ init }) : await openPage({ init });
+/** A browser (with the switches `args`; or a page of `browser`) that subscribes without a camera. */
+export async function subscribe(server, { room = "call", name = "Viewer", query = "", browser, init, args } = {}) {
+  const tab = browser ? await browser.newPage({ init }) : await openPage({ init, args });
   await tab.page.goto(`${server.url}/?room=${room}&name=${name}&auto=1&source=none&view=enhanced${fixed(query)}`);
   await until(() => tab.page.evaluate(() => window.windlass?.phase === "call"), `${name} joins`, 20_000);
   return tab;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkSizes, failureReason, NetworkFailure, type Plane } from "./engine.js";
-import { MAX_CONVOLUTIONS, parseNetwork, sameShape } from "./file.js";
+import { checkSizes, failureReason, NetworkFailure, type Plane } from "./backend.js";
+import { CHANNEL_STEP, MAX_CHANNELS, MAX_CONVS, parseNetwork, sameShape } from "./file.js";
 import { drawNetwork, joined, networkFile, random, residualOf } from "./testing/oracle.js";
 import { startWebGpu } from "./webgpu.js";
 
-const network = drawNetwork(1, 2, [8, 6]);
+const network = drawNetwork(1, 2, [8, 8]);
 const file = networkFile(network);
 
 type Header = Record<string, { dtype: string; shape: number[]; data_offsets: number[] }> & {
@@ -40,15 +40,29 @@ test("aligned weights are views of the file, so nothing is taken beyond it", () 
   }
 });
 
-test("ranges for integer engines are passed over, other tensors are not", () => {
-  const with_ = (name: string) =>
+test("tensors beside those of the convolutions are refused", () => {
+  for (const name of ["conv2.range", "conv3.range", "gate.weight", "conv4.weight", "conv01.weight"])
+    refused(
+      changed((header) => {
+        header[name] = { dtype: "F32", shape: [1], data_offsets: [0, 4] };
+      }),
+      new RegExp(`${name} is none of 3 convolutions'`),
+    );
+});
+
+test("ranges, which integer backends need, must be there and not below 0", () => {
+  refused(
     changed((header) => {
-      header[name] = { dtype: "F32", shape: [1], data_offsets: [0, 4] };
-    });
-  assert.deepEqual(parseNetwork(with_("conv1.range")), network);
-  refused(with_("conv3.range"), /none of 3 convolutions'/);
-  refused(with_("gate.weight"), /gate\.weight/);
-  refused(with_("conv4.weight"), /conv4\.weight/);
+      delete header["conv1.range"];
+    }),
+    /no conv1\.range/,
+  );
+  refused(
+    changed((header, data) =>
+      new DataView(data.buffer).setFloat32(header["conv0.range"]?.data_offsets[0] ?? 0, -1, true),
+    ),
+    /conv0\.range has a range below 0/,
+  );
 });
 
 test("metadata of another kind of network is refused", () => {
@@ -79,12 +93,13 @@ test("tensors of another type, shape or place are refused", () => {
       (header[name] as unknown as Record<string, unknown>)[key] = value;
     });
   refused(edit("conv1.weight", "dtype", "F16"), /not F32/);
-  refused(edit("conv1.weight", "shape", [6, 7, 3, 3]), /shape/);
-  refused(edit("conv1.weight", "shape", [6, 8, 3, 3, 1]), /shape/);
-  refused(edit("conv1.bias", "shape", 6), /shape/);
-  for (const outputs of [0, 65, 1.5, -1, 1e300, "6", null])
-    refused(edit("conv1.weight", "shape", [outputs, 8, 3, 3]), /1 to 64 outputs/);
-  for (const offsets of [[0, 4], [-24, 0], [1e9, 1e9 + 24], [0.5, 24.5], ["0", 24], [0, 24, 48], null])
+  refused(edit("conv1.weight", "shape", [8, 7, 3, 3]), /shape/);
+  refused(edit("conv1.weight", "shape", [16, 8, 3, 3]), /shape/);
+  refused(edit("conv1.weight", "shape", [8, 8, 3, 3, 1]), /shape/);
+  refused(edit("conv1.bias", "shape", 8), /shape/);
+  for (const channels of [0, 4, 12, 72, 8.5, -8, 1e300, "8", null])
+    refused(edit("conv0.weight", "shape", [channels, 5, 3, 3]), /a multiple of 8 up to 64 channels/);
+  for (const offsets of [[0, 4], [-32, 0], [1e9, 1e9 + 32], [0.5, 32.5], ["0", 32], [0, 32, 64], null])
     refused(edit("conv1.bias", "data_offsets", offsets), /offsets|inside the file/);
   refused(
     changed((header) => {
@@ -94,16 +109,23 @@ test("tensors of another type, shape or place are refused", () => {
   );
 });
 
-test("a chain that does not end in the phases of the scale is refused, and so are none and too many", () => {
-  refused(networkFile({ ...network, layers: network.layers.slice(0, 2) }), /6 outputs/);
-  refused(networkFile({ ...network, layers: [] }), /no convolution/);
-  const most = Array<number>(MAX_CONVOLUTIONS - 1).fill(4);
-  assert.equal(parseNetwork(networkFile(drawNetwork(1, 2, most))).layers.length, MAX_CONVOLUTIONS);
-  refused(networkFile(drawNetwork(1, 2, [...most, 4])), /conv40\.weight/);
+test("the convolutions are those that integer backends run: 2 to 16, of as many channels", () => {
+  refused(
+    networkFile({ ...network, layers: network.layers.slice(0, 2) }),
+    /conv1\.weight has not the shape \[4,8,3,3\]/,
+  );
+  refused(networkFile(drawNetwork(1, 2, [8, 16])), /conv1\.weight has not the shape \[8,8,3,3\]/);
+  for (const channels of [[], Array<number>(MAX_CONVS).fill(8)])
+    refused(networkFile(drawNetwork(1, 2, channels)), /2 to 16 convolutions/);
+  refused(networkFile({ ...network, layers: [] }), /2 to 16 convolutions/);
+  const most = Array<number>(MAX_CONVS - 1).fill(CHANNEL_STEP);
+  assert.equal(parseNetwork(networkFile(drawNetwork(1, 2, most))).layers.length, MAX_CONVS);
+  const wide = networkFile(drawNetwork(1, 4, [MAX_CHANNELS]));
+  assert.equal(parseNetwork(wide).layers[0]?.outputs, MAX_CHANNELS);
 });
 
-test("values that are no finite numbers are refused", () => {
-  for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
+test("values that are no finite numbers, or far too large, are refused", () => {
+  for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 2e6])
     for (const at of [0, 100])
       refused(
         changed((_, data) => new DataView(data.buffer).setFloat32(4 * at, value, true)),
@@ -152,12 +174,12 @@ test("whatever bytes change, the parser gives a network or refuses", () => {
 });
 
 test("weights stand in for those of the same shape only", () => {
-  assert.ok(sameShape(network, drawNetwork(2, 2, [8, 6])));
-  for (const other of [drawNetwork(1, 2, [8, 7]), drawNetwork(1, 2, [8]), drawNetwork(1, 3, [8, 6])])
+  assert.ok(sameShape(network, drawNetwork(2, 2, [8, 8])));
+  for (const other of [drawNetwork(1, 2, [16, 16]), drawNetwork(1, 2, [8]), drawNetwork(1, 3, [8, 8])])
     assert.ok(!sameShape(network, other));
 });
 
-test("the oracle's convolution is zero beyond the picture", () => {
+test("a plain convolution is zero beyond the picture", () => {
   const weight = new Float32Array(4 * 5 * 9);
   // Phase 0 is luma of the sample to the right, and a half of the first phase of the high picture above.
   weight[0 * 9 + 5] = 255;

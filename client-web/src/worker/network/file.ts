@@ -1,21 +1,24 @@
 /**
  * The file of a frame network: safetensors with the tensors `conv{n}.weight` (f32, [outputs, inputs, 3, 3]) and
  * `conv{n}.bias` (f32, [outputs]), and the metadata `arch: chain`, `inputs: luma+twin`, `base: twin` and `scale`.
- * `conv{n}.range` is for integer engines, and passed over here.
+ * `conv{n}.range` (f32, [outputs], of all convolutions but the last) is for integer backends: checked, and not used here.
+ *
+ * What is taken is what `hybrid/network` takes (`file.rs`, and `size.rs` for the bounds), so that a network runs on both
+ * backends or on none.
  *
  * Safetensors is a 64-bit little-endian length, a JSON header of that length, and the tensors' bytes. The file may come
  * from anyone: whatever it holds, {@link parseNetwork} gives a network within the bounds below or throws a
  * {@link NetworkFailure}, and its memory is bounded by the file's length.
  */
-import { NetworkFailure } from "./engine.js";
+import { NetworkFailure } from "./backend.js";
 
 /** A 3×3 convolution. */
 export interface Convolution {
   inputs: number;
   outputs: number;
-  /** [outputs, inputs, 3, 3], all finite. */
+  /** [outputs, inputs, 3, 3], all within {@link MAX_WEIGHT}. */
   weight: Float32Array;
-  /** [outputs], all finite. */
+  /** [outputs], all within {@link MAX_WEIGHT}. */
   bias: Float32Array;
 }
 
@@ -27,12 +30,18 @@ export interface Network {
   layers: Convolution[];
 }
 
-export const MAX_CONVOLUTIONS = 40;
+/** Max convolutions of a network; two at least. */
+export const MAX_CONVS = 16;
+/** Max channels between convolutions. */
 export const MAX_CHANNELS = 64;
+/** Channels between convolutions are a multiple of this, and as many between all of them. */
+export const CHANNEL_STEP = 8;
+/** Max magnitude of a weight. */
+const MAX_WEIGHT = 1e6;
 const SCALES = ["2", "3", "4"];
 const TAPS = 9;
 const LENGTH_BYTES = 8;
-/** A header of 40 convolutions takes about 10 KB. */
+/** A header of 16 convolutions takes about 4 KB. */
 const MAX_HEADER_BYTES = 65_536;
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
@@ -40,16 +49,14 @@ const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 export function parseNetwork(file: Uint8Array): Network {
   const { header, data } = split(file);
   const scale = scaleOf(header["__metadata__"]);
-  const layers: Convolution[] = [];
-  let inputs = 1 + scale * scale;
-  while (layers.length < MAX_CONVOLUTIONS && Object.hasOwn(header, `conv${layers.length}.weight`)) {
-    const layer = convolution(header, data, layers.length, inputs);
-    layers.push(layer);
-    inputs = layer.outputs;
-  }
-  if (layers.length === 0) refuse("it has no convolution");
-  if (inputs !== scale * scale) refuse(`its last convolution has ${inputs} outputs, and the scale is ${scale}`);
-  refuseOthers(header, layers.length);
+  const phases = scale * scale;
+  const count = countOf(header);
+  const channels = channelsOf(header);
+  const layers = Array.from({ length: count }, (_, n) => {
+    const last = n + 1 === count;
+    return convolution(header, data, n, n === 0 ? 1 + phases : channels, last ? phases : channels, last);
+  });
+  refuseOthers(header, count);
   return { scale, layers };
 }
 
@@ -101,22 +108,36 @@ function scaleOf(metadata: unknown): number {
   return Number(metadata["scale"]);
 }
 
-function convolution(header: Fields, data: Uint8Array, n: number, inputs: number): Convolution {
-  const outputs = outputsOf(header, n);
-  return {
-    inputs,
-    outputs,
-    weight: tensor(header, data, `conv${n}.weight`, [outputs, inputs, 3, 3], outputs * inputs * TAPS),
-    bias: tensor(header, data, `conv${n}.bias`, [outputs], outputs),
-  };
+function countOf(header: Fields): number {
+  let count = 0;
+  while (count <= MAX_CONVS && Object.hasOwn(header, `conv${count}.weight`)) count++;
+  if (count < 2 || count > MAX_CONVS) refuse(`it does not have 2 to ${MAX_CONVS} convolutions`);
+  return count;
 }
 
-function outputsOf(header: Fields, n: number): number {
-  const weight = header[`conv${n}.weight`];
-  const outputs: unknown = isFields(weight) && Array.isArray(weight["shape"]) ? weight["shape"][0] : undefined;
-  if (typeof outputs !== "number" || !Number.isInteger(outputs) || outputs < 1 || outputs > MAX_CHANNELS)
-    refuse(`conv${n} does not have 1 to ${MAX_CHANNELS} outputs`);
-  return outputs;
+/** The channels between convolutions: the outputs of the first. */
+function channelsOf(header: Fields): number {
+  const weight = header["conv0.weight"];
+  const channels: unknown = isFields(weight) && Array.isArray(weight["shape"]) ? weight["shape"][0] : undefined;
+  const runs = typeof channels === "number" && channels >= CHANNEL_STEP && channels <= MAX_CHANNELS;
+  if (!runs || channels % CHANNEL_STEP !== 0)
+    refuse(`it does not have a multiple of ${CHANNEL_STEP} up to ${MAX_CHANNELS} channels`);
+  return channels;
+}
+
+function convolution(
+  header: Fields,
+  data: Uint8Array,
+  n: number,
+  inputs: number,
+  outputs: number,
+  last: boolean,
+): Convolution {
+  const weight = tensor(header, data, `conv${n}.weight`, [outputs, inputs, 3, 3], outputs * inputs * TAPS);
+  const bias = tensor(header, data, `conv${n}.bias`, [outputs], outputs);
+  if (!last && !tensor(header, data, `conv${n}.range`, [outputs], outputs).every((range) => range >= 0))
+    refuse(`conv${n}.range has a range below 0`);
+  return { inputs, outputs, weight, bias };
 }
 
 /** The values of a tensor that must have this shape: a view of the file where they are aligned, else a copy. */
@@ -133,7 +154,8 @@ function tensor(header: Fields, data: Uint8Array, name: string, shape: number[],
   const inside = typeof start === "number" && Number.isSafeInteger(start) && start >= 0;
   if (!inside || end !== start + 4 * count || end > data.length) refuse(`${name} is not inside the file`);
   const values = floats(data.subarray(start, end));
-  if (!values.every(Number.isFinite)) refuse(`${name} has a value that is not finite`);
+  if (!values.every((value) => Math.abs(value) <= MAX_WEIGHT))
+    refuse(`${name} has a value that is not finite, or beyond ${MAX_WEIGHT}`);
   return values;
 }
 
@@ -147,8 +169,9 @@ function floats(bytes: Uint8Array): Float32Array {
 /** Refuses tensors that a chain of that many convolutions does not have: they would mean something. */
 function refuseOthers(header: Fields, convolutions: number): void {
   for (const name of Object.keys(header)) {
-    const found = /^conv(\d{1,2})\.(weight|bias|range)$/.exec(name);
-    if (name !== "__metadata__" && (found === null || Number(found[1]) >= convolutions))
+    const found = /^conv(0|[1-9]\d?)\.(weight|bias|range)$/.exec(name);
+    const of = Number(found?.[1]) + (found?.[2] === "range" ? 1 : 0);
+    if (name !== "__metadata__" && !(of < convolutions))
       refuse(`${name.slice(0, 40)} is none of ${convolutions} convolutions' tensors`);
   }
 }

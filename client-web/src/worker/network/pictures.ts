@@ -4,7 +4,7 @@
  * Everything is made once and kept while the size stays: the planes of samples, two sets of activations that the layers
  * read and write in turn, the bind groups, and a ring of buffers from which finished pictures are read.
  */
-import type { Plane } from "./engine.js";
+import type { Plane } from "./backend.js";
 import { type Answer, type Layout, layoutOf, layoutWords, type Precision, TILE } from "./wgsl.js";
 
 /** Values of WebGPU's `GPUBufferUsage` and `GPUMapMode`, which not every worker has as globals. */

@@ -1,16 +1,23 @@
 /**
  * Runs a frame network on the GPU, by WebGPU.
  *
- * This module is a script of its own, which a worker imports by its address where the page wants a network:
- * `(await import(address)).startWebGpu(file)`. All that can fail (no GPU, one that is a processor, no memory, a lost
- * device, slow compilers, a stalled queue) rejects with a reason within {@link WebGpuLimits}.
+ * All that can fail (no GPU, one that is a processor, no memory, a lost device, slow compilers, a stalled queue) rejects
+ * with a reason within {@link BackendLimits}.
  *
  * Per picture: the planes are copied to the GPU (`writeBuffer`), one dispatch folds them, each convolution is a
  * dispatch, and the picture is copied back (`mapAsync`). Nothing but the commands is allocated. At 320×180, ×2, with five
  * convolutions of 16 channels that is 0.47 GMAC in 6 dispatches, 0.29 MB up, 0.23 MB down, and at least 34 MB of GPU
  * memory (18 in f16); `lab/notes/frame-networks.md` has other sizes.
  */
-import { checkSizes, type FailureReason, type FrameNetwork, NetworkFailure, type Plane } from "./engine.js";
+import {
+  type BackendLimits,
+  type BackendOptions,
+  checkSizes,
+  type FailureReason,
+  type FrameNetwork,
+  NetworkFailure,
+  type Plane,
+} from "./backend.js";
 import { type Network, parseNetwork, sameShape } from "./file.js";
 import { layoutFor, type Making, Pictures, type Program, pictureBytes, type Stage, USAGE } from "./pictures.js";
 import {
@@ -23,23 +30,11 @@ import {
   weightBytes,
 } from "./wgsl.js";
 
-/** Max times, milliseconds. */
-export interface WebGpuLimits {
-  /** For the adapter, and again for the device. */
-  adapterMs: number;
-  compileMs: number;
-  /** For one picture. */
-  pictureMs: number;
-}
-
-const LIMITS: WebGpuLimits = { adapterMs: 1000, compileMs: 1000, pictureMs: 1000 };
+const LIMITS: BackendLimits = { adapterMs: 1000, compileMs: 1000, pictureMs: 1000 };
 /** A read that fails may come before the word of what failed. */
 const CAUSE_MS = 100;
 
-export interface WebGpuOptions {
-  /** Takes a processor that plays a GPU as well; for tests. */
-  software?: boolean;
-  limits?: Partial<WebGpuLimits>;
+export interface WebGpuOptions extends BackendOptions {
   /** How activations are stored; by default `f16` where the GPU can. */
   precision?: Precision;
   /** `residual`: `out` takes the residual in grey levels, as f32 (four bytes a sample); for tests. */
@@ -51,15 +46,15 @@ export async function startWebGpu(file: Uint8Array, options: WebGpuOptions = {})
   const network = parseNetwork(file);
   const limits = { ...LIMITS, ...options.limits };
   const device = await openDevice(options, limits.adapterMs);
-  const engine = new WebGpuNetwork(device, network, limits);
+  const backend = new WebGpuNetwork(device, network, limits);
   try {
     const precision = device.features.has("shader-f16") ? "f16" : "f32";
-    await engine.compile(precision, options.answer ?? "picture");
+    await backend.compile(precision, options.answer ?? "picture");
   } catch (error) {
-    engine.dispose();
+    backend.dispose();
     throw error;
   }
-  return engine;
+  return backend;
 }
 
 /** Settles as `promise` does, or rejects with `late` after `ms`; a value that comes later goes to `drop`. */
@@ -120,7 +115,7 @@ class WebGpuNetwork implements FrameNetwork {
   constructor(
     private readonly device: GPUDevice,
     private readonly network: Network,
-    private readonly limits: WebGpuLimits,
+    private readonly limits: BackendLimits,
   ) {
     this.scale = network.scale;
     device.lost.then(({ message }) => this.fail("device_lost", message));
@@ -157,7 +152,10 @@ class WebGpuNetwork implements FrameNetwork {
       const folded = groupsOf({ inputs: 1 + network.scale ** 2, outputs: 1 }).read;
       this.program = { scale: network.scale, precision, answer, fold: folding, folded, stages: rest };
     } catch (error) {
-      throw this.failure ?? (error instanceof NetworkFailure ? error : new NetworkFailure("shader", String(error)));
+      if (this.failure !== null || error instanceof NetworkFailure) throw this.failure ?? error;
+      // What is not invalid, as a compiler that ended with the GPU's process, may pass.
+      const invalid = (error as { reason?: unknown }).reason === "validation";
+      throw new NetworkFailure(invalid ? "shader" : "device_lost", String(error));
     }
     if (this.failure !== null) throw this.failure;
     this.upload(network);
@@ -203,7 +201,7 @@ class WebGpuNetwork implements FrameNetwork {
     try {
       return this.make(low, high);
     } catch (error) {
-      this.fail("shader", String(error));
+      this.fail("device_lost", String(error));
       return null;
     }
   }
@@ -257,17 +255,18 @@ class WebGpuNetwork implements FrameNetwork {
           settle();
           resolve();
         },
-        (error) => setTimeout(() => this.fail("shader", String(error)), CAUSE_MS),
+        (error) => setTimeout(() => this.fail("device_lost", String(error)), CAUSE_MS),
       );
     });
   }
 
   private refused(error: GPUError): void {
     const memory = typeof GPUOutOfMemoryError !== "undefined" && error instanceof GPUOutOfMemoryError;
-    this.fail(memory ? "out_of_memory" : "shader", error.message);
+    const invalid = typeof GPUValidationError !== "undefined" && error instanceof GPUValidationError;
+    this.fail(memory ? "out_of_memory" : invalid ? "shader" : "device_lost", error.message);
   }
 
-  /** Ends the engine: pictures under way and all further ones reject. */
+  /** Ends the backend: pictures under way and all further ones reject. */
   private fail(reason: FailureReason, detail: string): void {
     if (this.failure !== null) return;
     const failure = new NetworkFailure(reason, detail);

@@ -1,5 +1,5 @@
 /**
- * What the WebGPU engine does for a picture, counted from the shapes of its shaders, for
+ * What the WebGPU backend does for a picture, counted from the shapes of its shaders, for
  * `lab/notes/frame-networks.md`. Counts say nothing of time.
  */
 import type { Convolution } from "../file.js";

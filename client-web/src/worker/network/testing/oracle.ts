@@ -1,6 +1,8 @@
-/** What a frame network must give, by plain loops in f64, and networks and planes drawn from a seed. */
-import type { Plane } from "../engine.js";
+/** Networks and planes drawn from a seed, and the networks' files. */
+import type { Plane } from "../backend.js";
 import type { Network } from "../file.js";
+
+export { residualOf, wrongSamples } from "../plain.js";
 
 /** Numbers in 0…1 from a seed (mulberry32). */
 export function random(seed: number): () => number {
@@ -58,6 +60,7 @@ export function networkFile(
   for (const [n, { inputs, outputs, weight, bias }] of layers.entries()) {
     add(`conv${n}.weight`, [outputs, inputs, 3, 3], weight);
     add(`conv${n}.bias`, [outputs], bias);
+    if (n + 1 < layers.length) add(`conv${n}.range`, [outputs], new Float32Array(outputs).fill(1));
   }
   const data = new Uint8Array(at);
   let to = 0;
@@ -78,66 +81,4 @@ export function joined(header: string, data: Uint8Array): Uint8Array<ArrayBuffer
   file.set(text, 8);
   file.set(data, 8 + padded);
   return file;
-}
-
-type Planes = Float64Array[];
-
-function folded(scale: number, low: Plane, high: Plane): Planes {
-  const at = (plane: Plane, x: number, y: number): number => (plane.bytes[y * plane.stride + x] as number) / 255 - 0.5;
-  const planes = [new Float64Array(low.width * low.height)];
-  for (let phase = 0; phase < scale ** 2; phase++) planes.push(new Float64Array(low.width * low.height));
-  for (let y = 0; y < low.height; y++) {
-    for (let x = 0; x < low.width; x++) {
-      for (const [n, plane] of planes.entries()) {
-        const [dx, dy] = [(n - 1) % scale, Math.floor((n - 1) / scale)];
-        plane[y * low.width + x] = n === 0 ? at(low, x, y) : at(high, scale * x + dx, scale * y + dy);
-      }
-    }
-  }
-  return planes;
-}
-
-function convolved(layer: Network["layers"][number], planes: Planes, width: number, height: number): Planes {
-  return Array.from(layer.bias, (bias, o) => {
-    const out = new Float64Array(width * height).fill(bias);
-    for (const [i, plane] of planes.entries()) {
-      for (let tap = 0; tap < 9; tap++) {
-        const weight = layer.weight[(o * layer.inputs + i) * 9 + tap] as number;
-        const [dx, dy] = [(tap % 3) - 1, Math.floor(tap / 3) - 1];
-        for (let y = Math.max(0, -dy); y < height - Math.max(0, dy); y++)
-          for (let x = Math.max(0, -dx); x < width - Math.max(0, dx); x++)
-            out[y * width + x] = (out[y * width + x] as number) + weight * (plane[(y + dy) * width + x + dx] as number);
-      }
-    }
-    return out;
-  });
-}
-
-/** The residual in grey levels, row after row without gaps. */
-export function residualOf({ scale, layers }: Network, low: Plane, high: Plane): Float64Array {
-  const { width, height } = low;
-  let planes = folded(scale, low, high);
-  for (const [n, layer] of layers.entries()) {
-    planes = convolved(layer, planes, width, height);
-    if (n + 1 < layers.length) planes = planes.map((plane) => plane.map((v) => Math.max(0, v)));
-  }
-  const out = new Float64Array(scale ** 2 * width * height);
-  for (let y = 0; y < scale * height; y++)
-    for (let x = 0; x < scale * width; x++) {
-      const phase = planes[scale * (y % scale) + (x % scale)] as Float64Array;
-      out[y * scale * width + x] = phase[Math.floor(y / scale) * width + Math.floor(x / scale)] as number;
-    }
-  return out;
-}
-
-/** Samples that are further than rounding and `tolerance` from the high picture with a residual. */
-export function wrongSamples(out: Plane, high: Plane, residual: ArrayLike<number>, tolerance: number): number {
-  let wrong = 0;
-  for (let y = 0; y < high.height; y++)
-    for (let x = 0; x < high.width; x++) {
-      const sample = (high.bytes[y * high.stride + x] as number) + (residual[y * high.width + x] as number);
-      const exact = Math.min(255, Math.max(0, sample));
-      if (Math.abs((out.bytes[y * out.stride + x] as number) - exact) > 0.5 + tolerance) wrong++;
-    }
-  return wrong;
 }

@@ -1,10 +1,12 @@
 /**
- * What runs a frame network: a small chain of convolutions that makes every rebuilt picture of a track better.
+ * What runs a frame network outside of the decoder: a small chain of convolutions that makes every rebuilt picture of a
+ * track better.
  *
  * The network sees the decoded low picture (luma) and the rebuilt high one, and answers with what to add to the high
- * one. Chroma is left alone. Each backend is an engine of its own behind {@link FrameNetwork}; where one fails it says
- * why, and the pictures go on without it.
+ * one. Chroma is left alone. A backend is behind {@link FrameNetwork}; where one fails it says why, and the pictures go
+ * on without it.
  */
+import type { NetworkTier } from "../network-choice.js";
 
 /** 8-bit samples of luma, row after row. */
 export interface Plane {
@@ -16,16 +18,20 @@ export interface Plane {
 }
 
 /**
- * Why an engine cannot start, or has ended.
- * - `no_webgpu`: the browser has no WebGPU.
+ * Why a backend is not used, or no longer.
+ * - `no_webgpu`: the browser has no WebGPU, or the page names no script for it.
  * - `no_adapter`: it gives no adapter or device.
  * - `software_adapter`: the adapter is a processor that plays a GPU.
- * - `device_lost`: the device went away.
+ * - `device_lost`: the device went away, or failed for no reason that it told.
  * - `out_of_memory`: buffers of this picture size cannot be had.
- * - `shader`: the device refused a shader or a command.
+ * - `shader`: the device finds a shader or a command invalid.
  * - `slow_compile`: shaders were not compiled in time.
  * - `stalled`: a picture was not ready in time.
  * - `invalid_weights`: the weights' file is not one of a frame network.
+ * - `no_script`: its script cannot be loaded, or was not in time.
+ * - `wrong`: its picture is not the network's.
+ * - `late`: its pictures take too much of the time between frames, or the worker does.
+ * - `slower`: its pictures take longer than what the worker is spared.
  */
 export type FailureReason =
   | "no_webgpu"
@@ -36,9 +42,13 @@ export type FailureReason =
   | "shader"
   | "slow_compile"
   | "stalled"
-  | "invalid_weights";
+  | "invalid_weights"
+  | "no_script"
+  | "wrong"
+  | "late"
+  | "slower";
 
-/** An engine cannot start, or has ended. */
+/** A backend cannot start, or has ended. */
 export class NetworkFailure extends Error {
   override readonly name = "NetworkFailure";
 
@@ -51,7 +61,7 @@ export class NetworkFailure extends Error {
 }
 
 /**
- * The reason of an error that an engine threw; null where it is another error. An engine loaded as a script of its own
+ * The reason of an error that a backend threw; null where it is another error. A backend loaded as a script of its own
  * has its own {@link NetworkFailure}, so `instanceof` does not tell.
  */
 export function failureReason(error: unknown): FailureReason | null {
@@ -68,8 +78,8 @@ export interface FrameNetwork {
    * `high` are read before the call returns; `out` is written before the promise resolves, and must not move until then.
    *
    * Resolves with false, and leaves `out` alone, where too many pictures are under way: this one is shown as it is.
-   * Rejects with a {@link NetworkFailure} where the engine has ended: then it never runs again. Rejects with a
-   * `RangeError` where the sizes do not match; the engine stays usable.
+   * Rejects with a {@link NetworkFailure} where the backend has ended: then it never runs again. Rejects with a
+   * `RangeError` where the sizes do not match; the backend stays usable.
    */
   run(low: Plane, high: Plane, out: Plane): Promise<boolean>;
 
@@ -81,6 +91,29 @@ export interface FrameNetwork {
 
   /** Frees what it holds. Pictures under way reject. */
   dispose(): void;
+}
+
+/** How a backend is started. */
+export interface BackendOptions {
+  /** Takes a processor that plays a GPU as well; for tests. */
+  software?: boolean;
+  /** Max times, milliseconds. */
+  limits?: Partial<BackendLimits>;
+}
+
+/** Max times, milliseconds. */
+export interface BackendLimits {
+  /** For the adapter, and again for the device. */
+  adapterMs: number;
+  compileMs: number;
+  /** For one picture. */
+  pictureMs: number;
+}
+
+/** The script of a backend, as a worker imports it. */
+export interface BackendScript {
+  /** Starts a built-in network, once it has proved right. Rejects with a {@link NetworkFailure}. */
+  startBuiltIn(tier: NetworkTier, scale: number, options: BackendOptions): Promise<FrameNetwork>;
 }
 
 /** Throws a `RangeError` unless the planes are whole, and the high ones `scale` times as large as the low one. */
