@@ -81,6 +81,9 @@ enum Task {
     Gpu,
     /// Run the long tests, which take about two hours: rare impairments, other browsers, many seeds, fuzzing.
     Soak {
+        /// Run just these parts: properties, neon, memory, gpu, fuzz, browsers, attack, links, visits, vp9.
+        #[arg(value_enum)]
+        parts: Vec<soak::Part>,
         /// How many times as long as that everything lasts that can last longer: calls, floods, fuzzing, seeds.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
         times: u32,
@@ -143,7 +146,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Neon => neon::run(),
         Task::Memory => memory::run(),
         Task::Gpu => gpu::run(),
-        Task::Soak { times } => soak::run(times),
+        Task::Soak { parts, times } => soak::run(&parts, times),
         Task::Fuzz { seconds } => fuzz::run(seconds, fuzz::Build::best()),
     }
 }

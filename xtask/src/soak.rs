@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 
 use crate::clips::for_tests;
 use crate::process::{Cmd, Missing, step};
@@ -13,39 +14,74 @@ use crate::{apt, fuzz, gpu, memory, neon, page, skipped, target_dir};
 /// Browser tests that take long or need other browsers, and two of every change's, which last longer here.
 const SUITES: [&str; 3] = ["ci/call.test.mjs", "ci/impaired.test.mjs", "soak"];
 
-/// A part, under its name.
-type Part = (&'static str, Box<dyn Fn() -> Result<()>>);
+/// A part of the long tests, in the order in which they run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Part {
+    /// Property tests, with 2,000 cases each.
+    Properties,
+    /// The codec's tests on an emulated aarch64 machine, which has NEON.
+    Neon,
+    /// The codec's tests in Miri and with AddressSanitizer.
+    Memory,
+    /// The GPU's engine without a GPU.
+    Gpu,
+    /// Each fuzz target, under AddressSanitizer where there is a nightly tool chain.
+    Fuzz,
+    /// Longer calls between browsers, and other browsers.
+    Browsers,
+    /// Malformed datagrams beside a call.
+    Attack,
+    /// Viewers behind narrow links.
+    Links,
+    /// Participants who come and go over bad links.
+    Visits,
+    /// Our VP9 decoder on Chromium's own streams, held against other decoders.
+    Vp9,
+}
 
-/// Runs every part, whatever becomes of those before it; what can last longer lasts `times` as long.
-pub(crate) fn run(times: u32) -> Result<()> {
+impl Part {
+    /// Runs it; what can last longer lasts `times` as long.
+    fn run(self, times: u32) -> Result<()> {
+        match self {
+            Part::Properties => properties(2000 * times),
+            Part::Neon => neon::run(),
+            Part::Memory => memory::run(),
+            Part::Gpu => gpu::run(),
+            Part::Fuzz => fuzz::run(20 * times, fuzz::Build::best()),
+            Part::Browsers => browsers(times),
+            Part::Attack => attack(1_000_000 * times),
+            Part::Links => links(),
+            Part::Visits => visits(300 * times),
+            Part::Vp9 => vp9_conformance(&record_vp9(times)?),
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// Runs `parts`, or all of them where none is named, each whatever becomes of those before it.
+pub(crate) fn run(parts: &[Part], times: u32) -> Result<()> {
     apt::install(apt::BUILD)?;
     apt::install(apt::TEST)?;
     apt::install(apt::SOAK)?;
     skipped::begin()?;
     page::build()?;
-    let parts: [Part; 10] = [
-        ("property tests", Box::new(move || properties(2000 * times))),
-        ("NEON", Box::new(neon::run)),
-        ("memory", Box::new(memory::run)),
-        ("GPU", Box::new(gpu::run)),
-        ("fuzzing", Box::new(move || fuzz::run(20 * times, fuzz::Build::best()))),
-        ("browsers", Box::new(move || browsers(times))),
-        ("attack", Box::new(move || attack(1_000_000 * times))),
-        ("links", Box::new(links)),
-        ("visits", Box::new(move || visits(300 * times))),
-        ("VP9", Box::new(move || vp9_conformance(&record_vp9(times)?))),
-    ];
     let (mut said, mut failed) = (Vec::new(), Vec::new());
-    for (name, part) in &parts {
-        let begun = Instant::now();
-        let ended = match part() {
+    for part in Part::value_variants() {
+        if !parts.is_empty() && !parts.contains(part) {
+            continue;
+        }
+        let (name, begun) = (part.name(), Instant::now());
+        let ended = match part.run(times) {
             Ok(()) => "passed".to_owned(),
             Err(error) if error.is::<Missing>() => {
-                skipped::note(name, &error.to_string());
+                skipped::note(&name, &error.to_string());
                 "skipped".to_owned()
             }
             Err(error) => {
-                failed.push(*name);
+                failed.push(name.clone());
                 format!("FAILED: {error:#}")
             }
         };
