@@ -225,7 +225,7 @@ async fn balance(
     loop {
         let mut balance = Balance::of(untouched, &figures_of(args, server).await?, &tally.lock());
         measurement.add_process_to(&mut balance, pid.and_then(Usage::of));
-        if (balance.empty() && balance.gave_back()) || begun.elapsed() > balance::PATIENCE {
+        if balance.settled() || begun.elapsed() > balance::PATIENCE {
             return Ok(balance);
         }
         tokio::time::sleep(TICK).await;
