@@ -2,9 +2,8 @@
 import {
   EnhancedTrack,
   type Layers,
-  type ParticipantInfo,
+  type Participant,
   type Publication,
-  type RemoteTrack,
   type Room,
   type Rung,
   type WindlassError,
@@ -26,8 +25,7 @@ const PHONE = "(max-width: 600px)";
 /** See the module's head. */
 export class CallScreen {
   readonly element: HTMLElement;
-  private readonly tiles = new Map<string, Tile>();
-  private readonly names = new Map<string, string>();
+  private readonly tiles = new Map<Participant, Tile>();
   private readonly grid = make("div", { class: "grid" });
   private readonly empty: HTMLElement;
   private readonly banner = make("div", { class: "banner", role: "status", hidden: true });
@@ -109,19 +107,14 @@ export class CallScreen {
 
   private listen(ended: (reason: WindlassError) => void): void {
     const { room } = this;
-    room.on("participantJoined", (participant) => this.join(participant));
-    room.on("participantLeft", ({ id }) => {
-      this.names.delete(id);
-      this.removeTile(id);
+    room.on("participant", (participant) => this.join(participant));
+    room.on("participantLeft", (participant) => {
+      this.tiles.get(participant)?.close();
+      this.tiles.delete(participant);
       this.arrange();
     });
-    room.on("trackAdded", (track) => this.addTrack(track));
-    room.on("trackRemoved", (track) => this.removeTrack(track));
-    room.on("trackMuted", ({ track, muted }) => {
-      if (track.kind === "audio") this.tiles.get(track.participant)?.setSilent(muted);
-    });
-    room.on("speaker", ({ id }) => {
-      for (const [participant, tile] of this.tiles) tile.setSpeaking(participant === id);
+    room.on("trackAdded", (track) => {
+      if (track instanceof EnhancedTrack && this.maxRung !== null) track.setMaxRung(this.maxRung);
     });
     room.on("reconnecting", ({ cause, attempt }) => {
       this.away = true;
@@ -181,59 +174,14 @@ export class CallScreen {
     this.stills.replaceChildren(icon("camera"), make("span", {}, label));
   }
 
-  private join(participant: ParticipantInfo): void {
-    this.names.set(participant.id, participant.name);
-    this.tile(participant.id);
-  }
-
-  private addTrack(track: RemoteTrack): void {
-    const { participant, replaces } = track;
-    const kept = replaces === null ? undefined : this.tiles.get(replaces.participant);
-    if (kept !== undefined && replaces !== null && replaces.participant !== participant) {
-      // A participant that migrated keeps its tile.
-      this.removeTile(participant);
-      this.tiles.delete(replaces.participant);
-      this.tiles.set(participant, kept);
-      this.arrange();
-    }
-    const tile = this.tile(track.participant);
-    if (track instanceof EnhancedTrack) {
-      tile.setVideo(track, this.options.adaptive ? (stage) => this.room.follow(track, stage) : null);
-      if (this.maxRung !== null) this.room.setMaxRung(track, this.maxRung);
-      return;
-    }
-    // The own voice from the server would be an echo.
-    if (track.participant !== this.room.participant) tile.setAudio(track.track);
-    tile.setSilent(track.muted);
-  }
-
-  private removeTrack(track: RemoteTrack): void {
-    const tile = this.tiles.get(track.participant);
-    // The tile may show its successor already.
-    if (track.kind === "video") tile?.endVideo(track);
-    else tile?.endAudio(track.track);
-    if (track.participant === this.room.participant) {
-      this.removeTile(track.participant);
-      this.arrange();
-    }
-  }
-
-  private tile(participant: string): Tile {
-    const known = this.tiles.get(participant);
-    if (known !== undefined) return known;
-    const name =
-      participant === this.room.participant ? "You, as others receive you" : (this.names.get(participant) ?? "Guest");
+  private join(participant: Participant): void {
+    const name = participant.isSelf ? "You, as others receive you" : participant.name || "Guest";
     const view = this.options.view ?? (this.choice.loopback ? "split" : "enhanced");
-    const tile = new Tile(participant, name, view, !matchMedia(PHONE).matches);
+    const { adaptive } = this.options;
+    const tile = new Tile(participant, name, view, { adaptive, infoOpen: !matchMedia(PHONE).matches });
     this.tiles.set(participant, tile);
     this.grid.append(tile.element);
     this.arrange();
-    return tile;
-  }
-
-  private removeTile(participant: string): void {
-    this.tiles.get(participant)?.close();
-    this.tiles.delete(participant);
   }
 
   private arrange(): void {
@@ -241,7 +189,7 @@ export class CallScreen {
     this.empty.hidden = count > 0 || this.away;
     this.grid.dataset["count"] = String(count);
     this.grid.style.setProperty("--columns", String(Math.ceil(Math.sqrt(count))));
-    const people = this.names.size + 1;
+    const people = [...this.tiles.keys()].filter(({ isSelf }) => !isSelf).length + 1;
     this.count.replaceChildren(icon("people"), `${people}`, make("span", { class: "sr" }, "in the call"));
   }
 
@@ -312,7 +260,7 @@ export class CallScreen {
     if (layers !== "q") choices.push(["h+", "Half size"]);
     return chooser("Low layer", choices, this.maxRung ?? "q+", (value) => {
       this.maxRung = value;
-      for (const track of this.room.tracks) if (track.kind === "video") this.room.setMaxRung(track, value);
+      for (const track of this.room.tracks) if (track.kind === "video") track.setMaxRung(value);
     });
   }
 

@@ -11,8 +11,16 @@ export type ServerErrorCode = ErrorCode;
  * - `media_failed`: the media path could not be set up, or was lost.
  * - `moved`: the room is on another server.
  * - `left`: this participant left, or aborted the attempt to join.
+ * - `bad_option`, `unknown_event`: the page calls the SDK wrongly.
  */
-export type ClientErrorCode = "unreachable" | "connection_lost" | "media_failed" | "moved" | "left";
+export type ClientErrorCode =
+  | "unreachable"
+  | "connection_lost"
+  | "media_failed"
+  | "moved"
+  | "left"
+  | "bad_option"
+  | "unknown_event";
 
 /** An error. `message` says what failed, {@link hint} what to do next. */
 export class WindlassError extends Error {
@@ -95,4 +103,18 @@ export function notConnected(): WindlassError {
 /** The access token lacks the grant `publish`. */
 export function notGranted(): WindlassError {
   return new WindlassError("forbidden", "You may not send in this call.", "Ask its organiser for permission to send.");
+}
+
+/** The page calls the SDK with a wrong option. */
+export function badOption(message: string, hint: string): WindlassError {
+  return new WindlassError("bad_option", message, hint);
+}
+
+/** The page listens for an event that there is not. */
+export function unknownEvent(name: PropertyKey, names: readonly string[]): WindlassError {
+  return new WindlassError(
+    "unknown_event",
+    `There is no event "${String(name)}".`,
+    `The events are ${names.join(", ")}.`,
+  );
 }

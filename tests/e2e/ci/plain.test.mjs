@@ -56,7 +56,7 @@ const watch = () => {
     const now = window.windlass?.remoteVideos()[0]?.state;
     if (now === "native" && state !== now) seen.native = performance.now();
     state = now;
-    const video = document.querySelector('.tile[data-video="on"] video.picture:not(.enhanced)');
+    const video = document.querySelector('.tile[data-video="on"] windlass-video')?.shadowRoot.querySelector("video.plain") ?? document.querySelector("video.own");
     if (video === null || video === watched) return;
     watched = video;
     seen.tile ??= performance.now();
@@ -189,14 +189,13 @@ describe("the plain picture goes on", { timeout: 120_000 }, () => {
     await tab.page.goto(`${server.url}/?source=none`);
     // A page of one's own: the demo page takes no other addresses.
     await tab.page.evaluate(async (worker) => {
-      const { Room } = await import("/windlass-client.js");
-      const url = `${location.origin.replace("http", "ws")}/ws`;
-      const room = await Room.join({ url, room: "call", name: "Elsewhere", assets: { worker, wasm: "/windlass.wasm" } });
+      const { join } = await import("/windlass-client.js");
+      const room = await join(location.href, { room: "call", name: "Elsewhere", assets: { worker, wasm: "/windlass.wasm" } });
       window.windlass = { room, remoteVideos: () => room.tracks.filter((track) => track.kind === "video") };
       room.on("trackAdded", (track) => {
         if (track.kind === "audio") return;
-        document.body.innerHTML = '<div class="tile" data-video="on"><video class="picture" autoplay muted></video></div>';
-        document.querySelector("video").srcObject = new MediaStream([track.best]);
+        document.body.innerHTML = '<video class="own"></video>';
+        track.attach(document.querySelector("video"));
       });
     }, server.url.replace("localhost", "127.0.0.1") + "/worker.js");
     const ms = await begins(tab.page);

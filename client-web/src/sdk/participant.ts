@@ -1,0 +1,149 @@
+/** A participant as a page shows it: its name, its tracks and its element, the same object for as long as the person is in the call. */
+
+import { WindlassVideo } from "./element/windlass-video.js";
+import { Emitter } from "./emitter.js";
+import type { ParticipantInfo } from "./protocol.js";
+import type { EnhancedTrack, RemoteAudioTrack, RemoteTrack } from "./tracks.js";
+
+/** The events of {@link Participant}. */
+export interface ParticipantEvents {
+  /** A track came, went, was muted or unmuted; or the participant speaks, no longer speaks, is away or back. */
+  change: undefined;
+  /** The participant has left the call. Nothing follows. */
+  left: undefined;
+}
+
+/**
+ * Another participant of the room, or in a loopback room this one as others receive it.
+ *
+ * It stays the same object while this page reconnects ({@link away} meanwhile) and when the room migrates to another
+ * server; its {@link id} and its tracks are others then.
+ */
+export class Participant extends Emitter<ParticipantEvents> {
+  private info: ParticipantInfo;
+  private readonly received: RemoteTrack[] = [];
+  private isAway = false;
+  private hasLeft = false;
+  private isSpeaking = false;
+  private shown: WindlassVideo | null = null;
+
+  /** @internal */
+  constructor(
+    info: ParticipantInfo,
+    /** Whether it is this participant, in a loopback room. */
+    readonly isSelf: boolean,
+  ) {
+    super(["change", "left"]);
+    this.info = info;
+  }
+
+  /** The server's id of the participant. It changes when one of the two reconnects or migrates. */
+  get id(): string {
+    return this.info.id;
+  }
+
+  /** The name that it joined with. */
+  get name(): string {
+    return this.info.name;
+  }
+
+  /** Its identity, from its access token; undefined where the server needs none. */
+  get identity(): string | undefined {
+    return this.info.identity;
+  }
+
+  /** Its tracks, in the order in which they came. */
+  get tracks(): readonly RemoteTrack[] {
+    return this.received;
+  }
+
+  /** The track named `camera`, else its first video track; null: none. */
+  get camera(): EnhancedTrack | null {
+    const videos = this.received.filter((track) => track.kind === "video");
+    return videos.find((track) => track.name === "camera") ?? videos[0] ?? null;
+  }
+
+  /** The track named `microphone`, else its first audio track; null: none. */
+  get microphone(): RemoteAudioTrack | null {
+    const sounds = this.received.filter((track) => track.kind === "audio");
+    return sounds.find((track) => track.name === "microphone") ?? sounds[0] ?? null;
+  }
+
+  /** Whether it speaks, or was the last to speak. */
+  get speaking(): boolean {
+    return this.isSpeaking;
+  }
+
+  /** Whether it is not known now if it is still there, as this page has lost its connection. */
+  get away(): boolean {
+    return this.isAway;
+  }
+
+  /** Whether it has left the call. */
+  get left(): boolean {
+    return this.hasLeft;
+  }
+
+  /**
+   * A `<windlass-video>` that shows its camera and plays its microphone; in a loopback room without the sound, which
+   * would be an echo. Made when it is first read, then always the same. Put it into the page; it removes itself when the
+   * participant leaves.
+   */
+  get element(): WindlassVideo {
+    if (this.shown === null) {
+      this.shown = new WindlassVideo();
+      this.shown.participant = this;
+    }
+    return this.shown;
+  }
+
+  /** @internal */
+  become(info: ParticipantInfo): void {
+    this.info = info;
+    this.setAway(false);
+  }
+
+  /** @internal */
+  addTrack(track: RemoteTrack): void {
+    const former = track.replaces === null ? -1 : this.received.indexOf(track.replaces);
+    if (former >= 0) this.received.splice(former, 1, track);
+    else this.received.push(track);
+    this.changed();
+  }
+
+  /** `connected`: false where the connection is lost, so that more is about to change. @internal */
+  removeTrack(track: RemoteTrack, connected: boolean): void {
+    const at = this.received.indexOf(track);
+    if (at < 0) return;
+    this.received.splice(at, 1);
+    if (connected) this.changed();
+  }
+
+  /** @internal */
+  setSpeaking(speaking: boolean): void {
+    if (this.isSpeaking === speaking) return;
+    this.isSpeaking = speaking;
+    this.changed();
+  }
+
+  /** @internal */
+  setAway(away: boolean): void {
+    if (this.isAway === away) return;
+    this.isAway = away;
+    this.changed();
+  }
+
+  /** @internal */
+  changed(): void {
+    this.emit("change", undefined);
+  }
+
+  /** @internal */
+  leave(): void {
+    this.hasLeft = true;
+    this.received.length = 0;
+    this.emit("change", undefined);
+    this.emit("left", undefined);
+    this.shown?.remove();
+  }
+}
