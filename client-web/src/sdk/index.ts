@@ -27,9 +27,10 @@ export {
   type Rung,
   type WaitingInfo,
 } from "./protocol.js";
-export type { DetailChoice, Layers, Publication } from "./publication.js";
+export type { Content, DetailChoice, Layers, Publication } from "./publication.js";
 export type { RegionCounts } from "./regions.js";
 export { type PublishOptions, Room } from "./room.js";
+export { type ScreenOptions, ScreenShare, type ScreenShareEvents } from "./screen.js";
 export type { StillsState } from "./stills.js";
 export {
   EnhancedTrack,

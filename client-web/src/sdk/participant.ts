@@ -57,16 +57,32 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.received;
   }
 
-  /** The track named `camera`, else its first video track; null: none. */
+  /** Its first video track that is no `screen`; null: none. */
   get camera(): EnhancedTrack | null {
-    const videos = this.received.filter((track) => track.kind === "video");
-    return videos.find((track) => track.name === "camera") ?? videos[0] ?? null;
+    return this.videos.find((track) => track.name !== "screen") ?? null;
   }
 
-  /** The track named `microphone`, else its first audio track; null: none. */
+  /** Its first audio track that is no `screen_audio`; null: none. */
   get microphone(): RemoteAudioTrack | null {
-    const sounds = this.received.filter((track) => track.kind === "audio");
-    return sounds.find((track) => track.name === "microphone") ?? sounds[0] ?? null;
+    return this.sounds.find((track) => track.name !== "screen_audio") ?? null;
+  }
+
+  /** The screen, window or tab that it shares; null: none. */
+  get screen(): EnhancedTrack | null {
+    return this.videos.find((track) => track.name === "screen") ?? null;
+  }
+
+  /** The sound of what it shares; null: none. */
+  get screenAudio(): RemoteAudioTrack | null {
+    return this.sounds.find((track) => track.name === "screen_audio") ?? null;
+  }
+
+  private get videos(): EnhancedTrack[] {
+    return this.received.filter((track) => track.kind === "video");
+  }
+
+  private get sounds(): RemoteAudioTrack[] {
+    return this.received.filter((track) => track.kind === "audio");
   }
 
   /** Whether it speaks, or was the last to speak. */
@@ -87,7 +103,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   /**
    * A `<windlass-video>` that shows its camera and plays its microphone; in a loopback room without the sound, which
    * would be an echo. Made when it is first read, then always the same. Put it into the page; it removes itself when the
-   * participant leaves.
+   * participant leaves. For a shared screen make another one, with `source="screen"` and this participant.
    */
   get element(): WindlassVideo {
     if (this.shown === null) {

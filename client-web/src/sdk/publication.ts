@@ -6,12 +6,12 @@ import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from
 import { vp9Preferences } from "./receiver.js";
 import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
-import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
+import { type Content, LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
 import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
 import { pathSample } from "./uplink/sample.js";
 
-export type { Layers } from "./uplink/layers.js";
+export type { Content, Layers } from "./uplink/layers.js";
 
 /**
  * Whether full-size stills of a camera are sent beside it: never (`off`), or when the server asks for them (`ask`). The
@@ -31,12 +31,12 @@ export interface Uplink {
 }
 
 /**
- * The encodings of a camera. All three layers are always declared, so that `q` stays a quarter of the camera and layers
- * can be switched on later; the others are inactive.
+ * The encodings of a video. All three layers are always declared, so that `q` stays a quarter of it and layers can be
+ * switched on later; the others are inactive.
  */
-export function videoEncodings(layers: Layers): RTCRtpEncodingParameters[] {
-  const settings = layerSettings(layers, new Map());
-  return settings.map((setting, i) => ({ ...LAYERS[i], ...setting, scalabilityMode: "L1T1" }));
+export function videoEncodings(layers: Layers, content: Content = "camera"): RTCRtpEncodingParameters[] {
+  const settings = layerSettings(layers, new Map(), undefined, {}, false, content);
+  return settings.map((setting, i) => ({ ...LAYERS[content][i], ...setting, scalabilityMode: "L1T1" }));
 }
 
 /** The sender in one connection. */
@@ -69,6 +69,8 @@ export class Publication {
     readonly detail: DetailChoice = "off",
     /** Whether packets are sent twice (RED). Audio only. */
     readonly redundancy = false,
+    /** What is sent: it decides on bitrates and frame rates. Video only. */
+    readonly content: Content = "camera",
   ) {
     this.kind = source.kind === "audio" ? "audio" : "video";
   }
@@ -119,7 +121,7 @@ export class Publication {
       transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
     }
-    const sendEncodings = videoEncodings(this.layers);
+    const sendEncodings = videoEncodings(this.layers, this.content);
     const transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
     const host = {
       camera: () => this.camera(),
@@ -208,7 +210,7 @@ export class Publication {
   turn(knobs: Knobs): void {
     if (this.kind !== "video") return;
     for (const [rid, wish] of Object.entries(knobs.layers)) {
-      if (!LAYERS.some((layer) => layer.rid === rid)) continue;
+      if (!LAYERS[this.content].some((layer) => layer.rid === rid)) continue;
       const before = this.wishes.get(rid);
       const { kbps = before?.kbps, fps = before?.fps, active = before?.active, needed = before?.needed } = wish;
       this.wishes.set(rid, { kbps, fps, active, needed });
@@ -254,7 +256,7 @@ export class Publication {
 
   private settings(): LayerSetting[] {
     const { caps, needsQuarter } = this.leadingLayer;
-    return layerSettings(this.layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter);
+    return layerSettings(this.layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter, this.content);
   }
 
   /** The camera, unless it is muted or has ended. The page may have replaced the track on the sender itself. */

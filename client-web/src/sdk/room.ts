@@ -13,9 +13,11 @@ import { NetworkLimit } from "./network-limit.js";
 import type { Participant } from "./participant.js";
 import { People } from "./people.js";
 import type { Grant, WaitingInfo } from "./protocol.js";
-import { type DetailChoice, type Layers, Publication } from "./publication.js";
+import { type Content, type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { Relay } from "./relay.js";
+import { type ScreenOptions, ScreenShare } from "./screen.js";
+import { contentOf } from "./screen-content.js";
 import { Servers } from "./servers.js";
 import { Session, type SessionRequest, type Transports } from "./session.js";
 import type { RemoteTrack } from "./tracks.js";
@@ -23,7 +25,10 @@ import { warmUpDecoder } from "./warm-up.js";
 
 /** Options of {@link Room.publish}. */
 export interface PublishOptions {
-  /** The simulcast layers of video. Default: `qhf`. Up to 150 kbit/s for `q`, 500 for `h`, 1500 for `f`. */
+  /**
+   * The simulcast layers of video. Default: `qhf`, of a screen `qf`. Up to 150 kbit/s for `q`, 500 for `h`, 1500 for `f`
+   * and 2500 for that of a screen.
+   */
   layers?: Layers;
   /**
    * `ask`: full-size stills of a camera, whole or in tiles, are sent when the server asks for them. Set it only with the
@@ -35,8 +40,13 @@ export interface PublishOptions {
    * For uplinks with losses and spare bandwidth. Default: false.
    */
   redundancy?: boolean;
-  /** The name of the track that the others see. Default: `camera` or `microphone`. */
+  /** The name of the track that the others see. Default: `camera`, `microphone`, `screen`. */
   name?: string;
+  /**
+   * What the video shows: a `screen` has fewer frames and more bits for each. Default: what the browser or the track's
+   * `contentHint` tells, else `camera`.
+   */
+  content?: Content;
 }
 
 /**
@@ -174,11 +184,27 @@ export class Room extends Emitter<RoomEvents> {
     const tracks =
       source instanceof MediaStream ? source.getTracks() : source instanceof MediaStreamTrack ? [source] : source;
     const publications = tracks.map((track) => {
-      const name = options.name ?? (track.kind === "audio" ? "microphone" : "camera");
-      return new Publication(track, name, options.layers ?? "qhf", options.detail ?? "off", options.redundancy);
+      const content = options.content ?? contentOf(track);
+      const name = options.name ?? (track.kind === "audio" ? "microphone" : content);
+      const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy } = options;
+      return new Publication(track, name, layers, detail, redundancy, content);
     });
     await this.call.publish(publications);
     return publications;
+  }
+
+  /**
+   * Shares a screen, a window or a tab, which the person chooses: the tracks `screen` and `screen_audio`, beside the
+   * camera. Call it when a button is pressed. Rejects with a {@link WindlassError}: `permission_denied` where nothing was
+   * chosen, `forbidden` without the grant `publish`, `unsupported`.
+   */
+  async shareScreen(options: ScreenOptions = {}): Promise<ScreenShare> {
+    if (!this.may("publish")) throw notGranted();
+    const publish = async (track: MediaStreamTrack, how: PublishOptions) => {
+      const [publication] = await this.publish(track, how);
+      return publication as Publication;
+    };
+    return ScreenShare.start({ publish, unpublish: (publication) => this.unpublish(publication) }, options);
   }
 
   /** Stops sending a track. It does not stop the `MediaStreamTrack`, which is the caller's. */

@@ -41,7 +41,7 @@ function styleSheet(): CSSStyleSheet {
  * See the module's head.
  *
  * - Attributes to set: `view` (`enhanced`, `split`, `plain`), `name` (its initials are shown where there is no picture),
- *   `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound).
+ *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound).
  * - Attributes to read: `state`, `reason`, `video` (`on` or `off`), `speaking`, `paused`, `away`, `sound` (`on`, `off`,
  *   `blocked`).
  * - Slots: `left` and `right` (labels of the two sides), `captions`, `unblock` (text of the button), and what lies above
@@ -49,7 +49,7 @@ function styleSheet(): CSSStyleSheet {
  * - Parts: `plain`, `enhanced`, `divider`, `unblock`, `avatar`.
  */
 export class WindlassVideo extends Base {
-  static readonly observedAttributes = ["view", "name", "fixed-size", "silent"];
+  static readonly observedAttributes = ["view", "name", "source", "fixed-size", "silent"];
 
   private readonly plain = picture("plain");
   private readonly enhanced = picture("enhanced");
@@ -164,7 +164,7 @@ export class WindlassVideo extends Base {
   attributeChangedCallback(name: string): void {
     if (name === "view" && this.shown instanceof EnhancedTrack) this.shown.holdPlain(this.view === "split");
     if (name === "fixed-size") this.follow();
-    if (name === "silent") this.update();
+    if (name === "silent" || name === "source") this.update();
     this.dress();
   }
 
@@ -218,8 +218,10 @@ export class WindlassVideo extends Base {
       this.toggleAttribute("away", who.away);
       // Who is away keeps the last picture until it is back or gone.
       if (!who.away) {
-        this.track = who.camera;
-        this.sound = who.isSelf || this.hasAttribute("silent") ? null : (who.microphone?.track ?? null);
+        const screen = this.getAttribute("source") === "screen";
+        this.track = screen ? who.screen : who.camera;
+        const sound = screen ? who.screenAudio : who.microphone;
+        this.sound = who.isSelf || this.hasAttribute("silent") ? null : (sound?.track ?? null);
       }
     }
     this.dress();
