@@ -6,7 +6,8 @@ import {
   type Publication,
   type Room,
   type Rung,
-  type WindlassError,
+  type ScreenShare,
+  WindlassError,
 } from "../sdk/index.js";
 import { brand, type IconName, icon, make } from "./dom.js";
 import { ModerationPanel } from "./moderation.js";
@@ -26,6 +27,10 @@ const PHONE = "(max-width: 600px)";
 export class CallScreen {
   readonly element: HTMLElement;
   private readonly tiles = new Map<Participant, Tile>();
+  /** Of those who share a screen. */
+  private readonly screens = new Map<Participant, Tile>();
+  /** What this participant shares. */
+  private share: ScreenShare | null = null;
   private readonly grid = make("div", { class: "grid" });
   private readonly empty: HTMLElement;
   private readonly banner = make("div", { class: "banner", role: "status", hidden: true });
@@ -100,8 +105,10 @@ export class CallScreen {
   close(): void {
     clearInterval(this.stillsTimer);
     this.moderation.close();
-    for (const tile of this.tiles.values()) tile.close();
+    void this.share?.stop();
+    for (const tile of [...this.tiles.values(), ...this.screens.values()]) tile.close();
     this.tiles.clear();
+    this.screens.clear();
     this.element.remove();
   }
 
@@ -111,6 +118,7 @@ export class CallScreen {
     room.on("participantLeft", (participant) => {
       this.tiles.get(participant)?.close();
       this.tiles.delete(participant);
+      this.showScreen(participant);
       this.arrange();
     });
     room.on("trackAdded", (track) => {
@@ -176,16 +184,35 @@ export class CallScreen {
 
   private join(participant: Participant): void {
     const name = participant.isSelf ? "You, as others receive you" : participant.name || "Guest";
-    const view = this.options.view ?? (this.choice.loopback ? "split" : "enhanced");
-    const { adaptive } = this.options;
-    const tile = new Tile(participant, name, view, { adaptive, infoOpen: !matchMedia(PHONE).matches });
-    this.tiles.set(participant, tile);
-    this.grid.append(tile.element);
+    this.tiles.set(participant, this.makeTile(participant, "camera", name));
+    participant.on("change", () => this.showScreen(participant));
     this.arrange();
   }
 
+  /** Shows what somebody shares, or no longer. */
+  private showScreen(participant: Participant): void {
+    const shown = this.screens.get(participant);
+    const shares = participant.screen !== null || (participant.away && shown !== undefined);
+    if (shares === (shown !== undefined)) return;
+    if (shown === undefined) {
+      this.screens.set(participant, this.makeTile(participant, "screen", `${participant.name || "Guest"}’s screen`));
+    } else {
+      shown.close();
+      this.screens.delete(participant);
+    }
+    this.arrange();
+  }
+
+  private makeTile(participant: Participant, source: "camera" | "screen", name: string): Tile {
+    const view = this.options.view ?? (this.choice.loopback ? "split" : "enhanced");
+    const { adaptive } = this.options;
+    const tile = new Tile(participant, source, name, view, { adaptive, infoOpen: !matchMedia(PHONE).matches });
+    this.grid.append(tile.element);
+    return tile;
+  }
+
   private arrange(): void {
-    const count = this.tiles.size;
+    const count = this.tiles.size + this.screens.size;
     this.empty.hidden = count > 0 || this.away;
     this.grid.dataset["count"] = String(count);
     this.grid.style.setProperty("--columns", String(Math.ceil(Math.sqrt(count))));
@@ -214,6 +241,7 @@ export class CallScreen {
       has("audio") && !loopback ? this.muteButton("audio", "Microphone", "mic", "mic-off") : null,
       has("video") ? this.muteButton("video", "Camera", "camera", "camera-off") : null,
       has("video") ? (loopback ? this.rungChoice(layers) : this.layersChoice(layers)) : null,
+      loopback ? null : this.shareButton(),
       this.again,
       loopback ? null : this.moderation.button,
       leave,
@@ -239,6 +267,43 @@ export class CallScreen {
       this.room.mute(publication, !publication.muted);
       dress(publication.muted);
       if (kind === "video") this.own.classList.toggle("off", publication.muted);
+    };
+    return button;
+  }
+
+  private shareButton(): HTMLElement {
+    const label = make("span", {}, "Share screen");
+    const button = make(
+      "button",
+      { class: "control share", type: "button", "aria-pressed": "false" },
+      icon("screen"),
+      label,
+    );
+    const dress = () => {
+      const shares = this.share !== null;
+      button.setAttribute("aria-pressed", String(shares));
+      label.textContent = shares ? "Stop sharing" : "Share screen";
+    };
+    button.hidden = !this.room.may("publish") || navigator.mediaDevices?.getDisplayMedia === undefined;
+    button.onclick = async () => {
+      if (this.share !== null) {
+        await this.share.stop();
+        return;
+      }
+      button.disabled = true;
+      try {
+        const share = await this.room.shareScreen({ detail: this.choice.stills ? "ask" : "off" });
+        this.share = share;
+        share.on("ended", () => {
+          this.share = null;
+          dress();
+        });
+      } catch (error) {
+        if (error instanceof WindlassError) this.say(`${error.message} ${error.hint}`, false, 6000);
+      } finally {
+        button.disabled = false;
+        dress();
+      }
     };
     return button;
   }

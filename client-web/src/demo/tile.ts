@@ -8,8 +8,8 @@ import type {
   Refusal,
   TrackStats,
   View,
-  WindlassVideo,
 } from "../sdk/index.js";
+import { WindlassVideo } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
 
 const VIEWS: readonly { view: View; label: string }[] = [
@@ -76,12 +76,15 @@ export class Tile {
 
   /** `name`: for people. `adaptive`: the server learns how large the tile is. */
   constructor(
-    readonly participant: Participant,
+    private readonly participant: Participant,
+    private readonly source: "camera" | "screen",
     name: string,
     view: View,
     { adaptive, infoOpen }: { adaptive: boolean; infoOpen: boolean },
   ) {
-    this.video = participant.element;
+    this.video = source === "camera" ? participant.element : new WindlassVideo();
+    this.video.setAttribute("source", source);
+    this.video.participant = participant;
     this.video.setAttribute("name", name);
     this.video.toggleAttribute("fixed-size", !adaptive);
     this.silent.append(make("span", { class: "sr" }, "microphone muted"));
@@ -142,13 +145,14 @@ export class Tile {
   }
 
   private dress(): void {
-    this.take(this.participant.camera);
-    const { track, participant } = this;
+    const { participant, source } = this;
+    this.take(source === "camera" ? participant.camera : participant.screen);
+    const { track } = this;
     const state = track?.state ?? "native";
     const off = track === null || track.muted;
-    this.element.classList.toggle("speaking", participant.speaking);
+    this.element.classList.toggle("speaking", source === "camera" && participant.speaking);
     this.element.dataset["video"] = off ? "off" : "on";
-    this.silent.hidden = participant.microphone?.muted !== true;
+    this.silent.hidden = source !== "camera" || participant.microphone?.muted !== true;
     const wanted = this.video.view !== "plain" && !off && state === "native";
     if (track?.paused === true) this.notice.textContent = PAUSED;
     else this.notice.textContent = wanted ? REASONS[track?.reason ?? "starting"] : "";

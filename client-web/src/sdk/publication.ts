@@ -10,6 +10,7 @@ import { type Content, LAYERS, type LayerSetting, type Layers, layerSettings } f
 import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
 import { pathSample } from "./uplink/sample.js";
+import { ScreenLayers } from "./uplink/screen-layers.js";
 
 export type { Content, Layers } from "./uplink/layers.js";
 
@@ -34,8 +35,7 @@ export interface Uplink {
  * The encodings of a video. All three layers are always declared, so that `q` stays a quarter of it and layers can be
  * switched on later; the others are inactive.
  */
-export function videoEncodings(layers: Layers, content: Content = "camera"): RTCRtpEncodingParameters[] {
-  const settings = layerSettings(layers, new Map(), undefined, {}, false, content);
+export function videoEncodings(settings: readonly LayerSetting[], content: Content): RTCRtpEncodingParameters[] {
   return settings.map((setting, i) => ({ ...LAYERS[content][i], ...setting, scalabilityMode: "L1T1" }));
 }
 
@@ -56,6 +56,7 @@ export class Publication {
   private readonly wishes = new Map<string, LayerWish>();
   private narrowUplink = new NarrowUplink();
   private leadingLayer = new LeadingLayer();
+  private readonly screenLayers = new ScreenLayers();
   private changing: Promise<void> = Promise.resolve();
   private isMuted = false;
 
@@ -121,7 +122,7 @@ export class Publication {
       transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
     }
-    const sendEncodings = videoEncodings(this.layers, this.content);
+    const sendEncodings = videoEncodings(this.settings(), this.content);
     const transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
     const host = {
       camera: () => this.camera(),
@@ -236,6 +237,11 @@ export class Publication {
     const stats = [...(await sender.getStats()).values()];
     this.stillSender?.sampleUplink(stats);
     const [now, path] = [performance.now(), pathSample(stats)];
+    if (this.content === "screen") {
+      const changed = this.screenLayers.onEstimate(now, path.availableKbps);
+      if (changed || this.differs()) await this.applySettings();
+      return;
+    }
     const capped = this.narrowUplink.onSample(now, path);
     const wanted = (rid: string) => this.layers.includes(rid) && this.wishes.get(rid)?.active !== false;
     const { width = 1280, height = 720 } = this.camera()?.getSettings() ?? {};
@@ -256,7 +262,9 @@ export class Publication {
 
   private settings(): LayerSetting[] {
     const { caps, needsQuarter } = this.leadingLayer;
-    return layerSettings(this.layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter, this.content);
+    const needsQ = this.wishes.get("q")?.needed === true;
+    const layers = this.content === "screen" ? this.screenLayers.of(this.layers, needsQ) : this.layers;
+    return layerSettings(layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter, this.content);
   }
 
   /** The camera, unless it is muted or has ended. The page may have replaced the track on the sender itself. */

@@ -8,7 +8,7 @@ import type { LeadCaps } from "./lead.js";
 import type { UplinkCaps } from "./narrow.js";
 
 /** The layers that are sent: quarter (`q`), half (`h`) and full (`f`) width. */
-export type Layers = "q" | "qh" | "qf" | "qhf";
+export type Layers = "q" | "f" | "qh" | "qf" | "qhf";
 
 /** The declaration of a layer. */
 export interface LayerCap {
