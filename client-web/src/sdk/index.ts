@@ -15,6 +15,34 @@
 export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { NetworkTier } from "../worker/network-choice.js";
 export type { Assets } from "./assets.js";
+export {
+  type Device,
+  type DeviceKind,
+  DeviceList,
+  type DeviceListEvents,
+  type Devices,
+  playOn,
+  type SoundElement,
+} from "./devices/device-list.js";
+export { deviceError, type InputKind, insecurePage, type Surroundings } from "./devices/errors.js";
+export type { Meter } from "./devices/level.js";
+export {
+  type InputDevice,
+  type InputHost,
+  LocalInput,
+  type LocalInputEvents,
+  type StartOptions,
+} from "./devices/local-input.js";
+export type { Facing, Source } from "./devices/open.js";
+export {
+  type GestureTarget,
+  type Playable,
+  type Playback,
+  playSound,
+  SoundGate,
+  type SoundGateEvents,
+} from "./devices/playback.js";
+export type { EndCause } from "./devices/replacement.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { RoomEvents } from "./events.js";
 export { type CallGrant, Moderation } from "./moderation.js";
