@@ -328,6 +328,17 @@ test("a camera that is muted while another one opens stays dark, and the other o
   assert.equal(stage.now.sends, "door");
 });
 
+test("a stop while another camera opens closes both", async () => {
+  const stage = await started("camera", new FakeMachine(camera("desk"), camera("door")));
+  stage.machine.hold();
+  const choice = stage.input.switchTo("door");
+  await settle();
+  await stage.input.stop();
+  stage.machine.go();
+  await choice;
+  assert.deepEqual([stage.machine.lit, stage.input.active, stage.input.track], [[], false, null]);
+});
+
 test("a muted microphone that is exchanged stays muted", async () => {
   const stage = await started("microphone", new FakeMachine(microphone("desk"), microphone("headset")));
   await stage.input.setMuted(true);
@@ -510,6 +521,20 @@ test("a permission that was taken back mutes, and nobody is asked by itself", as
   await pass(300);
   assert.equal(stage.now.muted, true);
   assert.equal(stage.machine.asked.length, 1);
+});
+
+test("where the permission is gone by the time a device comes, the person is asked once", async () => {
+  const stage = await started("camera", new FakeMachine(camera("desk")));
+  stage.machine.unplug("desk");
+  await pass(300);
+  stage.machine.permission = "denied";
+  stage.machine.plug(camera("desk"));
+  await pass(300);
+  const asked = stage.machine.asked.length;
+  stage.machine.plug(camera("door"));
+  await pass(300);
+  assert.equal(stage.machine.asked.length, asked);
+  assert.equal(stage.now.muted, true);
 });
 
 test("a permission that was reset is told by the labels that are gone", async () => {
