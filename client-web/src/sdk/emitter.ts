@@ -20,6 +20,11 @@ export class Emitter<Events extends object> {
     return () => found.delete(listener);
   }
 
+  /** Whether anybody listens to `name`. */
+  protected isHeard(name: keyof Events): boolean {
+    return (this.listeners.get(name)?.size ?? 0) > 0;
+  }
+
   /** Calls the listeners. What one throws is reported, and the others are called all the same. */
   protected emit<Name extends keyof Events>(name: Name, value: Events[Name]): void {
     for (const listener of [...(this.listeners.get(name) ?? [])]) {

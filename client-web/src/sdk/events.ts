@@ -36,7 +36,7 @@ export interface CallEvents {
   locked: { locked: boolean; lobby: boolean };
   /** The participants that wait in the lobby now. Sent to moderators only. */
   lobby: readonly WaitingInfo[];
-  /** The server rejected a request; the call continues. */
+  /** The server rejected a request, or a device that was asked for at the join cannot be used; the call continues. */
   refused: WindlassError;
 }
 

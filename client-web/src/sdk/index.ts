@@ -11,6 +11,12 @@
 export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { NetworkTier } from "../worker/network-choice.js";
 export type { Assets } from "./assets.js";
+export type { Device, DeviceKind, DeviceList, DeviceListEvents, Devices } from "./devices/device-list.js";
+export { deviceError, insecurePage } from "./devices/errors.js";
+export type { InputDevice, LocalInput, LocalInputEvents, StartOptions } from "./devices/local-input.js";
+export type { Facing, Source } from "./devices/open.js";
+export type { SoundGate, SoundGateEvents } from "./devices/playback.js";
+export type { EndCause } from "./devices/replacement.js";
 export { initials, type View, WindlassVideo, type WindlassVideoEvents } from "./element/windlass-video.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { RoomEvents } from "./events.js";

@@ -1,6 +1,7 @@
 /** The public entry of the SDK. */
 import type { NetworkTier } from "../worker/network-choice.js";
 import type { Assets } from "./assets.js";
+import type { StartOptions } from "./devices/local-input.js";
 import { badOption } from "./errors.js";
 import type { NetworkBackend, OutputKind } from "./output.js";
 import { Room } from "./room.js";
@@ -11,6 +12,13 @@ export interface JoinOptions {
   room: string;
   /** The name that the others see. */
   name: string;
+  /**
+   * Opens the camera, and sends it, once the room is joined: with the usual settings, or with these. A failure, such as a
+   * permission that was denied, is told by the event `refused`; the call goes on. Default: false.
+   */
+  camera?: boolean | StartOptions;
+  /** The same of the microphone. Default: false. */
+  microphone?: boolean | StartOptions;
   /** Joins a private loopback room: this participant receives its own tracks as others would. Default: false. */
   loopback?: boolean;
   /** The access token, where the server needs one. A function is called at every attempt to connect. */

@@ -1,9 +1,17 @@
 /** A participant as a page shows it: its name, its tracks and its element, the same object for as long as the person is in the call. */
 
+import type { DeviceList } from "./devices/device-list.js";
+import type { SoundGate } from "./devices/playback.js";
 import { WindlassVideo } from "./element/windlass-video.js";
 import { Emitter } from "./emitter.js";
 import type { ParticipantInfo } from "./protocol.js";
 import type { EnhancedTrack, RemoteAudioTrack, RemoteTrack } from "./tracks.js";
+
+/** Where the elements of a room's participants play. @internal */
+export interface Outlet {
+  readonly sound: SoundGate;
+  readonly devices: DeviceList;
+}
 
 /** The events of {@link Participant}. */
 export interface ParticipantEvents {
@@ -32,6 +40,8 @@ export class Participant extends Emitter<ParticipantEvents> {
     info: ParticipantInfo,
     /** Whether it is this participant, in a loopback room. */
     readonly isSelf: boolean,
+    /** @internal */
+    readonly outlet: Outlet,
   ) {
     super(["change", "left"]);
     this.info = info;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Participant } from "./participant.js";
+import type { Outlet, Participant } from "./participant.js";
 import { People } from "./people.js";
 import type { RemoteAudioTrack } from "./tracks.js";
 
@@ -11,6 +11,7 @@ function room() {
   const people = new People({
     self: () => ({ id: state.self, name: "Me" }),
     connected: () => state.connected,
+    outlet: {} as Outlet,
     came: (participant) => told.push(`+${participant.name}`),
     left: (participant) => told.push(`-${participant.name}`),
   });

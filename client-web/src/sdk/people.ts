@@ -2,7 +2,7 @@
  * The participants of a room as lasting objects. A session announces participants and tracks anew after a reconnect or a
  * migration, often with other ids; here each is found again, so that a page keeps what it shows.
  */
-import { Participant } from "./participant.js";
+import { type Outlet, Participant } from "./participant.js";
 import type { ParticipantInfo } from "./protocol.js";
 import type { RemoteTrack } from "./tracks.js";
 
@@ -12,6 +12,8 @@ export interface PeopleHost {
   self(): ParticipantInfo;
   /** Whether there is a connection: without one, who is gone may be back. */
   connected(): boolean;
+  /** Where elements of participants play. */
+  readonly outlet: Outlet;
   /** Called for each new participant. */
   came(participant: Participant): void;
   /** Called for each that has left. */
@@ -117,7 +119,7 @@ export class People {
   }
 
   private add(info: ParticipantInfo, isSelf: boolean): Participant {
-    const participant = new Participant(info, isSelf);
+    const participant = new Participant(info, isSelf, this.host.outlet);
     this.byId.set(info.id, participant);
     this.host.came(participant);
     return participant;

@@ -4,6 +4,11 @@ import { type Assets, besideThisScript } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
 import { Connection } from "./connection.js";
+import { DeviceList } from "./devices/device-list.js";
+import { deviceError, type InputKind } from "./devices/errors.js";
+import { LocalInput, type StartOptions } from "./devices/local-input.js";
+import { openBoth, openDevice } from "./devices/open.js";
+import { SoundGate } from "./devices/playback.js";
 import { Emitter } from "./emitter.js";
 import { noCodec, notConnected, notGranted } from "./errors.js";
 import { type HostEvents, ROOM_EVENTS, type RoomEvents } from "./events.js";
@@ -63,6 +68,16 @@ export class Room extends Emitter<RoomEvents> {
   readonly moderate = new Moderation(
     (request) => this.call.session?.moderate(request) ?? Promise.reject(notConnected()),
   );
+  /** The cameras, microphones and loudspeakers of this machine. */
+  readonly devices = new DeviceList();
+  /** This participant's camera. `start()` opens and sends it; `setMuted`, `switchTo` and `flip` change it. */
+  readonly camera = this.input("camera");
+  /** This participant's microphone. */
+  readonly microphone = this.input("microphone");
+  /** The sound of the others' elements, which browsers block until the person has clicked on the page. */
+  readonly sound = new SoundGate();
+  /** Camera and microphone, where they were opened at once. */
+  private both: Promise<MediaStream | null> = Promise.resolve(null);
   private readonly servers: Servers;
   private readonly assets: Assets;
   private readonly relay: Relay;
@@ -82,7 +97,44 @@ export class Room extends Emitter<RoomEvents> {
     const room = new Room(url, options);
     void warmUpDecoder(room.assets, room.relay);
     await room.call.start();
+    room.startInputs();
     return room;
+  }
+
+  /** Starts the inputs that the options ask for. A failure is told by `refused`: the call goes on without. */
+  private startInputs(): void {
+    const { camera = false, microphone = false } = this.options;
+    const of = (choice: boolean | StartOptions): StartOptions => (typeof choice === "boolean" ? {} : choice);
+    if (camera !== false && microphone !== false) this.both = openBoth(of(camera), of(microphone));
+    for (const [input, choice] of [[this.camera, camera] as const, [this.microphone, microphone] as const]) {
+      if (choice === false) continue;
+      input.start(of(choice)).catch((error: unknown) => {
+        const failure = deviceError(error, [input.kind]);
+        // Listeners are set in the task that called `join`.
+        if (failure.code !== "aborted") setTimeout(() => this.emit("refused", failure), 0);
+      });
+    }
+  }
+
+  private input(kind: InputKind): LocalInput {
+    return new LocalInput({
+      kind,
+      devices: this.devices,
+      open: async (source, onlyFacing) => (await this.opened(kind)) ?? openDevice(kind, source, onlyFacing),
+      publish: (track, options) => this.publishOne(track, options),
+      unpublish: (publication) => this.unpublish(publication),
+      mute: (publication, muted) => this.mute(publication, muted),
+      mayUnmute: (publication) => this.call.sender?.isMutedByModerator(publication) !== true,
+    });
+  }
+
+  /** The track that was opened with that of the other input, once. */
+  private async opened(kind: InputKind): Promise<MediaStreamTrack | null> {
+    const stream = await this.both;
+    const [track] = (kind === "camera" ? stream?.getVideoTracks() : stream?.getAudioTracks()) ?? [];
+    if (track === undefined) return null;
+    stream?.removeTrack(track);
+    return track;
   }
 
   private constructor(
@@ -99,6 +151,7 @@ export class Room extends Emitter<RoomEvents> {
       connected: () => this.call.session !== null,
       came: (participant) => this.emit("participant", participant),
       left: (participant) => this.emit("participantLeft", participant),
+      outlet: this,
     });
     this.call = new Call({
       servers: this.servers,
@@ -200,11 +253,13 @@ export class Room extends Emitter<RoomEvents> {
    */
   async shareScreen(options: ScreenOptions = {}): Promise<ScreenShare> {
     if (!this.may("publish")) throw notGranted();
-    const publish = async (track: MediaStreamTrack, how: PublishOptions) => {
-      const [publication] = await this.publish(track, how);
-      return publication as Publication;
-    };
+    const publish = (track: MediaStreamTrack, how: PublishOptions) => this.publishOne(track, how);
     return ScreenShare.start({ publish, unpublish: (publication) => this.unpublish(publication) }, options);
+  }
+
+  private async publishOne(track: MediaStreamTrack, options: PublishOptions): Promise<Publication> {
+    const [publication] = await this.publish(track, options);
+    return publication as Publication;
   }
 
   /** Stops sending a track. It does not stop the `MediaStreamTrack`, which is the caller's. */
@@ -231,6 +286,10 @@ export class Room extends Emitter<RoomEvents> {
   /** Leaves the room. `disconnected` with the code `left` follows at once; a second call does nothing. */
   leave(): void {
     this.call.leave();
+  }
+
+  private get inputs(): readonly LocalInput[] {
+    return [this.camera, this.microphone];
   }
 
   /** Passes on an event of the call: participants as lasting objects. */
@@ -261,8 +320,21 @@ export class Room extends Emitter<RoomEvents> {
         // Who is there is announced in a task of its own, which is due before this one.
         setTimeout(() => people.announced(), 0);
         break;
+      case "publicationMuted": {
+        const { publication, muted } = value as HostEvents["publicationMuted"];
+        for (const input of this.inputs) input.moderated(publication, muted);
+        break;
+      }
+      case "grants":
+        if (!this.may("publish")) {
+          for (const input of this.inputs) if (input.publication !== null) input.dropped(input.publication);
+        }
+        break;
       case "disconnected":
         people.end();
+        for (const input of this.inputs) input.stop().catch(() => undefined);
+        this.devices.close();
+        this.sound.close();
         break;
     }
     this.emit(name as keyof RoomEvents, value as RoomEvents[keyof RoomEvents]);

@@ -3,6 +3,7 @@
  * plays beneath, so that a fallback never shows black and a change never flickers. With a divider it shows both.
  */
 import type { NativeReason, PictureState } from "../../worker/messages.js";
+import { playSound } from "../devices/playback.js";
 import type { Participant } from "../participant.js";
 import { EnhancedTrack } from "../tracks.js";
 import { Divider } from "./divider.js";
@@ -63,6 +64,7 @@ export class WindlassVideo extends Base {
   private heard: MediaStreamTrack | null = null;
   private endParticipant: (() => void)[] = [];
   private endTrack: (() => void)[] = [];
+  private readonly endSound: (() => void)[] = [];
   private endFollowing: (() => void) | null = null;
   private lastState = "";
 
@@ -71,7 +73,6 @@ export class WindlassVideo extends Base {
     this.divider = new Divider(this.stage);
     this.build();
     this.plain.onresize = () => this.fit();
-    this.unblock.onclick = () => void this.playSound();
   }
 
   /** The participant that it shows, its camera and its microphone; null: none. */
@@ -133,8 +134,7 @@ export class WindlassVideo extends Base {
     if (track === this.heard) return;
     this.heard = track;
     this.audio.srcObject = track === null ? null : new MediaStream([track]);
-    if (track === null) this.soundIs("off");
-    else void this.playSound();
+    this.playSound();
   }
 
   /** What it shows. Default: `enhanced`. */
@@ -174,7 +174,7 @@ export class WindlassVideo extends Base {
     // A video that was taken out of the page and put back stands still.
     for (const element of [this.plain, this.enhanced])
       if (element.srcObject !== null) element.play().catch(() => undefined);
-    if (this.heard !== null) void this.playSound();
+    this.playSound();
   }
 
   /** @internal */
@@ -258,17 +258,20 @@ export class WindlassVideo extends Base {
     if (videoHeight > 0) this.stage.style.setProperty("--aspect", `${videoWidth} / ${videoHeight}`);
   }
 
-  /** Plays the sound. Browsers refuse until somebody has clicked on the page: then at the first click. */
-  private async playSound(): Promise<void> {
-    const { heard } = this;
-    try {
-      await this.audio.play();
-      if (this.heard === heard) this.soundIs("on");
-    } catch (error) {
-      // Another track, or its end, interrupts playing: no reason to ask for a click.
-      if (this.heard !== heard || !(error instanceof DOMException) || error.name !== "NotAllowedError") return;
-      this.soundIs("blocked");
-      document.addEventListener("pointerdown", () => void this.playSound(), { once: true });
+  /** Plays the sound, on the room's loudspeaker. Browsers refuse until somebody has clicked on the page. */
+  private playSound(): void {
+    for (const end of this.endSound.splice(0)) end();
+    if (this.heard === null) {
+      this.soundIs("off");
+      return;
+    }
+    this.soundIs("on");
+    const onBlocked = (blocked: boolean) => this.soundIs(blocked ? "blocked" : "on");
+    const outlet = this.who?.outlet;
+    if (outlet === undefined) {
+      this.endSound.push(playSound(this.audio, onBlocked).end);
+    } else {
+      this.endSound.push(outlet.devices.followSpeaker(this.audio), outlet.sound.play(this.audio, onBlocked));
     }
   }
 
