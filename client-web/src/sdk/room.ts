@@ -1,7 +1,7 @@
 /** The public entry of the SDK: one participant's view of a room. The call behind it is in `call.ts`. */
 
 import type { NetworkTier } from "../worker/network-choice.js";
-import { type Assets, besideThisScript } from "./assets.js";
+import { type Assets, type Files, filesOf } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
 import { Connection } from "./connection.js";
@@ -36,7 +36,7 @@ export interface JoinOptions {
   loopback?: boolean;
   /** The access token, where the server needs one. A function is called at every attempt to connect. */
   token?: string | (() => string | Promise<string>);
-  /** URLs of the SDK's files. Default: beside the SDK's script. */
+  /** URLs of the SDK's files, where a page keeps them elsewhere. */
   assets?: Assets;
   /**
    * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide which
@@ -100,7 +100,7 @@ export class Room extends Emitter<RoomEvents> {
     (request) => this.call.session?.moderate(request) ?? Promise.reject(notConnected()),
   );
   private readonly servers: Servers;
-  private readonly assets: Assets;
+  private readonly files: Files;
   private readonly relay: Relay;
   private readonly networks: NetworkLimit;
   private readonly call: Call;
@@ -120,7 +120,7 @@ export class Room extends Emitter<RoomEvents> {
       throw noCodec();
     }
     const room = new Room(options);
-    void warmUpDecoder(room.assets, room.relay);
+    void warmUpDecoder(room.files, room.relay);
     await room.call.start();
     return room;
   }
@@ -128,9 +128,9 @@ export class Room extends Emitter<RoomEvents> {
   private constructor(private readonly options: JoinOptions) {
     super();
     this.servers = new Servers(options.url);
-    this.assets = options.assets ?? besideThisScript();
+    this.files = filesOf(options.assets ?? {}, options.url, document.baseURI);
     this.networks = new NetworkLimit(options.maxNetwork ?? "xs");
-    this.relay = new Relay(this.assets);
+    this.relay = new Relay(this.files.worker);
     this.call = new Call({
       servers: this.servers,
       backoff: new Backoff(),
@@ -291,13 +291,13 @@ export class Room extends Emitter<RoomEvents> {
     // Whether frames can pass through the relay must be known before anything is received.
     ready: () => this.relay.ready(),
     connect: (socket, welcome, maxRungs) => {
-      const { assets, relay, options } = this;
+      const { files, relay, options } = this;
       const settings = {
         output: options.output ?? "auto",
         networks: this.networks,
         networkBackend: options.networkBackend ?? "auto",
       };
-      return new Connection(socket, assets, relay, settings, welcome, maxRungs, welcome.ice);
+      return new Connection(socket, files, relay, settings, welcome, maxRungs, welcome.ice);
     },
   };
 }

@@ -6,6 +6,7 @@
  * In the worker of a track, copies of encoded frames come from the relay; messages and timers drive the pipeline. Each
  * frame is decoded in a task of its own.
  */
+import { fromFirstRight } from "./first-right.js";
 import type {
   FrameCopy,
   FromWorker,
@@ -92,9 +93,9 @@ function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
   };
 }
 
-/** How the script of networks on WebGPU is loaded; null where nothing may run there, or the browser has none. */
-function gpuScript(webGpu: WebGpu | null): (() => Promise<BackendScript>) | null {
-  return webGpu !== null && "gpu" in navigator ? () => import(webGpu.script) : null;
+/** How the script of networks on WebGPU is loaded; null where the browser has no WebGPU. */
+function gpuScript({ script }: WebGpu): (() => Promise<BackendScript>) | null {
+  return "gpu" in navigator ? () => fromFirstRight(script, (_, url) => import(url)) : null;
 }
 
 function init({ sink, maxPixels, scale, maxNetwork, webGpu }: Extract<ToWorker, { type: "init" }>): void {
@@ -105,7 +106,7 @@ function init({ sink, maxPixels, scale, maxNetwork, webGpu }: Extract<ToWorker, 
     requestKeyFrame: () => copies?.postMessage("keyFrame" satisfies ToRelayByPort),
     wake: schedule,
   };
-  const gpu = new GpuNetworks(maxNetwork, gpuScript(webGpu), webGpu?.forced ?? false, now);
+  const gpu = new GpuNetworks(maxNetwork, gpuScript(webGpu), webGpu.forced, now);
   pipeline = new TrackPipeline(host, maxPixels, scale, maxNetwork, gpu);
   setInterval(() => {
     if (pipeline !== null) post({ type: "stats", stats: pipeline.stats() });
