@@ -70,6 +70,8 @@ async function page() {
   for (const file of ["index.html", "icon.svg"]) {
     await cp(path.join(here, "src/demo", file), path.join(dist, file));
   }
+  // npm packs no file from outside the package.
+  for (const file of ["LICENSE-APACHE", "LICENSE-MIT"]) await cp(path.join(here, "..", file), path.join(here, file));
 }
 
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");

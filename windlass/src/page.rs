@@ -3,8 +3,8 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -21,7 +21,8 @@ const POLICY: &str = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; 
     media-src 'self' blob: mediastream:; style-src 'self' 'unsafe-inline'; object-src 'none'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
-/// The files of the browser SDK. Pages of other origins load them: the SDK itself by `<script>`, and what a bundler has left behind.
+/// The files of the browser SDK. Pages of other origins load them: the SDK itself by `<script>`, and
+/// what a bundler has left behind.
 const SDK: [&str; 4] = ["windlass-client.js", "worker.js", "windlass.wasm", "network-webgpu.js"];
 
 /// What `/` says when there is no page.
