@@ -20,7 +20,7 @@ const common = {
   absWorkingDir: here,
 };
 
-/** Gives scripts what `src/sdk/built.d.ts` declares. */
+/** Gives scripts what `src/built.d.ts` declares. */
 const built = (values) => ({
   name: "windlass:built",
   setup: ({ onResolve, onLoad }) => {
@@ -35,7 +35,7 @@ async function tests() {
   const entryPoints = all.filter((file) => file.endsWith(".test.ts")).map((file) => `src/${file}`);
   await rm(path.join(here, "dist-test"), { recursive: true, force: true });
   // What a unit test needs of these it gives itself: then it needs no decoder built.
-  const values = { WORKER: "", DECODER_SHA256: "", NETWORKS_SHA256: "" };
+  const values = { WORKER: "", DECODER_VERSION: "", NETWORKS_VERSION: "" };
   const options = { outdir: "dist-test", platform: "node", sourcemap: "inline", plugins: [built(values)] };
   await build({ ...common, ...options, entryPoints });
 }
@@ -50,14 +50,11 @@ async function page() {
     if (file !== DECODER) await rm(path.join(dist, file), { recursive: true });
   }
   const scripts = { ...common, minify: true, outdir: "dist" };
-  await build({
-    ...scripts,
-    entryPoints: { worker: "src/worker/worker.ts", "network-webgpu": "src/worker/network/built-in.ts" },
-  });
+  await build({ ...scripts, entryPoints: { worker: "src/worker/worker.ts" } });
   const values = {
     WORKER: await readFile(path.join(dist, "worker.js"), "utf8"),
-    DECODER_SHA256: sha256(decoder),
-    NETWORKS_SHA256: sha256(await readFile(path.join(dist, "network-webgpu.js"))),
+    DECODER_VERSION: sha256(decoder),
+    NETWORKS_VERSION: await networks(scripts),
   };
   const plugins = [built(values)];
   await build({ ...scripts, plugins, entryPoints: { "windlass-client": "src/sdk/index.ts" } });
@@ -72,6 +69,16 @@ async function page() {
   }
   // npm packs no file from outside the package.
   for (const file of ["LICENSE-APACHE", "LICENSE-MIT"]) await cp(path.join(here, "..", file), path.join(here, file));
+}
+
+/** Builds the script of networks, and gives the version that it exports: the digest of what it is without. */
+async function networks(scripts) {
+  const entryPoints = { "network-webgpu": "src/worker/network/built-in.ts" };
+  const versioned = (NETWORKS_VERSION) => ({ ...scripts, entryPoints, plugins: [built({ NETWORKS_VERSION })] });
+  const { outputFiles } = await build({ ...versioned(""), write: false });
+  const version = sha256(outputFiles[0].contents);
+  await build(versioned(version));
+  return version;
 }
 
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");

@@ -2,8 +2,8 @@
  * Where the SDK's files are. No page needs to name them: the worker's script is a part of the SDK's own, and what is not
  * beside that (bundlers may leave it behind) comes from the call's server, which has the same files.
  */
-import { DECODER_SHA256, NETWORKS_SHA256 } from "windlass:built";
-import type { SoughtFile } from "../worker/first-right.js";
+import { DECODER_VERSION, NETWORKS_VERSION } from "windlass:built";
+import type { SoughtFile } from "../worker/places.js";
 import { WorkerScript } from "./worker-script.js";
 
 /** URLs of the SDK's files, for pages that keep them elsewhere. Each is optional. */
@@ -42,14 +42,14 @@ export function filesOf(assets: Assets, server: string, base: string): Files {
     const named = assets[file];
     return absolute(named === undefined ? BESIDE[file] : () => new URL(named, base));
   };
-  const sought = (file: keyof Assets, name: string, sha256: string): SoughtFile => {
+  const sought = (file: keyof Assets, name: string, version: string): SoughtFile => {
     const places = [place(file), absolute(() => atServer(server, name, base))];
-    return { urls: [...new Set(places.filter((url) => url !== null))], sha256 };
+    return { urls: [...new Set(places.filter((url) => url !== null))], version };
   };
   return {
     worker: new WorkerScript(place("worker")),
-    decoder: sought("wasm", "windlass.wasm", DECODER_SHA256),
-    networks: sought("networkWebGpu", "network-webgpu.js", NETWORKS_SHA256),
+    decoder: sought("wasm", "windlass.wasm", DECODER_VERSION),
+    networks: sought("networkWebGpu", "network-webgpu.js", NETWORKS_VERSION),
   };
 }
 

@@ -11,7 +11,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 /** The files of a page whose decoder is there. */
 const filesAt = (url: string) => ({
   worker: new WorkerScript(null, () => "blob:w"),
-  decoder: { urls: [url], sha256: "" },
+  decoder: { urls: [url], version: "" },
 });
 
 /** A relay that is ready, or (false) cannot run. */

@@ -3,8 +3,8 @@
  * first frame would wait for the warm-up. The browser shares compiled code between workers.
  */
 
-import type { SoughtFile } from "../worker/first-right.js";
 import type { ToWorker } from "../worker/messages.js";
+import type { SoughtFile } from "../worker/places.js";
 import type { Files } from "./assets.js";
 import { compileDecoder, placesOf } from "./decoder.js";
 import type { Relay } from "./relay.js";

@@ -1,7 +1,7 @@
 import type { AnchorSource } from "./anchors.js";
-import type { SoughtFile } from "./first-right.js";
 import type { FailureReason } from "./network/backend.js";
 import type { NetworkTier } from "./network-choice.js";
+import type { SoughtFile } from "./places.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 
 /** The messages between the window and its workers. Times are milliseconds since the epoch, with fractions. */

@@ -6,7 +6,6 @@
  * In the worker of a track, copies of encoded frames come from the relay; messages and timers drive the pipeline. Each
  * frame is decoded in a task of its own.
  */
-import { fromFirstRight } from "./first-right.js";
 import type {
   FrameCopy,
   FromWorker,
@@ -23,6 +22,7 @@ import type {
 } from "./messages.js";
 import type { BackendScript } from "./network/backend.js";
 import { GpuNetworks } from "./network/gpu-networks.js";
+import { importNetworks } from "./network/script.js";
 import { handlePublisher, takeSent } from "./publish.js";
 import { Relay } from "./relay.js";
 import { TrackPipeline } from "./track.js";
@@ -95,7 +95,15 @@ function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
 
 /** How the script of networks on WebGPU is loaded; null where the browser has no WebGPU. */
 function gpuScript({ script }: WebGpu): (() => Promise<BackendScript>) | null {
-  return "gpu" in navigator ? () => fromFirstRight(script, (_, url) => import(url)) : null;
+  if (!("gpu" in navigator)) return null;
+  return async () => {
+    try {
+      return await importNetworks(script);
+    } catch (error) {
+      console.warn(`Windlass: no network runs on WebGPU, as its script cannot be loaded. ${(error as Error).message}`);
+      throw error;
+    }
+  };
 }
 
 function init({ sink, maxPixels, scale, maxNetwork, webGpu }: Extract<ToWorker, { type: "init" }>): void {

@@ -112,6 +112,8 @@ export interface BackendLimits {
 
 /** The script of a backend, as a worker imports it. */
 export interface BackendScript {
+  /** Changes with the script. */
+  readonly version: string;
   /** Starts a built-in network, once it has proved right. Rejects with a {@link NetworkFailure}. */
   startBuiltIn(tier: NetworkTier, scale: number, options: BackendOptions): Promise<FrameNetwork>;
 }
