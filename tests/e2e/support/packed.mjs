@@ -64,15 +64,13 @@ function makeApp(folder, name, tarball, npm) {
 
 /** Serves a folder on a free port. */
 export async function serveFolder(folder) {
-  const asked = [];
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
-    asked.push(pathname);
     const file = path.join(folder, pathname);
     if (!existsSync(file)) return response.writeHead(404).end();
     response.setHeader("content-type", TYPES[path.extname(file)] ?? "application/octet-stream");
     return response.end(readFileSync(file));
   });
   await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
-  return { url: `http://localhost:${server.address().port}`, asked, close: () => server.close() };
+  return { url: `http://localhost:${server.address().port}`, close: () => server.close() };
 }
