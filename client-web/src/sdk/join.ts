@@ -23,7 +23,7 @@ export interface JoinOptions {
   loopback?: boolean;
   /** The access token, where the server needs one. A function is called at every attempt to connect. */
   token?: string | (() => string | Promise<string>);
-  /** URLs of the SDK's files. Default: beside the SDK's script. */
+  /** URLs of the SDK's files, where a page keeps them elsewhere. */
   assets?: Assets;
   /**
    * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide which

@@ -1,6 +1,6 @@
 /** Published tracks, and the senders of their layers. */
 
-import type { Assets } from "./assets.js";
+import type { Files } from "./assets.js";
 import { opusPreferences } from "./opus.js";
 import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
@@ -27,7 +27,7 @@ const MAX_CHANGE_MS = 2000;
 export interface Uplink {
   pc: RTCPeerConnection;
   relay: Relay;
-  assets: Assets;
+  files: Files;
   scale: number;
 }
 
@@ -113,7 +113,7 @@ export class Publication {
   }
 
   /** @internal */
-  attach({ pc, relay, assets, scale }: Uplink): void {
+  attach({ pc, relay, files, scale }: Uplink): void {
     this.forgetWishes();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
@@ -129,7 +129,7 @@ export class Publication {
       settings: () => this.settings(),
       requestKeyFrame: (width: number) => void this.requestKeyFrame(width).catch(() => undefined),
     };
-    const stills = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, assets, scale, host) : null;
+    const stills = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, files, scale, host) : null;
     this.links.set(pc, { transceiver, stills, id: null });
     transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }

@@ -1,6 +1,6 @@
 /** One participant's view of a room. The call behind it is in `call.ts`. */
 
-import { type Assets, besideThisScript } from "./assets.js";
+import { type Files, filesOf } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
 import { Connection } from "./connection.js";
@@ -79,7 +79,7 @@ export class Room extends Emitter<RoomEvents> {
   /** Camera and microphone, where they were opened at once. */
   private both: Promise<MediaStream | null> = Promise.resolve(null);
   private readonly servers: Servers;
-  private readonly assets: Assets;
+  private readonly files: Files;
   private readonly relay: Relay;
   private readonly networks: NetworkLimit;
   private readonly call: Call;
@@ -95,7 +95,7 @@ export class Room extends Emitter<RoomEvents> {
       throw noCodec();
     }
     const room = new Room(url, options);
-    void warmUpDecoder(room.assets, room.relay);
+    void warmUpDecoder(room.files, room.relay);
     await room.call.start();
     room.startInputs();
     return room;
@@ -143,9 +143,9 @@ export class Room extends Emitter<RoomEvents> {
   ) {
     super(ROOM_EVENTS);
     this.servers = new Servers(url);
-    this.assets = options.assets ?? besideThisScript();
+    this.files = filesOf(options.assets ?? {}, url, document.baseURI);
     this.networks = new NetworkLimit(options.maxNetwork ?? "xs");
-    this.relay = new Relay(this.assets);
+    this.relay = new Relay(this.files.worker);
     this.people = new People({
       self: () => ({ id: this.call.participant, name: options.name }),
       connected: () => this.call.session !== null,
@@ -361,13 +361,13 @@ export class Room extends Emitter<RoomEvents> {
     // Whether frames can pass through the relay must be known before anything is received.
     ready: () => this.relay.ready(),
     connect: (socket, welcome, maxRungs) => {
-      const { assets, relay, options } = this;
+      const { files, relay, options } = this;
       const settings = {
         output: options.output ?? "auto",
         networks: this.networks,
         networkBackend: options.networkBackend ?? "auto",
       };
-      return new Connection(socket, assets, relay, settings, welcome, maxRungs, welcome.ice);
+      return new Connection(socket, files, relay, settings, welcome, maxRungs, welcome.ice);
     },
   };
 }

@@ -2,7 +2,7 @@
  * The stills of one camera, at full size, that the server asks for and the person has agreed to. Joins the server's
  * requests with the state of the uplink and of the camera.
  */
-import type { Assets } from "./assets.js";
+import type { Files } from "./assets.js";
 import type { RegionRequest, UplinkReport } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
 import type { Relay } from "./relay.js";
@@ -47,11 +47,11 @@ export class Stills {
     pc: RTCPeerConnection,
     low: RTCRtpSender,
     relay: Relay,
-    assets: Assets,
+    files: Files,
     private readonly defaultScale: number,
     private readonly host: StillsHost,
   ) {
-    this.regions = new RegionSender(pc, low, relay, assets, (width) => host.requestKeyFrame(width));
+    this.regions = new RegionSender(pc, low, relay, files, (width) => host.requestKeyFrame(width));
   }
 
   get state(): StillsState {
