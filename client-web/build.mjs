@@ -1,48 +1,87 @@
 // Bundles the page, the SDK, its worker and the script of networks on WebGPU into dist/, or with --tests the unit tests into dist-test/.
-// The WASM decoder is put into dist/ by `cargo xtask wasm`; it is left where it is.
-import { cp, mkdir, readdir, rm } from "node:fs/promises";
+// `cargo xtask page` puts the WASM decoder into dist/ first: the SDK knows its digest.
+import { createHash } from "node:crypto";
+import { cp, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 // `import.meta.dirname` came with Node 20.11; Debian 12 has 18.
 const here = fileURLToPath(new URL(".", import.meta.url));
+const dist = path.join(here, "dist");
+const DECODER = "windlass.wasm";
 
 const common = {
   bundle: true,
   format: "esm",
   target: "es2022",
-  sourcemap: true,
   logLevel: "warning",
   loader: { ".safetensors": "binary" },
   absWorkingDir: here,
 };
 
+/** Gives scripts what `src/built.d.ts` declares. */
+const built = (values) => ({
+  name: "windlass:built",
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^windlass:built$/ }, ({ path }) => ({ path, namespace: "built" }));
+    const lines = Object.entries(values).map(([name, value]) => `export const ${name} = ${JSON.stringify(value)};`);
+    onLoad({ filter: /.*/, namespace: "built" }, () => ({ contents: lines.join("\n") }));
+  },
+});
+
 async function tests() {
   const all = await readdir(path.join(here, "src"), { recursive: true });
   const entryPoints = all.filter((file) => file.endsWith(".test.ts")).map((file) => `src/${file}`);
   await rm(path.join(here, "dist-test"), { recursive: true, force: true });
-  await build({ ...common, entryPoints, outdir: "dist-test", platform: "node", sourcemap: "inline" });
+  // What a unit test needs of these it gives itself: then it needs no decoder built.
+  const values = { WORKER: "", DECODER_VERSION: "", NETWORKS_VERSION: "" };
+  const options = { outdir: "dist-test", platform: "node", sourcemap: "inline", plugins: [built(values)] };
+  await build({ ...common, ...options, entryPoints });
 }
 
 async function page() {
-  const dist = path.join(here, "dist");
-  await mkdir(dist, { recursive: true });
+  const decoder = await readFile(path.join(dist, DECODER)).catch(() => {
+    console.error("client-web/dist/windlass.wasm is missing: `cargo xtask page` builds it, and all of client-web/dist");
+    process.exit(1);
+  });
+  // Files of former builds would be packed, and served.
+  for (const file of await readdir(dist)) {
+    if (file !== DECODER) await rm(path.join(dist, file), { recursive: true });
+  }
+  const scripts = { ...common, minify: true, outdir: "dist" };
+  await build({ ...scripts, entryPoints: { worker: "src/worker/worker.ts" } });
+  const values = {
+    WORKER: await readFile(path.join(dist, "worker.js"), "utf8"),
+    DECODER_VERSION: sha256(decoder),
+    NETWORKS_VERSION: await networks(scripts),
+  };
+  const plugins = [built(values)];
+  await build({ ...scripts, plugins, entryPoints: { "windlass-client": "src/sdk/index.ts" } });
   await build({
-    ...common,
-    minify: true,
-    outdir: "dist",
-    entryPoints: {
-      demo: "src/demo/main.ts",
-      style: "src/demo/demo.css",
-      worker: "src/worker/worker.ts",
-      "network-webgpu": "src/worker/network/built-in.ts",
-      "windlass-client": "src/sdk/index.ts",
-    },
+    ...scripts,
+    plugins,
+    sourcemap: true,
+    entryPoints: { demo: "src/demo/main.ts", style: "src/demo/demo.css" },
   });
   for (const file of ["index.html", "icon.svg"]) {
     await cp(path.join(here, "src/demo", file), path.join(dist, file));
   }
+  // npm packs no file from outside the package.
+  for (const file of ["LICENSE-APACHE", "LICENSE-MIT"]) await cp(path.join(here, "..", file), path.join(here, file));
 }
 
+/** Builds the script of networks, and gives the version that it exports: the digest of what it is without. */
+async function networks(scripts) {
+  const entryPoints = { "network-webgpu": "src/worker/network/built-in.ts" };
+  const versioned = (NETWORKS_VERSION) => ({ ...scripts, entryPoints, plugins: [built({ NETWORKS_VERSION })] });
+  const { outputFiles } = await build({ ...versioned(""), write: false });
+  const version = sha256(outputFiles[0].contents);
+  await build(versioned(version));
+  return version;
+}
+
+const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
+
+await mkdir(dist, { recursive: true });
 await (process.argv.includes("--tests") ? tests() : page());

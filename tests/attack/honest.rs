@@ -22,8 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(12);
 /// Pictures come steadily when so many have come.
 const WARM: Duration = Duration::from_millis(1300);
 /// An enhanced call takes more memory for its first seconds: decoders fill their histories, the first anchors come. It has all of it when the
-/// most of a time like this is no longer above the most of the time before it, but for [`SETTLED`].
+/// most of a time like this, and of so many decoded frames and anchors, is no longer above the most of the time before it, but for
+/// [`SETTLED`]. A machine that is busy with other work does little in the time alone.
 const WARM_ENHANCED: Duration = Duration::from_secs(2);
+/// The counters of those frames and anchors, and how much each must grow.
+const WARM_COUNTS: [(&str, f64); 2] =
+    [("windlass_enhancer_decoded_total", 60.0), ("windlass_enhancer_anchors_total", 2.0)];
+/// How long an enhanced call may take to have all of its memory.
+const WARM_PATIENCE: Duration = Duration::from_secs(30);
 /// What resident memory varies by from second to second without growing.
 const SETTLED: f64 = 1_048_576.0;
 /// The longest that any scene takes.
@@ -169,24 +175,33 @@ pub(crate) fn memory(server: &Server) -> f64 {
 
 /// The most that the server takes, in bytes, when it takes no more from time to time.
 fn settled_memory(server: &Server) -> f64 {
-    let most_of = |time: Duration| {
-        let since = Instant::now();
+    let counts = || WARM_COUNTS.map(|(name, _)| server.metric(name));
+    let most_of_a_while = || {
+        let (since, from) = (Instant::now(), counts());
         let mut most = 0.0_f64;
-        while since.elapsed() < time {
+        loop {
             most = most.max(memory(server));
+            let grown = counts()
+                .iter()
+                .zip(from)
+                .zip(WARM_COUNTS)
+                .all(|((now, from), (_, by))| now - from >= by);
+            let all = since.elapsed() >= WARM_ENHANCED && grown;
+            if all || since.elapsed() >= WARM_PATIENCE {
+                return most;
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
-        most
     };
     let since = Instant::now();
-    let mut before = most_of(WARM_ENHANCED);
+    let mut before = most_of_a_while();
     loop {
-        let now = most_of(WARM_ENHANCED);
+        let now = most_of_a_while();
         if now <= before + SETTLED {
             return now;
         }
         assert!(
-            since.elapsed() < PATIENCE,
+            since.elapsed() < WARM_PATIENCE,
             "the honest call's memory grows: {before} bytes, then {now}"
         );
         before = now;

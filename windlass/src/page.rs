@@ -3,8 +3,8 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +20,10 @@ const POLICY: &str = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; 
     worker-src 'self' blob:; connect-src 'self' ws: wss:; img-src 'self' data: blob:; \
     media-src 'self' blob: mediastream:; style-src 'self' 'unsafe-inline'; object-src 'none'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+
+/// The files of the browser SDK. Pages of other origins load them: the SDK itself by `<script>`, and
+/// what a bundler has left behind.
+const SDK: [&str; 4] = ["windlass-client.js", "worker.js", "windlass.wasm", "network-webgpu.js"];
 
 /// What `/` says when there is no page.
 const NOT_BUILT: &str = "The server runs, but its page was not built. \
@@ -55,6 +59,13 @@ async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Response {
         HeaderName::from_static("permissions-policy"),
         HeaderValue::from_static("camera=(self), microphone=(self), display-capture=(self)"),
     );
+    if SDK.contains(&path) {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(
+            HeaderName::from_static("cross-origin-resource-policy"),
+            HeaderValue::from_static("cross-origin"),
+        );
+    }
     response
 }
 
@@ -125,6 +136,22 @@ mod tests {
     async fn paths_outside_the_folder_are_not_found() {
         for path in ["/no-such-file.js", "/../Cargo.toml", "/..%2fCargo.toml", "//etc/passwd"] {
             assert_eq!(get(path).await.status(), StatusCode::NOT_FOUND, "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn pages_of_other_origins_may_load_the_sdks_files_and_nothing_else() {
+        let open = async |path| {
+            let response = get(path).await;
+            let said = |name| response.headers().get(name).map(|value| value.as_bytes().to_owned());
+            (said("access-control-allow-origin"), said("cross-origin-resource-policy"))
+        };
+        for path in ["/windlass-client.js", "/worker.js", "/windlass.wasm", "/network-webgpu.js"] {
+            let expected = (Some(b"*".to_vec()), Some(b"cross-origin".to_vec()));
+            assert_eq!(open(path).await, expected, "{path}");
+        }
+        for path in ["/", "/demo.js", "/style.css", "/no-such-file.js", "//worker.js/"] {
+            assert_eq!(open(path).await, (None, None), "{path}");
         }
     }
 

@@ -58,7 +58,7 @@ enum Task {
     },
     /// Write the client's message types (client-web/src/sdk/protocol.gen.ts) from the server's.
     Protocol,
-    /// Build the WebAssembly module into client-web/dist.
+    /// Build the WebAssembly module into client-web/dist; a page takes the one that it was built with, so build it after.
     Wasm,
     /// Build the WebAssembly module and the demo page into client-web/dist.
     Page,

@@ -181,6 +181,7 @@ fn npm(script: &str) -> Result<()> {
 /// Runs test files of `tests/e2e` against the real server: those named, and all of the folders named.
 pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
+    page::npm_ci("tests/e2e/bundlers")?;
     step("Building the server for the browser tests");
     build_programs()?;
     for (package, example) in [

@@ -2,12 +2,12 @@
 import {
   EnhancedTrack,
   type Layers,
-  type ParticipantInfo,
+  type Participant,
   type Publication,
-  type RemoteTrack,
   type Room,
   type Rung,
-  type WindlassError,
+  type ScreenShare,
+  WindlassError,
 } from "../sdk/index.js";
 import { brand, type IconName, icon, make } from "./dom.js";
 import { ModerationPanel } from "./moderation.js";
@@ -26,8 +26,11 @@ const PHONE = "(max-width: 600px)";
 /** See the module's head. */
 export class CallScreen {
   readonly element: HTMLElement;
-  private readonly tiles = new Map<string, Tile>();
-  private readonly names = new Map<string, string>();
+  private readonly tiles = new Map<Participant, Tile>();
+  /** Of those who share a screen. */
+  private readonly screens = new Map<Participant, Tile>();
+  /** What this participant shares. */
+  private share: ScreenShare | null = null;
   private readonly grid = make("div", { class: "grid" });
   private readonly empty: HTMLElement;
   private readonly banner = make("div", { class: "banner", role: "status", hidden: true });
@@ -102,26 +105,24 @@ export class CallScreen {
   close(): void {
     clearInterval(this.stillsTimer);
     this.moderation.close();
-    for (const tile of this.tiles.values()) tile.close();
+    void this.share?.stop();
+    for (const tile of [...this.tiles.values(), ...this.screens.values()]) tile.close();
     this.tiles.clear();
+    this.screens.clear();
     this.element.remove();
   }
 
   private listen(ended: (reason: WindlassError) => void): void {
     const { room } = this;
-    room.on("participantJoined", (participant) => this.join(participant));
-    room.on("participantLeft", ({ id }) => {
-      this.names.delete(id);
-      this.removeTile(id);
+    room.on("participant", (participant) => this.join(participant));
+    room.on("participantLeft", (participant) => {
+      this.tiles.get(participant)?.close();
+      this.tiles.delete(participant);
+      this.showScreen(participant);
       this.arrange();
     });
-    room.on("trackAdded", (track) => this.addTrack(track));
-    room.on("trackRemoved", (track) => this.removeTrack(track));
-    room.on("trackMuted", ({ track, muted }) => {
-      if (track.kind === "audio") this.tiles.get(track.participant)?.setSilent(muted);
-    });
-    room.on("speaker", ({ id }) => {
-      for (const [participant, tile] of this.tiles) tile.setSpeaking(participant === id);
+    room.on("trackAdded", (track) => {
+      if (track instanceof EnhancedTrack && this.maxRung !== null) track.setMaxRung(this.maxRung);
     });
     room.on("reconnecting", ({ cause, attempt }) => {
       this.away = true;
@@ -181,67 +182,41 @@ export class CallScreen {
     this.stills.replaceChildren(icon("camera"), make("span", {}, label));
   }
 
-  private join(participant: ParticipantInfo): void {
-    this.names.set(participant.id, participant.name);
-    this.tile(participant.id);
-  }
-
-  private addTrack(track: RemoteTrack): void {
-    const { participant, replaces } = track;
-    const kept = replaces === null ? undefined : this.tiles.get(replaces.participant);
-    if (kept !== undefined && replaces !== null && replaces.participant !== participant) {
-      // A participant that migrated keeps its tile.
-      this.removeTile(participant);
-      this.tiles.delete(replaces.participant);
-      this.tiles.set(participant, kept);
-      this.arrange();
-    }
-    const tile = this.tile(track.participant);
-    if (track instanceof EnhancedTrack) {
-      tile.setVideo(track, this.options.adaptive ? (stage) => this.room.follow(track, stage) : null);
-      if (this.maxRung !== null) this.room.setMaxRung(track, this.maxRung);
-      return;
-    }
-    // The own voice from the server would be an echo.
-    if (track.participant !== this.room.participant) tile.setAudio(track.track);
-    tile.setSilent(track.muted);
-  }
-
-  private removeTrack(track: RemoteTrack): void {
-    const tile = this.tiles.get(track.participant);
-    // The tile may show its successor already.
-    if (track.kind === "video") tile?.endVideo(track);
-    else tile?.endAudio(track.track);
-    if (track.participant === this.room.participant) {
-      this.removeTile(track.participant);
-      this.arrange();
-    }
-  }
-
-  private tile(participant: string): Tile {
-    const known = this.tiles.get(participant);
-    if (known !== undefined) return known;
-    const name =
-      participant === this.room.participant ? "You, as others receive you" : (this.names.get(participant) ?? "Guest");
-    const view = this.options.view ?? (this.choice.loopback ? "split" : "enhanced");
-    const tile = new Tile(participant, name, view, !matchMedia(PHONE).matches);
-    this.tiles.set(participant, tile);
-    this.grid.append(tile.element);
+  private join(participant: Participant): void {
+    const name = participant.isSelf ? "You, as others receive you" : participant.name || "Guest";
+    this.tiles.set(participant, this.makeTile(participant, "camera", name));
+    participant.on("change", () => this.showScreen(participant));
     this.arrange();
+  }
+
+  /** Shows what somebody shares, or no longer. */
+  private showScreen(participant: Participant): void {
+    const shown = this.screens.get(participant);
+    const shares = participant.screen !== null || (participant.away && shown !== undefined);
+    if (shares === (shown !== undefined)) return;
+    if (shown === undefined) {
+      this.screens.set(participant, this.makeTile(participant, "screen", `${participant.name || "Guest"}’s screen`));
+    } else {
+      shown.close();
+      this.screens.delete(participant);
+    }
+    this.arrange();
+  }
+
+  private makeTile(participant: Participant, source: "camera" | "screen", name: string): Tile {
+    const view = this.options.view ?? (this.choice.loopback ? "split" : "enhanced");
+    const { adaptive } = this.options;
+    const tile = new Tile(participant, source, name, view, { adaptive, infoOpen: !matchMedia(PHONE).matches });
+    this.grid.append(tile.element);
     return tile;
   }
 
-  private removeTile(participant: string): void {
-    this.tiles.get(participant)?.close();
-    this.tiles.delete(participant);
-  }
-
   private arrange(): void {
-    const count = this.tiles.size;
+    const count = this.tiles.size + this.screens.size;
     this.empty.hidden = count > 0 || this.away;
     this.grid.dataset["count"] = String(count);
     this.grid.style.setProperty("--columns", String(Math.ceil(Math.sqrt(count))));
-    const people = this.names.size + 1;
+    const people = [...this.tiles.keys()].filter(({ isSelf }) => !isSelf).length + 1;
     this.count.replaceChildren(icon("people"), `${people}`, make("span", { class: "sr" }, "in the call"));
   }
 
@@ -266,6 +241,7 @@ export class CallScreen {
       has("audio") && !loopback ? this.muteButton("audio", "Microphone", "mic", "mic-off") : null,
       has("video") ? this.muteButton("video", "Camera", "camera", "camera-off") : null,
       has("video") ? (loopback ? this.rungChoice(layers) : this.layersChoice(layers)) : null,
+      loopback ? null : this.shareButton(),
       this.again,
       loopback ? null : this.moderation.button,
       leave,
@@ -295,6 +271,43 @@ export class CallScreen {
     return button;
   }
 
+  private shareButton(): HTMLElement {
+    const label = make("span", {}, "Share screen");
+    const button = make(
+      "button",
+      { class: "control share", type: "button", "aria-pressed": "false" },
+      icon("screen"),
+      label,
+    );
+    const dress = () => {
+      const shares = this.share !== null;
+      button.setAttribute("aria-pressed", String(shares));
+      label.textContent = shares ? "Stop sharing" : "Share screen";
+    };
+    button.hidden = !this.room.may("publish") || navigator.mediaDevices?.getDisplayMedia === undefined;
+    button.onclick = async () => {
+      if (this.share !== null) {
+        await this.share.stop();
+        return;
+      }
+      button.disabled = true;
+      try {
+        const share = await this.room.shareScreen({ detail: this.choice.stills ? "ask" : "off" });
+        this.share = share;
+        share.on("ended", () => {
+          this.share = null;
+          dress();
+        });
+      } catch (error) {
+        if (error instanceof WindlassError) this.say(`${error.message} ${error.hint}`, false, 6000);
+      } finally {
+        button.disabled = false;
+        dress();
+      }
+    };
+    return button;
+  }
+
   private layersChoice(layers: Layers): HTMLElement {
     const choices: [Layers, string][] = [
       ["qhf", "Full"],
@@ -312,7 +325,7 @@ export class CallScreen {
     if (layers !== "q") choices.push(["h+", "Half size"]);
     return chooser("Low layer", choices, this.maxRung ?? "q+", (value) => {
       this.maxRung = value;
-      for (const track of this.room.tracks) if (track.kind === "video") this.room.setMaxRung(track, value);
+      for (const track of this.room.tracks) if (track.kind === "video") track.setMaxRung(value);
     });
   }
 

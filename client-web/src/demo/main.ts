@@ -1,5 +1,5 @@
 /** The demo page: the start screen, the call, and the screen after a call or a failure. */
-import { EnhancedTrack, Room, type TrackStats, WindlassError } from "../sdk/index.js";
+import { EnhancedTrack, join, type Room, type TrackStats, WindlassError } from "../sdk/index.js";
 import { CallScreen } from "./call.js";
 import { brand, icon, make } from "./dom.js";
 import { pageOptions } from "./options.js";
@@ -51,14 +51,6 @@ const TITLES: Partial<Record<WindlassError["code"], string>> = {
   unsupported_version: "This page is out of date",
 };
 
-function socketUrl(): string {
-  const url = new URL("ws", location.href);
-  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-  url.search = "";
-  url.hash = "";
-  return url.href;
-}
-
 function failed(error: unknown): WindlassError {
   const reason =
     error instanceof WindlassError ? error : new WindlassError("internal", String(error), "Reload the page.");
@@ -101,10 +93,9 @@ async function enter(choice: Choice): Promise<void> {
   const { room: name, loopback } = choice;
   const { token } = options;
   const attempt = new AbortController();
-  const room = await Room.join({
+  const room = await join(location.href, {
     waiting: () => showWaiting(attempt),
     signal: attempt.signal,
-    url: socketUrl(),
     // A token may be for its room only; the name of a loopback room does not matter.
     room: loopback && token === null ? `alone-${crypto.randomUUID().slice(0, 12)}` : name,
     name: choice.name,

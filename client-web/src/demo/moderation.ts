@@ -1,5 +1,5 @@
 /** The panel of a moderator: the lobby, the participants and their grants, and the lock of the room. */
-import type { ParticipantInfo, Room } from "../sdk/index.js";
+import type { Participant, Room } from "../sdk/index.js";
 import { WindlassError } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
 
@@ -31,7 +31,7 @@ export class ModerationPanel {
     );
     const show = () => this.show();
     this.ends = [
-      room.on("participantJoined", show),
+      room.on("participant", show),
       room.on("participantLeft", show),
       room.on("reconnected", show),
       room.on("moved", show),
@@ -78,7 +78,7 @@ export class ModerationPanel {
     this.people.replaceChildren(...room.participants.map((person) => this.person(person)));
   }
 
-  private person(person: ParticipantInfo): HTMLElement {
+  private person(person: Participant): HTMLElement {
     const { moderate } = this.room;
     const stopped = this.stopped.has(person.id);
     const stop = async () => {

@@ -4,11 +4,8 @@
  * for tests `&networkBackend=webgpu`. The room may also be the fragment. An access token belongs in the fragment, which
  * browsers send to no server: `#token=…` or `#room=…&token=…`; `?token=…` works too.
  */
-import type { Layers, NetworkBackend, NetworkTier, OutputKind, Rung } from "../sdk/index.js";
+import type { Layers, NetworkBackend, NetworkTier, OutputKind, Rung, View } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";
-
-/** How a tile shows its two pictures. */
-export type View = "enhanced" | "split" | "plain";
 
 /** The options of the page. */
 export interface PageOptions {

@@ -1,9 +1,11 @@
 /** The source of the own picture and sound: camera and microphone, or a video file that plays in a loop. */
 
+import { deviceError, insecurePage, type WindlassError } from "../sdk/index.js";
+
 /** A failure to open a source, with a message and a hint for the person. */
 export class SourceError extends Error {
   constructor(
-    readonly code: "permission" | "missing" | "busy" | "insecure" | "file",
+    readonly code: WindlassError["code"] | "file",
     message: string,
     readonly hint: string,
   ) {
@@ -20,13 +22,7 @@ export interface Source {
 /** Opens the camera and the microphone; the camera alone where there is no microphone. */
 export async function openCamera(): Promise<Source> {
   const devices: MediaDevices | undefined = navigator.mediaDevices;
-  if (devices === undefined) {
-    throw new SourceError(
-      "insecure",
-      "The browser gives no camera to this address.",
-      "Open the page by https, or on this machine as http://localhost.",
-    );
-  }
+  if (devices === undefined) throw readable(insecurePage(["camera"]));
   const video = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 30 } };
   const audio = { echoCancellation: true, noiseSuppression: true };
   try {
@@ -76,29 +72,11 @@ function owned(stream: MediaStream): Source {
   };
 }
 
-const nameOf = (error: unknown): string => (error instanceof DOMException ? error.name : "");
+const nameOf = (error: unknown): string => (Object(error) as { name?: string }).name ?? "";
 
+/** The SDK's words for a failure. A question to the person is about both devices; else it is the camera that fails. */
 function readable(error: unknown): SourceError {
-  switch (nameOf(error)) {
-    case "NotAllowedError":
-    case "SecurityError":
-      return new SourceError(
-        "permission",
-        "The browser may not use your camera.",
-        "Allow camera and microphone for this page in the address bar, then try again. Or use a video file.",
-      );
-    case "NotFoundError":
-    case "OverconstrainedError":
-      return new SourceError(
-        "missing",
-        "There is no camera on this machine.",
-        "Connect one and try again, use a video file as the camera, or just watch.",
-      );
-    default:
-      return new SourceError(
-        "busy",
-        "The camera does not start.",
-        "Close other programs that use it and try again, or use a video file.",
-      );
-  }
+  const asked = nameOf(error) === "NotAllowedError" || nameOf(error) === "SecurityError";
+  const { code, message, hint } = deviceError(error, asked ? ["camera", "microphone"] : ["camera"]);
+  return new SourceError(code, message, `${hint} Or use a video file.`);
 }

@@ -1,72 +1,70 @@
 /**
- * The files of the SDK: worker script, WASM decoder, and script of networks on WebGPU. The page compiles the decoder once,
- * and keeps a copy of the worker's script.
+ * Where the SDK's files are. No page needs to name them: the worker's script is a part of the SDK's own, and what is not
+ * beside that (bundlers may leave it behind) comes from the call's server, which has the same files.
  */
+import { DECODER_VERSION, NETWORKS_VERSION } from "windlass:built";
+import type { SoughtFile } from "../worker/places.js";
+import { WorkerScript } from "./worker-script.js";
 
-/** URLs of the SDK's files. */
+/** URLs of the SDK's files, for pages that keep them elsewhere. Each is optional. */
 export interface Assets {
-  /** URL of `worker.js`. */
-  worker: string;
-  /** URL of `windlass.wasm`. */
-  wasm: string;
-  /** URL of `network-webgpu.js`, which workers load where they may run a network. Without it none runs on WebGPU. */
-  networkWebGpu?: string;
+  /**
+   * URL of `worker.js`, of the page's own origin. It is used where the page's policy forbids workers of `blob:` URLs.
+   * Default: beside the SDK's script.
+   */
+  worker?: string | undefined;
+  /** URL of `windlass.wasm`. Default: beside the SDK's script. The next place is the call's server. */
+  wasm?: string | undefined;
+  /**
+   * URL of `network-webgpu.js`, which workers load where they may run a network. Default: beside the SDK's script. The
+   * next place is the call's server.
+   */
+  networkWebGpu?: string | undefined;
 }
 
-/** The files beside this script. */
-export const besideThisScript = (): Assets => ({
-  worker: new URL("./worker.js", import.meta.url).href,
-  wasm: new URL("./windlass.wasm", import.meta.url).href,
-  networkWebGpu: new URL("./network-webgpu.js", import.meta.url).href,
-});
+/** The SDK's files, and where each may be. */
+export interface Files {
+  worker: WorkerScript;
+  decoder: SoughtFile;
+  networks: SoughtFile;
+}
 
-/** The absolute URL of the script of networks on WebGPU, for a worker; null where there is none, or no URL. */
-export function networkScript({ networkWebGpu }: Assets, base: string): string | null {
+// Bundlers find these by their form, and put the file's new place in.
+const BESIDE = {
+  worker: () => new URL("./worker.js", import.meta.url),
+  wasm: () => new URL("./windlass.wasm", import.meta.url),
+  networkWebGpu: () => new URL("./network-webgpu.js", import.meta.url),
+};
+
+/** `server`: URL of the call's WebSocket. `base`: what relative URLs are relative to. */
+export function filesOf(assets: Assets, server: string, base: string): Files {
+  const place = (file: keyof Assets): string | null => {
+    const named = assets[file];
+    return absolute(named === undefined ? BESIDE[file] : () => new URL(named, base));
+  };
+  const sought = (file: keyof Assets, name: string, version: string): SoughtFile => {
+    const places = [place(file), absolute(() => atServer(server, name, base))];
+    return { urls: [...new Set(places.filter((url) => url !== null))], version };
+  };
+  return {
+    worker: new WorkerScript(place("worker")),
+    decoder: sought("wasm", "windlass.wasm", DECODER_VERSION),
+    networks: sought("networkWebGpu", "network-webgpu.js", NETWORKS_VERSION),
+  };
+}
+
+/** Null where there is no such URL: scripts that are no modules have no `import.meta.url`. */
+function absolute(url: () => URL): string | null {
   try {
-    return networkWebGpu === undefined ? null : new URL(networkWebGpu, base).href;
+    return url().href;
   } catch {
     return null;
   }
 }
 
-/** Max time to fetch a file, milliseconds. */
-const FETCH_TIMEOUT_MS = 20_000;
-
-const compiled = new Map<string, Promise<WebAssembly.Module>>();
-
-/** Fetches and compiles the decoder, once per URL. After a failure the next call tries again. */
-export function compileDecoder(url: string): Promise<WebAssembly.Module> {
-  const cached = compiled.get(url);
-  if (cached !== undefined) return cached;
-  const loading = (async () => {
-    const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) });
-    if (!response.ok) throw new Error(`${url} cannot be fetched: HTTP status ${response.status}`);
-    return WebAssembly.compile(await response.arrayBuffer());
-  })();
-  compiled.set(url, loading);
-  loading.catch(() => compiled.delete(url));
-  return loading;
-}
-
-const copies = new Map<string, string>();
-
-/**
- * The URL to start workers from: the copy in the page where there is one. A call may outlive the server of the script.
- */
-export const workerAddress = (url: string): string => copies.get(url) ?? url;
-
-/** Copies a worker's script into the page. Returns the URL of the copy; null where the script cannot be fetched. */
-export async function copyWorker(url: string): Promise<string | null> {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) });
-    if (!response.ok) return null;
-    return URL.createObjectURL(new Blob([await response.arrayBuffer()], { type: "text/javascript" }));
-  } catch {
-    return null;
-  }
-}
-
-/** Keeps a copy from which a worker has started. */
-export function keepWorker(url: string, copy: string): void {
-  copies.set(url, copy);
+/** The server's file of that name, beside its WebSocket. */
+function atServer(server: string, name: string, base: string): URL {
+  const url = new URL(name, new URL(server, base));
+  url.protocol = url.protocol.replace("ws", "http");
+  return url;
 }

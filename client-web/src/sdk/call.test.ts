@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Backoff } from "./backoff.js";
 import { Call } from "./call.js";
-import type { RoomEvents } from "./events.js";
+import type { HostEvents } from "./events.js";
 import { Servers } from "./servers.js";
 import { Session } from "./session.js";
 import { pass, settle, startClock, stopClock } from "./testing/clock.js";
@@ -27,17 +27,17 @@ afterEach(() => {
 });
 
 /** An event in one line. */
-function line<Name extends keyof RoomEvents>(name: Name, value: RoomEvents[Name]): string {
+function line<Name extends keyof HostEvents>(name: Name, value: HostEvents[Name]): string {
   const fields = value as Record<string, unknown> | undefined;
   if (name === "trackAdded" || name === "trackRemoved") {
-    const { id, replaces } = value as RoomEvents["trackAdded"];
+    const { id, replaces } = value as HostEvents["trackAdded"];
     return replaces === null ? `${name} ${id}` : `${name} ${id} for ${replaces.id}`;
   }
   if (name === "reconnecting") {
-    const { attempt, delayMs, cause } = value as RoomEvents["reconnecting"];
+    const { attempt, delayMs, cause } = value as HostEvents["reconnecting"];
     return `${name} ${attempt} ${delayMs} ${cause.code}`;
   }
-  if (name === "disconnected") return `${name} ${(value as RoomEvents["disconnected"]).reason.code}`;
+  if (name === "disconnected") return `${name} ${(value as HostEvents["disconnected"]).reason.code}`;
   return [name, fields?.["id"] ?? fields?.["reason"]].filter((part) => part !== undefined).join(" ");
 }
 

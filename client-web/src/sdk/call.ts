@@ -13,7 +13,7 @@ import {
   successorSession,
 } from "./call-state.js";
 import { left, Moved, OUT, unreachable, WindlassError } from "./errors.js";
-import type { CallEvents, RoomEvents } from "./events.js";
+import type { CallEvents, HostEvents } from "./events.js";
 import type { ParticipantInfo, Rung } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import type { Servers } from "./servers.js";
@@ -68,7 +68,7 @@ export interface CallHost {
   readonly maxAttempts: number | undefined;
   /** Begins a session at the first of the servers that answers. */
   join(servers: readonly string[], request: CallRequest): Promise<Session>;
-  emit<Name extends keyof RoomEvents>(name: Name, value: RoomEvents[Name]): void;
+  emit<Name extends keyof HostEvents>(name: Name, value: HostEvents[Name]): void;
   /** Called once, when the call is over. */
   release(): void;
 }
@@ -230,7 +230,7 @@ export class Call {
 
   private forward<Name extends (typeof FORWARDED)[number]>(session: Session, name: Name): void {
     session.on(name, (value) => {
-      if (this.session === session) this.host.emit(name, value as RoomEvents[Name]);
+      if (this.session === session) this.host.emit(name, value as HostEvents[Name]);
     });
   }
 

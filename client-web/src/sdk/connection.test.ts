@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
+import { filesOf } from "./assets.js";
 import { Connection } from "./connection.js";
 import { WindlassError } from "./errors.js";
 import { NetworkLimit } from "./network-limit.js";
@@ -104,7 +105,7 @@ function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>
   const relay = { onLost: new Set<() => void>(), works: false };
   const connection = new Connection(
     socket as unknown as SignalSocket,
-    { worker: "", wasm: "" },
+    filesOf({}, "ws://localhost/ws", "http://localhost/"),
     relay as unknown as Relay,
     { output: "auto", networkBackend: "auto", networks: new NetworkLimit("xs", async () => null) },
     { scale: 2, lr_pixels: 1 },

@@ -5,7 +5,7 @@
  * the complete lists of publications and subscriptions.
  */
 import { parseAnchorHeader } from "../worker/anchors.js";
-import type { Assets } from "./assets.js";
+import type { Files } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { WindlassError } from "./errors.js";
 import { IceAccess } from "./ice-access.js";
@@ -80,7 +80,7 @@ export class Connection {
 
   constructor(
     private readonly socket: SignalSocket,
-    private readonly assets: Assets,
+    private readonly files: Files,
     private readonly relay: Relay,
     private readonly settings: PictureSettings,
     private readonly pictures: { readonly scale: number; readonly lr_pixels: number },
@@ -108,7 +108,7 @@ export class Connection {
   /** Sends a track. Resolves when that is negotiated. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
-    publication.attach({ pc: this.pc, relay: this.relay, assets: this.assets, scale: this.pictures.scale });
+    publication.attach({ pc: this.pc, relay: this.relay, files: this.files, scale: this.pictures.scale });
     return this.negotiate();
   }
 
@@ -213,7 +213,7 @@ export class Connection {
     if (free !== undefined) return free;
     const { scale, lr_pixels } = this.pictures;
     const receiver =
-      kind === "video" ? new VideoReceiver(this.pc, this.assets, this.relay, this.settings, scale, lr_pixels) : null;
+      kind === "video" ? new VideoReceiver(this.pc, this.files, this.relay, this.settings, scale, lr_pixels) : null;
     const transceiver = receiver?.transceiver ?? this.pc.addTransceiver("audio", { direction: "recvonly" });
     const slot: Slot = { kind, transceiver, receiver, track: null };
     this.slots.push(slot);

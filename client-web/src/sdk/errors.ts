@@ -11,8 +11,34 @@ export type ServerErrorCode = ErrorCode;
  * - `media_failed`: the media path could not be set up, or was lost.
  * - `moved`: the room is on another server.
  * - `left`: this participant left, or aborted the attempt to join.
+ * - `permission_denied`: the person did not allow the page to use the device, now or earlier.
+ * - `permission_blocked`: the operating system, or the page's policy, does not allow it; asking the person is no use.
+ * - `device_missing`: there is no such device.
+ * - `device_busy`: the device does not start; another program may use it.
+ * - `device_unfit`: no device can do what was asked for.
+ * - `insecure_page`: the browser gives no devices to a page without https.
+ * - `aborted`: it was stopped before it had begun, or the browser gave up.
+ * - `sound_blocked`: the browser plays no sound before the person has clicked or pressed a key.
+ * - `unsupported`: the browser cannot do it.
+ * - `bad_option`, `unknown_event`: the page calls the SDK wrongly.
  */
-export type ClientErrorCode = "unreachable" | "connection_lost" | "media_failed" | "moved" | "left";
+export type ClientErrorCode =
+  | "unreachable"
+  | "connection_lost"
+  | "media_failed"
+  | "moved"
+  | "left"
+  | "permission_denied"
+  | "permission_blocked"
+  | "device_missing"
+  | "device_busy"
+  | "device_unfit"
+  | "insecure_page"
+  | "aborted"
+  | "sound_blocked"
+  | "unsupported"
+  | "bad_option"
+  | "unknown_event";
 
 /** An error. `message` says what failed, {@link hint} what to do next. */
 export class WindlassError extends Error {
@@ -95,4 +121,18 @@ export function notConnected(): WindlassError {
 /** The access token lacks the grant `publish`. */
 export function notGranted(): WindlassError {
   return new WindlassError("forbidden", "You may not send in this call.", "Ask its organiser for permission to send.");
+}
+
+/** The page calls the SDK with a wrong option. */
+export function badOption(message: string, hint: string): WindlassError {
+  return new WindlassError("bad_option", message, hint);
+}
+
+/** The page listens for an event that there is not. */
+export function unknownEvent(name: PropertyKey, names: readonly string[]): WindlassError {
+  return new WindlassError(
+    "unknown_event",
+    `There is no event "${String(name)}".`,
+    `The events are ${names.join(", ")}.`,
+  );
 }

@@ -1,10 +1,11 @@
 /** The events of a room, of the call behind it, and of each of its sessions. */
 import type { OUT, WindlassError } from "./errors.js";
+import type { Participant } from "./participant.js";
 import type { ParticipantInfo, WaitingInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import type { EnhancedTrack, RemoteTrack, RungInfo, TrackStats } from "./tracks.js";
 
-/** Events that a room passes on from its current session. */
+/** Events that a call passes on from its current session. */
 export interface CallEvents {
   /** Another participant is in the room now. */
   participantJoined: ParticipantInfo;
@@ -35,12 +36,12 @@ export interface CallEvents {
   locked: { locked: boolean; lobby: boolean };
   /** The participants that wait in the lobby now. Sent to moderators only. */
   lobby: readonly WaitingInfo[];
-  /** The server rejected a request; the call continues. */
+  /** The server rejected a request, or a device that was asked for at the join cannot be used; the call continues. */
   refused: WindlassError;
 }
 
-/** The events of `Room`. */
-export interface RoomEvents extends CallEvents {
+/** The events of a call's connections. */
+interface ConnectionEvents {
   /** The connection was lost; attempt number `attempt` follows after `delayMs` milliseconds. */
   reconnecting: { attempt: number; delayMs: number; cause: WindlassError };
   /** The connection is back. Remote tracks are announced again, publications are sent again. */
@@ -54,6 +55,44 @@ export interface RoomEvents extends CallEvents {
   /** The call is over. `reason.code` is `left` after `Room.leave`. */
   disconnected: { reason: WindlassError };
 }
+
+/** What a call emits to its room. */
+export interface HostEvents extends CallEvents, ConnectionEvents {}
+
+/** The events of `Room`. */
+export interface RoomEvents
+  extends Omit<CallEvents, "participantJoined" | "participantLeft" | "speaker">,
+    ConnectionEvents {
+  /** A participant is in the call: each that was there at the join, and each newcomer. */
+  participant: Participant;
+  /** A participant has left the call. Its tracks were removed before. */
+  participantLeft: Participant;
+  /** The active speaker, until the next such event. */
+  speaker: Participant;
+}
+
+/** The names of all events of `Room`. */
+export const ROOM_EVENTS = [
+  "participant",
+  "participantLeft",
+  "trackAdded",
+  "trackRemoved",
+  "trackMuted",
+  "publicationMuted",
+  "speaker",
+  "rung",
+  "stats",
+  "grants",
+  "locked",
+  "lobby",
+  "refused",
+  "reconnecting",
+  "reconnected",
+  "moved",
+  "waiting",
+  "removed",
+  "disconnected",
+] as const satisfies readonly (keyof RoomEvents)[];
 
 /** The server to which a room migrates. */
 export interface Move {

@@ -1,24 +1,29 @@
 /**
- * `windlass-client`: join a call of a Windlass server and get its tracks, the weak ones enhanced.
+ * `windlass-client`: join a call of a Windlass server and see its participants, the weak ones enhanced.
  *
  * ```ts
- * const room = await Room.join({ url: "wss://calls.example/ws", room: "standup", name: "Ada" });
- * room.on("trackAdded", (track) => {
- *   if (track.kind === "audio") return;
- *   const show = () => { video.srcObject = new MediaStream([track.best]); };
- *   track.on("state", show);
- *   show();
- * });
- * await room.publish(await navigator.mediaDevices.getUserMedia({ audio: true, video: true }));
+ * import { join } from "windlass-client";
+ *
+ * const call = await join("https://calls.example/", { room: "standup", name: "Ada", camera: true, microphone: true });
+ * call.on("participant", (who) => document.body.append(who.element));
  * ```
  */
 export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { NetworkTier } from "../worker/network-choice.js";
 export type { Assets } from "./assets.js";
+export type { Device, DeviceKind, DeviceList, DeviceListEvents, Devices } from "./devices/device-list.js";
+export { deviceError, insecurePage } from "./devices/errors.js";
+export type { InputDevice, LocalInput, LocalInputEvents, StartOptions } from "./devices/local-input.js";
+export type { Facing, Source } from "./devices/open.js";
+export type { SoundGate, SoundGateEvents } from "./devices/playback.js";
+export type { EndCause } from "./devices/replacement.js";
+export { initials, type View, WindlassVideo, type WindlassVideoEvents } from "./element/windlass-video.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { RoomEvents } from "./events.js";
+export { type JoinOptions, join } from "./join.js";
 export { type CallGrant, Moderation } from "./moderation.js";
 export type { NetworkBackend, OutputKind } from "./output.js";
+export { Participant, type ParticipantEvents } from "./participant.js";
 export {
   type Grant,
   type ParticipantInfo,
@@ -28,9 +33,10 @@ export {
   type Rung,
   type WaitingInfo,
 } from "./protocol.js";
-export type { DetailChoice, Layers, Publication } from "./publication.js";
+export type { Content, DetailChoice, Layers, Publication } from "./publication.js";
 export type { RegionCounts } from "./regions.js";
-export { type JoinOptions, type PublishOptions, Room, type TrackView } from "./room.js";
+export { type PublishOptions, Room } from "./room.js";
+export { type ScreenOptions, ScreenShare, type ScreenShareEvents } from "./screen.js";
 export type { StillsState } from "./stills.js";
 export {
   EnhancedTrack,
@@ -39,4 +45,5 @@ export {
   type RemoteTrack,
   type RungInfo,
   type TrackStats,
+  type TrackView,
 } from "./tracks.js";

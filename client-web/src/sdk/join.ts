@@ -1,75 +1,87 @@
-/** The handshake of a session: `join`, the lobby where there is one, and the server's `welcome`. */
-import { left, Moved, unreachable, WindlassError } from "./errors.js";
-import { ANCHOR_CODECS, PROTOCOL_VERSION, type Welcome } from "./protocol.js";
-import type { SignalSocket } from "./socket.js";
+/** The public entry of the SDK. */
+import type { NetworkTier } from "../worker/network-choice.js";
+import type { Assets } from "./assets.js";
+import type { StartOptions } from "./devices/local-input.js";
+import { badOption } from "./errors.js";
+import type { NetworkBackend, OutputKind } from "./output.js";
+import { Room } from "./room.js";
 
-/** Max time from `join` to the server's answer, milliseconds. The lobby itself has no time limit. */
-const WELCOME_TIMEOUT_MS = 8000;
-
-/** The parameters of a join. */
-export interface JoinRequest {
+/** Options of {@link join}. */
+export interface JoinOptions {
+  /** Name of the room. */
   room: string;
+  /** The name that the others see. */
   name: string;
-  loopback: boolean;
-  /** Access token. */
-  token: string | undefined;
-  /** Keeps this participant's place over a lost connection: from the latest welcome. */
-  seat: string | undefined;
-  /** Proves which participant of the former server this client is: from its request to migrate. */
-  ticket: string | undefined;
-  /** Called when the server puts this participant into the lobby. */
-  waiting: () => void;
-  /** Aborts the attempt. */
-  signal: AbortSignal | undefined;
+  /**
+   * Opens the camera, and sends it, once the room is joined: with the usual settings, or with these. A failure, such as a
+   * permission that was denied, is told by the event `refused`; the call goes on. Default: false.
+   */
+  camera?: boolean | StartOptions;
+  /** The same of the microphone. Default: false. */
+  microphone?: boolean | StartOptions;
+  /** Joins a private loopback room: this participant receives its own tracks as others would. Default: false. */
+  loopback?: boolean;
+  /** The access token, where the server needs one. A function is called at every attempt to connect. */
+  token?: string | (() => string | Promise<string>);
+  /** URLs of the SDK's files, where a page keeps them elsewhere. */
+  assets?: Assets;
+  /**
+   * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide which
+   * one does, and whether in the decoder or on the GPU; none does in a hidden page. Default: `xs`.
+   */
+  maxNetwork?: NetworkTier;
+  /** What runs it. Default: `auto`. For tests. */
+  networkBackend?: NetworkBackend;
+  /** How pictures leave the worker. Default: `auto`. For tests. */
+  output?: OutputKind;
+  /**
+   * Called when this participant is put into the lobby. `join` then resolves on admission, or rejects with `refused`.
+   */
+  waiting?: () => void;
+  /** Aborts the attempt to join, the wait in the lobby included; `join` rejects with `left`. */
+  signal?: AbortSignal;
+  /** Max attempts to reconnect. Default: 12, somewhat more than a minute. */
+  attempts?: number;
 }
 
 /**
- * Joins the room by an open socket to the server at `url`. Rejects with a {@link WindlassError}: with {@link Moved}
- * where the room is on another server.
+ * Joins a room. `url`: the address of the server, such as `https://calls.example/`, or of its WebSocket,
+ * `wss://calls.example/ws`.
+ *
+ * Participants and tracks that are there already are announced after the caller's current task, so that listeners that are
+ * set right after `await join(…)` receive them.
+ *
+ * Rejects with a {@link WindlassError}. Frequent codes: `unreachable` (no server answers within 8 s), `no_codec` (no
+ * VP9), `unauthorized` (token), `room_full`, `refused` (by a moderator), `left` (aborted by `signal`), `bad_option`.
  */
-export function join(
-  url: string,
-  socket: Pick<SignalSocket, "send" | "onLost" | "onMessage">,
-  request: JoinRequest,
-): Promise<Welcome> {
-  const { room, name, loopback, token, ticket, seat, waiting, signal } = request;
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(unreachable()), WELCOME_TIMEOUT_MS);
-    const abort = () => {
-      socket.send({ type: "leave" });
-      fail(left());
-    };
-    const settle = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", abort);
-    };
-    const fail = (error: WindlassError) => {
-      settle();
-      reject(error);
-    };
-    signal?.addEventListener("abort", abort);
-    socket.onLost = fail;
-    socket.onMessage = (message) => {
-      if (message.type === "error") fail(new WindlassError(message.code, message.message, message.hint));
-      if (message.type === "moved") fail(new Moved(message.url, url, message.others ?? []));
-      if (message.type === "waiting") {
-        clearTimeout(timer);
-        waiting();
-      }
-      if (message.type !== "welcome") return;
-      settle();
-      resolve(message);
-    };
-    socket.send({
-      type: "join",
-      version: PROTOCOL_VERSION,
-      room,
-      name,
-      loopback,
-      anchor_codecs: [...ANCHOR_CODECS],
-      ...(token === undefined ? {} : { token }),
-      ...(ticket === undefined ? {} : { ticket }),
-      ...(seat === undefined ? {} : { seat }),
-    });
-  });
+export async function join(url: string, options: JoinOptions): Promise<Room> {
+  for (const name of ["room", "name"] as const) {
+    if (typeof options?.[name] !== "string" || options[name].trim() === "") {
+      throw badOption(`The option "${name}" is missing.`, `Call join(url, { room: "standup", name: "Ada" }).`);
+    }
+  }
+  return Room.enter(socketUrl(url), options);
+}
+
+/** The URL of a server's WebSocket. */
+export function socketUrl(url: string, base: string = globalThis.document?.baseURI): string {
+  let address: URL;
+  try {
+    address = new URL(url, base);
+  } catch {
+    throw badOption(`"${url}" is no URL.`, 'Name the server, such as "https://calls.example/".');
+  }
+  const protocols: Record<string, string> = { "http:": "ws:", "https:": "wss:", "ws:": "ws:", "wss:": "wss:" };
+  const protocol = protocols[address.protocol];
+  if (protocol === undefined) {
+    throw badOption(`"${url}" is the URL of no server.`, 'It begins with "https:" or "wss:".');
+  }
+  // A page's own address may be given: neither its query nor its fragment is the server's.
+  if (address.protocol.startsWith("http")) {
+    address.search = "";
+    if (!address.pathname.endsWith("/ws")) address.pathname = address.pathname.replace(/[^/]*$/, "ws");
+  }
+  address.protocol = protocol;
+  address.hash = "";
+  return address.href;
 }

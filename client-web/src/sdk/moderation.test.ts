@@ -14,7 +14,7 @@ test("what a moderator does is one message each", async () => {
   await moderation.setLobby(false);
   await moderation.admit({ id: "w1" });
   await moderation.refuse("w1");
-  await moderation.setGrants({ id: "p1", name: "Bo" }, ["subscribe"]);
+  await moderation.setGrants({ id: "p1" }, ["subscribe"]);
   await moderation.remove("p1");
   await moderation.ban("p1", 60);
   await moderation.unban("bo");

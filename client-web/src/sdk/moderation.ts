@@ -37,17 +37,17 @@ export class Moderation {
   }
 
   /** Replaces the grants of a participant. What is no longer allowed ends at once. */
-  setGrants(participant: ParticipantInfo | string, grants: readonly CallGrant[]): Promise<void> {
+  setGrants(participant: Pick<ParticipantInfo, "id"> | string, grants: readonly CallGrant[]): Promise<void> {
     return this.send({ action: "grants", participant: idOf(participant), grants: [...grants] });
   }
 
   /** Removes a participant. It may come back with a valid token, unless the room is locked. */
-  remove(participant: ParticipantInfo | string): Promise<void> {
+  remove(participant: Pick<ParticipantInfo, "id"> | string): Promise<void> {
     return this.send({ action: "remove", participant: idOf(participant) });
   }
 
   /** Removes a participant, and refuses its identity for `seconds`. Default: as long as tokens are valid. */
-  ban(participant: ParticipantInfo | string, seconds?: number): Promise<void> {
+  ban(participant: Pick<ParticipantInfo, "id"> | string, seconds?: number): Promise<void> {
     const time = seconds === undefined ? {} : { seconds };
     return this.send({ action: "ban", participant: idOf(participant), ...time });
   }

@@ -4,6 +4,7 @@ import { Backoff } from "./backoff.js";
 import { WindlassError } from "./errors.js";
 import { parseServerMessage } from "./protocol.js";
 import { videoEncodings } from "./publication.js";
+import { layerSettings } from "./uplink/layers.js";
 
 test("a welcome is read with its participants and tracks", () => {
   const message = parseServerMessage(
@@ -78,7 +79,7 @@ test("waiting times double up to a bound, with a random share", () => {
 });
 
 test("a limited camera still declares every layer, at its share of the picture", () => {
-  const encodings = videoEncodings("qh");
+  const encodings = videoEncodings(layerSettings("qh", new Map()), "camera");
   assert.deepEqual(
     encodings.map((e) => [e.rid, e.scaleResolutionDownBy, e.active, e.scalabilityMode]),
     [

@@ -1,17 +1,18 @@
 /** Published tracks, and the senders of their layers. */
 
-import type { Assets } from "./assets.js";
+import type { Files } from "./assets.js";
 import { opusPreferences } from "./opus.js";
 import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
 import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
-import { LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
+import { type Content, LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
 import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
 import { pathSample } from "./uplink/sample.js";
+import { ScreenLayers } from "./uplink/screen-layers.js";
 
-export type { Layers } from "./uplink/layers.js";
+export type { Content, Layers } from "./uplink/layers.js";
 
 /**
  * Whether full-size stills of a camera are sent beside it: never (`off`), or when the server asks for them (`ask`). The
@@ -26,17 +27,16 @@ const MAX_CHANGE_MS = 2000;
 export interface Uplink {
   pc: RTCPeerConnection;
   relay: Relay;
-  assets: Assets;
+  files: Files;
   scale: number;
 }
 
 /**
- * The encodings of a camera. All three layers are always declared, so that `q` stays a quarter of the camera and layers
- * can be switched on later; the others are inactive.
+ * The encodings of a video. All three layers are always declared, so that `q` stays a quarter of it and layers can be
+ * switched on later; the others are inactive.
  */
-export function videoEncodings(layers: Layers): RTCRtpEncodingParameters[] {
-  const settings = layerSettings(layers, new Map());
-  return settings.map((setting, i) => ({ ...LAYERS[i], ...setting, scalabilityMode: "L1T1" }));
+export function videoEncodings(settings: readonly LayerSetting[], content: Content): RTCRtpEncodingParameters[] {
+  return settings.map((setting, i) => ({ ...LAYERS[content][i], ...setting, scalabilityMode: "L1T1" }));
 }
 
 /** The sender in one connection. */
@@ -56,6 +56,7 @@ export class Publication {
   private readonly wishes = new Map<string, LayerWish>();
   private narrowUplink = new NarrowUplink();
   private leadingLayer = new LeadingLayer();
+  private readonly screenLayers = new ScreenLayers();
   private changing: Promise<void> = Promise.resolve();
   private isMuted = false;
 
@@ -69,6 +70,8 @@ export class Publication {
     readonly detail: DetailChoice = "off",
     /** Whether packets are sent twice (RED). Audio only. */
     readonly redundancy = false,
+    /** What is sent: it decides on bitrates and frame rates. Video only. */
+    readonly content: Content = "camera",
   ) {
     this.kind = source.kind === "audio" ? "audio" : "video";
   }
@@ -110,7 +113,7 @@ export class Publication {
   }
 
   /** @internal */
-  attach({ pc, relay, assets, scale }: Uplink): void {
+  attach({ pc, relay, files, scale }: Uplink): void {
     this.forgetWishes();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
@@ -119,14 +122,14 @@ export class Publication {
       transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
     }
-    const sendEncodings = videoEncodings(this.layers);
+    const sendEncodings = videoEncodings(this.settings(), this.content);
     const transceiver = pc.addTransceiver(this.source, { direction: "sendonly", sendEncodings });
     const host = {
       camera: () => this.camera(),
       settings: () => this.settings(),
       requestKeyFrame: (width: number) => void this.requestKeyFrame(width).catch(() => undefined),
     };
-    const stills = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, assets, scale, host) : null;
+    const stills = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, files, scale, host) : null;
     this.links.set(pc, { transceiver, stills, id: null });
     transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }
@@ -208,7 +211,7 @@ export class Publication {
   turn(knobs: Knobs): void {
     if (this.kind !== "video") return;
     for (const [rid, wish] of Object.entries(knobs.layers)) {
-      if (!LAYERS.some((layer) => layer.rid === rid)) continue;
+      if (!LAYERS[this.content].some((layer) => layer.rid === rid)) continue;
       const before = this.wishes.get(rid);
       const { kbps = before?.kbps, fps = before?.fps, active = before?.active, needed = before?.needed } = wish;
       this.wishes.set(rid, { kbps, fps, active, needed });
@@ -234,6 +237,11 @@ export class Publication {
     const stats = [...(await sender.getStats()).values()];
     this.stillSender?.sampleUplink(stats);
     const [now, path] = [performance.now(), pathSample(stats)];
+    if (this.content === "screen") {
+      const changed = this.screenLayers.onEstimate(now, path.availableKbps);
+      if (changed || this.differs()) await this.applySettings();
+      return;
+    }
     const capped = this.narrowUplink.onSample(now, path);
     const wanted = (rid: string) => this.layers.includes(rid) && this.wishes.get(rid)?.active !== false;
     const { width = 1280, height = 720 } = this.camera()?.getSettings() ?? {};
@@ -254,7 +262,9 @@ export class Publication {
 
   private settings(): LayerSetting[] {
     const { caps, needsQuarter } = this.leadingLayer;
-    return layerSettings(this.layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter);
+    const needsQ = this.wishes.get("q")?.needed === true;
+    const layers = this.content === "screen" ? this.screenLayers.of(this.layers, needsQ) : this.layers;
+    return layerSettings(layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter, this.content);
   }
 
   /** The camera, unless it is muted or has ended. The page may have replaced the track on the sender itself. */

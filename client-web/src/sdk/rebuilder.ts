@@ -1,6 +1,7 @@
 /** The worker that rebuilds the pictures of one track (`worker/worker.ts`), and the track of these pictures. */
 import type { FromWorker, NativeReason, TakeCopies, ToWorker } from "../worker/messages.js";
-import { type Assets, compileDecoder, workerAddress } from "./assets.js";
+import type { Files } from "./assets.js";
+import { compileDecoder } from "./decoder.js";
 import type { PictureOutput } from "./output.js";
 import { WatchedWorker } from "./watched-worker.js";
 
@@ -14,7 +15,7 @@ export class Rebuilder {
 
   /** `init`: the worker's first message. `onEnd` is called with the reason when rebuilding ends. */
   constructor(
-    assets: Assets,
+    files: Files,
     output: PictureOutput,
     init: Extract<ToWorker, { type: "init" }>,
     onMessage: (message: Exclude<FromWorker, { type: "frame" }>) => void,
@@ -22,7 +23,7 @@ export class Rebuilder {
   ) {
     this.track = output.track;
     this.worker = new WatchedWorker(
-      workerAddress(assets.worker),
+      files.worker.address,
       "windlass decoder",
       PING_RATE,
       (message) => {
@@ -32,7 +33,7 @@ export class Rebuilder {
       (how) => onEnd(how === "silent" ? "stalled" : "worker"),
     );
     this.post(init, output.transfer);
-    compileDecoder(assets.wasm).then(
+    compileDecoder(files.decoder).then(
       (module) => this.post({ type: "module", module }),
       () => onEnd("wasm"),
     );

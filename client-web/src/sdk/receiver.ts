@@ -6,9 +6,9 @@
  * do not grow as participants come and go. The passage is set right after `addTransceiver`; Chromium ignores a later
  * one.
  */
-import type { FromWorker, NativeReason, PictureState, ToWorker, WebGpu, WorkerStats } from "../worker/messages.js";
+import type { FromWorker, NativeReason, PictureState, ToWorker, WorkerStats } from "../worker/messages.js";
 import { SCALES } from "../worker/wasm.js";
-import { type Assets, networkScript } from "./assets.js";
+import type { Files } from "./assets.js";
 import { type PictureSettings, pictureOutput } from "./output.js";
 import { Rebuilder } from "./rebuilder.js";
 import type { Passage, Relay } from "./relay.js";
@@ -60,7 +60,7 @@ export class VideoReceiver {
    */
   constructor(
     pc: RTCPeerConnection,
-    private readonly assets: Assets,
+    private readonly files: Files,
     relay: Relay,
     private readonly settings: PictureSettings,
     private scale: number,
@@ -177,7 +177,7 @@ export class VideoReceiver {
       return;
     }
     const rebuilder = new Rebuilder(
-      this.assets,
+      this.files,
       output,
       {
         type: "init",
@@ -185,7 +185,7 @@ export class VideoReceiver {
         maxPixels: this.maxPixels,
         scale: this.scale,
         maxNetwork: this.settings.networks.max,
-        webGpu: this.webGpu(),
+        webGpu: { script: this.files.networks, forced: this.settings.networkBackend === "webgpu" },
       },
       (message) => this.handle(message),
       (reason) => {
@@ -194,12 +194,6 @@ export class VideoReceiver {
     );
     this.rebuilder = rebuilder;
     this.passage?.copyTo(rebuilder);
-  }
-
-  /** Networks on WebGPU; null where the page has no script of them. */
-  private webGpu(): WebGpu | null {
-    const script = networkScript(this.assets, document.baseURI);
-    return script === null ? null : { script, forced: this.settings.networkBackend === "webgpu" };
   }
 
   /** Falls back to the native picture: for a while, or, after some failures, until the next track. */

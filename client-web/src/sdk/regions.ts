@@ -7,7 +7,8 @@ import type { FromPublisher, TakeCopies, ToPublisher } from "../worker/messages.
 import type { RegionOutcome } from "../worker/regions/cutter.js";
 import { bitsOf, parseTileMap } from "../worker/regions/tiles.js";
 import { SCALES } from "../worker/wasm.js";
-import { type Assets, compileDecoder, workerAddress } from "./assets.js";
+import type { Files } from "./assets.js";
+import { compileDecoder } from "./decoder.js";
 import type { RegionRequest } from "./protocol.js";
 import type { Passage, Relay } from "./relay.js";
 import { RegionCaps } from "./uplink/region-caps.js";
@@ -86,14 +87,14 @@ export class RegionSender {
     pc: RTCPeerConnection,
     low: RTCRtpSender,
     relay: Relay,
-    private readonly assets: Assets,
+    private readonly files: Files,
     private readonly requestKeyFrame: (width: number) => void,
   ) {
     const able = typeof RTCRtpScriptTransform !== "undefined" && typeof MediaStreamTrackProcessor !== "undefined";
     this.passage = able ? relay.pass(low) : null;
     if (this.passage === null) return;
     this.worker = new WatchedWorker(
-      workerAddress(assets.worker),
+      files.worker.address,
       "windlass regions",
       PING_RATE,
       (message) => this.handle(message),
@@ -158,7 +159,7 @@ export class RegionSender {
 
   /** Gives the decoder to the worker, once. */
   private load(): Promise<void> {
-    this.loading ??= compileDecoder(this.assets.wasm).then((module) => this.post({ type: "module", module }));
+    this.loading ??= compileDecoder(this.files.decoder).then((module) => this.post({ type: "module", module }));
     // The next request tries again.
     this.loading.catch(() => {
       this.loading = null;

@@ -7,8 +7,8 @@
  * one that replaces another works at any time.)
  */
 import type { TakeCopies, ToRelay, TransformOptions, TransformRole } from "../worker/messages.js";
-import { type Assets, copyWorker, keepWorker, workerAddress } from "./assets.js";
 import { WatchedWorker, type WorkerEnd } from "./watched-worker.js";
+import type { WorkerScript } from "./worker-script.js";
 
 /** Max wait for the first relay, milliseconds: joining a room waits for it. */
 const START_TIMEOUT_MS = 2000;
@@ -45,7 +45,7 @@ export class Relay {
   private lastId = 0;
   private unavailable = typeof RTCRtpScriptTransform === "undefined";
 
-  constructor(private readonly assets: Assets) {}
+  constructor(private readonly script: WorkerScript) {}
 
   /** Whether frames can pass through the relay. */
   get works(): boolean {
@@ -87,13 +87,10 @@ export class Relay {
   }
 
   private async start(): Promise<void> {
-    const { worker: url } = this.assets;
-    const kept = workerAddress(url);
-    // The policy of the page may forbid workers of `blob:` URLs.
-    const addresses = kept === url ? [await copyWorker(url), url] : [kept, url];
     const patience = PING_RATE.maxUnanswered * 2 ** Math.max(0, this.replacements - 1);
+    const { addresses } = this.script;
     for (const address of addresses) {
-      if (address === null || this.unavailable) continue;
+      if (this.unavailable) return;
       const worker: RelayWorker = new WatchedWorker(
         address,
         "windlass relay",
@@ -103,10 +100,12 @@ export class Relay {
       );
       if (!(await worker.runs)) continue;
       if (this.unavailable) return worker.end();
-      keepWorker(url, address);
+      this.script.keep(address);
       this.current = worker;
       return;
     }
+    if (!this.unavailable)
+      console.warn(`Windlass: pictures stay plain, no worker starts from ${addresses.join(" or ")}`);
   }
 
   /**

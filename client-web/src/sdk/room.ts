@@ -1,65 +1,39 @@
-/** The public entry of the SDK: one participant's view of a room. The call behind it is in `call.ts`. */
+/** One participant's view of a room. The call behind it is in `call.ts`. */
 
-import type { NetworkTier } from "../worker/network-choice.js";
-import { type Assets, besideThisScript } from "./assets.js";
+import { type Files, filesOf } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
 import { Connection } from "./connection.js";
+import { DeviceList } from "./devices/device-list.js";
+import { deviceError, type InputKind } from "./devices/errors.js";
+import { LocalInput, type StartOptions } from "./devices/local-input.js";
+import { openBoth, openDevice } from "./devices/open.js";
+import { SoundGate } from "./devices/playback.js";
 import { Emitter } from "./emitter.js";
 import { noCodec, notConnected, notGranted } from "./errors.js";
-import type { RoomEvents } from "./events.js";
+import { type HostEvents, ROOM_EVENTS, type RoomEvents } from "./events.js";
+import type { JoinOptions } from "./join.js";
 import { Moderation } from "./moderation.js";
 import { NetworkLimit } from "./network-limit.js";
-import type { NetworkBackend, OutputKind } from "./output.js";
-import type { Grant, ParticipantInfo, Rung, WaitingInfo } from "./protocol.js";
-import { type DetailChoice, type Layers, Publication } from "./publication.js";
+import type { Participant } from "./participant.js";
+import { People } from "./people.js";
+import type { Grant, WaitingInfo } from "./protocol.js";
+import { type Content, type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { Relay } from "./relay.js";
+import { type ScreenOptions, ScreenShare } from "./screen.js";
+import { contentOf } from "./screen-content.js";
 import { Servers } from "./servers.js";
 import { Session, type SessionRequest, type Transports } from "./session.js";
-import { followShowing } from "./showing.js";
-import type { EnhancedTrack, RemoteTrack } from "./tracks.js";
+import type { RemoteTrack } from "./tracks.js";
 import { warmUpDecoder } from "./warm-up.js";
-
-/** Max size in {@link TrackView}, device pixels: what the server takes. */
-const MAX_VIEW_PIXELS = 65_535;
-
-/** Options of {@link Room.join}. */
-export interface JoinOptions {
-  /** URL of the server's WebSocket, such as `wss://calls.example/ws`. */
-  url: string;
-  /** Name of the room. */
-  room: string;
-  /** The name that the others see. */
-  name: string;
-  /** Joins a private loopback room: this participant receives its own tracks as others would. Default: false. */
-  loopback?: boolean;
-  /** The access token, where the server needs one. A function is called at every attempt to connect. */
-  token?: string | (() => string | Promise<string>);
-  /** URLs of the SDK's files. Default: beside the SDK's script. */
-  assets?: Assets;
-  /**
-   * The largest network that may run on every frame: `xs`, `xxs` or `none`. The machine's speed and battery decide which
-   * one does, and whether in the decoder or on the GPU; none does in a hidden page. Default: `xs`.
-   */
-  maxNetwork?: NetworkTier;
-  /** What runs it. Default: `auto`. For tests. */
-  networkBackend?: NetworkBackend;
-  /** How pictures leave the worker. Default: `auto`. For tests. */
-  output?: OutputKind;
-  /**
-   * Called when this participant is put into the lobby. `join` then resolves on admission, or rejects with `refused`.
-   */
-  waiting?: () => void;
-  /** Aborts the attempt to join, the wait in the lobby included; `join` rejects with `left`. */
-  signal?: AbortSignal;
-  /** Max attempts to reconnect. Default: 12, somewhat more than a minute. */
-  attempts?: number;
-}
 
 /** Options of {@link Room.publish}. */
 export interface PublishOptions {
-  /** The simulcast layers of video. Default: `qhf`. Up to 150 kbit/s for `q`, 500 for `h`, 1500 for `f`. */
+  /**
+   * The simulcast layers of video. Default: `qhf`, of a screen `qf`. Up to 150 kbit/s for `q`, 500 for `h`, 1500 for `f`
+   * and 2500 for that of a screen.
+   */
   layers?: Layers;
   /**
    * `ask`: full-size stills of a camera, whole or in tiles, are sent when the server asks for them. Set it only with the
@@ -71,18 +45,13 @@ export interface PublishOptions {
    * For uplinks with losses and spare bandwidth. Default: false.
    */
   redundancy?: boolean;
-  /** The name of the track that the others see. Default: `camera` or `microphone`. */
+  /** The name of the track that the others see. Default: `camera`, `microphone`, `screen`. */
   name?: string;
-}
-
-/** How a remote track is shown. */
-export interface TrackView {
-  /** Width on the screen, device pixels; 0: not visible, so the server does not send it. */
-  width: number;
-  /** Height on the screen, device pixels; 0: not visible, so the server does not send it. */
-  height: number;
-  /** Whether the track has priority over the others. Default: false. */
-  pinned?: boolean;
+  /**
+   * What the video shows: a `screen` has fewer frames and more bits for each. Default: what the browser or the track's
+   * `contentHint` tells, else `camera`.
+   */
+  content?: Content;
 }
 
 /**
@@ -99,44 +68,97 @@ export class Room extends Emitter<RoomEvents> {
   readonly moderate = new Moderation(
     (request) => this.call.session?.moderate(request) ?? Promise.reject(notConnected()),
   );
+  /** The cameras, microphones and loudspeakers of this machine. */
+  readonly devices = new DeviceList();
+  /** This participant's camera. `start()` opens and sends it; `setMuted`, `switchTo` and `flip` change it. */
+  readonly camera = this.input("camera");
+  /** This participant's microphone. */
+  readonly microphone = this.input("microphone");
+  /** The sound of the others' elements, which browsers block until the person has clicked on the page. */
+  readonly sound = new SoundGate();
+  /** Camera and microphone, where they were opened at once. */
+  private both: Promise<MediaStream | null> = Promise.resolve(null);
   private readonly servers: Servers;
-  private readonly assets: Assets;
+  private readonly files: Files;
   private readonly relay: Relay;
   private readonly networks: NetworkLimit;
   private readonly call: Call;
 
-  /**
-   * Joins a room. Tracks that exist already are announced after the caller's current task, so that listeners that are
-   * set right after `await Room.join(…)` receive them.
-   *
-   * Rejects with a {@link WindlassError}. Frequent codes: `unreachable` (no server answers within 8 s), `no_codec` (no
-   * VP9), `unauthorized` (token), `room_full`, `refused` (by a moderator), `left` (aborted by `signal`).
-   */
-  static async join(options: JoinOptions): Promise<Room> {
+  private readonly people: People;
+
+  /** See `join`. @internal */
+  static async enter(url: string, options: JoinOptions): Promise<Room> {
     if (
       typeof RTCPeerConnection === "undefined" ||
       vp9Preferences(RTCRtpReceiver.getCapabilities("video")?.codecs ?? []).length === 0
     ) {
       throw noCodec();
     }
-    const room = new Room(options);
-    void warmUpDecoder(room.assets, room.relay);
+    const room = new Room(url, options);
+    void warmUpDecoder(room.files, room.relay);
     await room.call.start();
+    room.startInputs();
     return room;
   }
 
-  private constructor(private readonly options: JoinOptions) {
-    super();
-    this.servers = new Servers(options.url);
-    this.assets = options.assets ?? besideThisScript();
+  /** Starts the inputs that the options ask for. A failure is told by `refused`: the call goes on without. */
+  private startInputs(): void {
+    const { camera = false, microphone = false } = this.options;
+    const of = (choice: boolean | StartOptions): StartOptions => (typeof choice === "boolean" ? {} : choice);
+    if (camera !== false && microphone !== false) this.both = openBoth(of(camera), of(microphone));
+    for (const [input, choice] of [[this.camera, camera] as const, [this.microphone, microphone] as const]) {
+      if (choice === false) continue;
+      input.start(of(choice)).catch((error: unknown) => {
+        const failure = deviceError(error, [input.kind]);
+        // Listeners are set in the task that called `join`.
+        if (failure.code !== "aborted") setTimeout(() => this.emit("refused", failure), 0);
+      });
+    }
+  }
+
+  private input(kind: InputKind): LocalInput {
+    return new LocalInput({
+      kind,
+      devices: this.devices,
+      open: async (source, onlyFacing) => (await this.opened(kind)) ?? openDevice(kind, source, onlyFacing),
+      publish: (track, options) => this.publishOne(track, options),
+      unpublish: (publication) => this.unpublish(publication),
+      mute: (publication, muted) => this.mute(publication, muted),
+      mayUnmute: (publication) => this.call.sender?.isMutedByModerator(publication) !== true,
+    });
+  }
+
+  /** The track that was opened with that of the other input, once. */
+  private async opened(kind: InputKind): Promise<MediaStreamTrack | null> {
+    const stream = await this.both;
+    const [track] = (kind === "camera" ? stream?.getVideoTracks() : stream?.getAudioTracks()) ?? [];
+    if (track === undefined) return null;
+    stream?.removeTrack(track);
+    return track;
+  }
+
+  private constructor(
+    url: string,
+    private readonly options: JoinOptions,
+  ) {
+    super(ROOM_EVENTS);
+    this.servers = new Servers(url);
+    this.files = filesOf(options.assets ?? {}, url, document.baseURI);
     this.networks = new NetworkLimit(options.maxNetwork ?? "xs");
-    this.relay = new Relay(this.assets);
+    this.relay = new Relay(this.files.worker);
+    this.people = new People({
+      self: () => ({ id: this.call.participant, name: options.name }),
+      connected: () => this.call.session !== null,
+      came: (participant) => this.emit("participant", participant),
+      left: (participant) => this.emit("participantLeft", participant),
+      outlet: this,
+    });
     this.call = new Call({
       servers: this.servers,
       backoff: new Backoff(),
       maxAttempts: options.attempts,
       join: async (servers, request) => Session.join(servers, await this.request(request), this.transports),
-      emit: (name, value) => this.emit(name, value),
+      emit: (name, value) => this.pass(name, value),
       release: () => {
         this.relay.close();
         this.networks.close();
@@ -145,8 +167,8 @@ export class Room extends Emitter<RoomEvents> {
   }
 
   /** The participant that speaks, or spoke last; null before the first, and where it is this participant. */
-  get speaker(): ParticipantInfo | null {
-    return this.call.session?.speaker ?? null;
+  get speaker(): Participant | null {
+    return this.people.get(this.call.session?.speaker?.id ?? "") ?? null;
   }
 
   /** This participant's id. It changes when the call reconnects or migrates. */
@@ -164,9 +186,12 @@ export class Room extends Emitter<RoomEvents> {
     return this.call.session?.welcome.budget_ms ?? 0;
   }
 
-  /** The other participants; empty without a connection. */
-  get participants(): ParticipantInfo[] {
-    return this.call.session?.participants ?? [];
+  /**
+   * The other participants, in the order in which they came; in a loopback room also this one, once it sends something.
+   * While this page reconnects they are `away`.
+   */
+  get participants(): Participant[] {
+    return this.people.all;
   }
 
   /** This participant's identity, from its access token; empty where the server needs none. */
@@ -212,11 +237,29 @@ export class Room extends Emitter<RoomEvents> {
     const tracks =
       source instanceof MediaStream ? source.getTracks() : source instanceof MediaStreamTrack ? [source] : source;
     const publications = tracks.map((track) => {
-      const name = options.name ?? (track.kind === "audio" ? "microphone" : "camera");
-      return new Publication(track, name, options.layers ?? "qhf", options.detail ?? "off", options.redundancy);
+      const content = options.content ?? contentOf(track);
+      const name = options.name ?? (track.kind === "audio" ? "microphone" : content);
+      const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy } = options;
+      return new Publication(track, name, layers, detail, redundancy, content);
     });
     await this.call.publish(publications);
     return publications;
+  }
+
+  /**
+   * Shares a screen, a window or a tab, which the person chooses: the tracks `screen` and `screen_audio`, beside the
+   * camera. Call it when a button is pressed. Rejects with a {@link WindlassError}: `permission_denied` where nothing was
+   * chosen, `forbidden` without the grant `publish`, `unsupported`.
+   */
+  async shareScreen(options: ScreenOptions = {}): Promise<ScreenShare> {
+    if (!this.may("publish")) throw notGranted();
+    const publish = (track: MediaStreamTrack, how: PublishOptions) => this.publishOne(track, how);
+    return ScreenShare.start({ publish, unpublish: (publication) => this.unpublish(publication) }, options);
+  }
+
+  private async publishOne(track: MediaStreamTrack, options: PublishOptions): Promise<Publication> {
+    const [publication] = await this.publish(track, options);
+    return publication as Publication;
   }
 
   /** Stops sending a track. It does not stop the `MediaStreamTrack`, which is the caller's. */
@@ -235,31 +278,6 @@ export class Room extends Emitter<RoomEvents> {
     sender?.sendMuted(publication);
   }
 
-  /** Caps the rung of a remote track. Holds over reconnects while the track keeps its id. */
-  setMaxRung(track: EnhancedTrack | string, rung: Rung): void {
-    const id = typeof track === "string" ? track : track.id;
-    this.call.maxRungs.set(id, rung);
-    // A later subscription carries its cap in its offer; the server may know of this one already.
-    this.call.session?.sendMaxRung(id, rung);
-  }
-
-  /** Sets how a remote track is shown. The server chooses its layer, and its share of the bandwidth, by that. */
-  setView(track: EnhancedTrack | string, view: TrackView): void {
-    const id = typeof track === "string" ? track : track.id;
-    const pixels = (size: number) => Math.min(MAX_VIEW_PIXELS, Math.max(0, Math.round(size)));
-    const { width, height, pinned = false } = view;
-    this.call.session?.sendView(id, pixels(width), pixels(height), pinned);
-  }
-
-  /**
-   * Calls {@link setView} with the size of `element`, now and whenever that changes: 0 while it is scrolled out of
-   * sight or the page is hidden. Small pictures then take a small layer, hidden ones nothing. The returned function
-   * ends that; the last view stays.
-   */
-  follow(track: EnhancedTrack | string, element: Element): () => void {
-    return followShowing(element, (shown) => this.setView(track, shown));
-  }
-
   /** The browser's statistics of the media connection; null without a connection. */
   async connectionStats(): Promise<RTCStatsReport | null> {
     return (await this.call.session?.stats()) ?? null;
@@ -268,6 +286,58 @@ export class Room extends Emitter<RoomEvents> {
   /** Leaves the room. `disconnected` with the code `left` follows at once; a second call does nothing. */
   leave(): void {
     this.call.leave();
+  }
+
+  private get inputs(): readonly LocalInput[] {
+    return [this.camera, this.microphone];
+  }
+
+  /** Passes on an event of the call: participants as lasting objects. */
+  private pass<Name extends keyof HostEvents>(name: Name, value: HostEvents[Name]): void {
+    const { people } = this;
+    switch (name) {
+      case "participantJoined":
+        people.join(value as HostEvents["participantJoined"]);
+        return;
+      case "participantLeft":
+        people.leave((value as HostEvents["participantLeft"]).id);
+        return;
+      case "speaker": {
+        const speaker = people.speaks((value as HostEvents["speaker"]).id);
+        if (speaker !== undefined) this.emit("speaker", speaker);
+        return;
+      }
+      case "trackAdded":
+        people.addTrack(value as HostEvents["trackAdded"]);
+        break;
+      case "trackRemoved":
+        people.removeTrack(value as HostEvents["trackRemoved"]);
+        break;
+      case "trackMuted":
+        people.trackMuted((value as HostEvents["trackMuted"]).track);
+        break;
+      case "reconnected":
+        // Who is there is announced in a task of its own, which is due before this one.
+        setTimeout(() => people.announced(), 0);
+        break;
+      case "publicationMuted": {
+        const { publication, muted } = value as HostEvents["publicationMuted"];
+        for (const input of this.inputs) input.moderated(publication, muted);
+        break;
+      }
+      case "grants":
+        if (!this.may("publish")) {
+          for (const input of this.inputs) if (input.publication !== null) input.dropped(input.publication);
+        }
+        break;
+      case "disconnected":
+        people.end();
+        for (const input of this.inputs) input.stop().catch(() => undefined);
+        this.devices.close();
+        this.sound.close();
+        break;
+    }
+    this.emit(name as keyof RoomEvents, value as RoomEvents[keyof RoomEvents]);
   }
 
   /** Completes a request of the call by the options. */
@@ -291,13 +361,13 @@ export class Room extends Emitter<RoomEvents> {
     // Whether frames can pass through the relay must be known before anything is received.
     ready: () => this.relay.ready(),
     connect: (socket, welcome, maxRungs) => {
-      const { assets, relay, options } = this;
+      const { files, relay, options } = this;
       const settings = {
         output: options.output ?? "auto",
         networks: this.networks,
         networkBackend: options.networkBackend ?? "auto",
       };
-      return new Connection(socket, assets, relay, settings, welcome, maxRungs, welcome.ice);
+      return new Connection(socket, files, relay, settings, welcome, maxRungs, welcome.ice);
     },
   };
 }

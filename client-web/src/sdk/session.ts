@@ -7,7 +7,7 @@ import { Emitter } from "./emitter.js";
 import { WindlassError } from "./errors.js";
 import type { Move, SessionEvents } from "./events.js";
 import { fitting } from "./fitting.js";
-import { type JoinRequest, join } from "./join.js";
+import { handshake, type JoinRequest } from "./handshake.js";
 import type { Moderate } from "./protocol.gen.js";
 import type { Grant, ParticipantInfo, Rung, ServerMessage, TrackInfo, WaitingInfo, Welcome } from "./protocol.js";
 import type { Publication } from "./publication.js";
@@ -98,7 +98,7 @@ export class Session extends Emitter<SessionEvents> {
   static async join(urls: readonly string[], request: SessionRequest, transports: Transports): Promise<Session> {
     const [[url, socket]] = await Promise.all([SignalSocket.openAny(urls), transports.ready()]);
     try {
-      const welcome = await join(url, socket, request);
+      const welcome = await handshake(url, socket, request);
       return new Session(url, socket, transports.connect(socket, welcome, request.maxRungs), welcome, request);
     } catch (error) {
       socket.close();
@@ -205,7 +205,7 @@ export class Session extends Emitter<SessionEvents> {
 
   /** Sets how large a track is shown, device pixels: for its decoder at once, for the server after negotiation. */
   sendView(track: string, width: number, height: number, pinned: boolean): void {
-    this.video(track)?.setView(width, height);
+    this.video(track)?.setSize(width, height);
     void this.transport.settled().then(() => this.socket.send({ type: "view", track, width, height, pinned }));
   }
 
@@ -460,7 +460,15 @@ export class Session extends Emitter<SessionEvents> {
     const track = this.transport.subscribe(info);
     if (track instanceof EnhancedTrack) {
       track.on("stats", (stats) => this.emit("stats", { track, stats }));
-      track.onWholeAnchor = () => this.socket.send({ type: "whole_anchor", track: info.id });
+      track.requests = {
+        wholeAnchor: () => this.socket.send({ type: "whole_anchor", track: info.id }),
+        view: (width, height, pinned) => this.sendView(info.id, width, height, pinned),
+        maxRung: (rung) => {
+          // A later subscription carries its cap in its offer; the server may know of this one already.
+          this.maxRungs.set(info.id, rung);
+          this.sendMaxRung(info.id, rung);
+        },
+      };
     }
     if (!this.isPending(info.participant)) this.emit("trackAdded", track);
   }

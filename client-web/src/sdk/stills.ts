@@ -2,10 +2,11 @@
  * The stills of one camera, at full size, that the server asks for and the person has agreed to. Joins the server's
  * requests with the state of the uplink and of the camera.
  */
-import type { Assets } from "./assets.js";
+import type { Files } from "./assets.js";
 import type { RegionRequest, UplinkReport } from "./protocol.js";
 import { type RegionCounts, RegionSender } from "./regions.js";
 import type { Relay } from "./relay.js";
+import { contentOf } from "./screen-content.js";
 import type { LayerSetting } from "./uplink/layers.js";
 import { availableKbps, capKbps, UplinkSampler } from "./uplink/sample.js";
 import { SpareUplink } from "./uplink/spare.js";
@@ -46,11 +47,11 @@ export class Stills {
     pc: RTCPeerConnection,
     low: RTCRtpSender,
     relay: Relay,
-    assets: Assets,
+    files: Files,
     private readonly defaultScale: number,
     private readonly host: StillsHost,
   ) {
-    this.regions = new RegionSender(pc, low, relay, assets, (width) => host.requestKeyFrame(width));
+    this.regions = new RegionSender(pc, low, relay, files, (width) => host.requestKeyFrame(width));
   }
 
   get state(): StillsState {
@@ -72,7 +73,7 @@ export class Stills {
     }
     const sample = this.sampler.sample(report, settings);
     this.available = sample.availableKbps;
-    this.spare.onSample(performance.now(), sample, isScreen(this.host.camera()) ? "smallest" : "all");
+    this.spare.onSample(performance.now(), sample, contentOf(this.host.camera()) === "screen" ? "smallest" : "all");
     this.refresh();
   }
 
@@ -93,8 +94,3 @@ export class Stills {
     this.regions.close();
   }
 }
-
-/** Whether a track is a screen, window or tab, or has the content hint of one. */
-const isScreen = (track: MediaStreamTrack | null): boolean =>
-  track !== null &&
-  (track.getSettings().displaySurface !== undefined || track.contentHint === "detail" || track.contentHint === "text");

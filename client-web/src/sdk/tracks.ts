@@ -3,6 +3,7 @@ import type { NativeReason, PictureState, WorkerStats } from "../worker/messages
 import { Emitter } from "./emitter.js";
 import type { Refusal, Report, Rung, TrackInfo } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
+import { followShowing } from "./showing.js";
 
 /** A remote audio track. */
 export interface RemoteAudioTrack {
@@ -85,6 +86,26 @@ export interface EnhancedTrackEvents {
   paused: boolean;
 }
 
+/** How a remote video track is shown. */
+export interface TrackView {
+  /** Width on the screen, device pixels; 0: not visible, so the server does not send it. */
+  width: number;
+  /** Height on the screen, device pixels; 0: not visible, so the server does not send it. */
+  height: number;
+  /** Whether the track has priority over the others. Default: false. */
+  pinned?: boolean;
+}
+
+/** What a video track asks of its session. @internal */
+export interface TrackRequests {
+  wholeAnchor(): void;
+  view(width: number, height: number, pinned: boolean): void;
+  maxRung(rung: Rung): void;
+}
+
+/** Max size in {@link TrackView}, device pixels: what the server takes. */
+const MAX_VIEW_PIXELS = 65_535;
+
 /**
  * A remote video track, enhanced where the server and this machine can: as the native picture, the rebuilt one, and the
  * better of the two.
@@ -106,8 +127,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
    * time.
    */
   replaces: RemoteTrack | null = null;
-  /** Called when a whole anchor must be requested. @internal */
-  onWholeAnchor: (() => void) | null = null;
+  /** Set by the session that receives it. @internal */
+  requests: TrackRequests | null = null;
   private currentState: PictureState = "native";
   private currentReason: NativeReason | null;
   private currentRung: RungInfo | null = null;
@@ -126,7 +147,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     info: TrackInfo,
     private readonly receiver: VideoReceiver,
   ) {
-    super();
+    super(["state", "rung", "stats", "muted", "paused"]);
     this.id = info.id;
     this.participant = info.participant;
     this.name = info.name;
@@ -136,7 +157,7 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     receiver.carry({
       state: (state, reason) => this.setState(state, reason),
       stats: (stats) => void this.addStats(stats),
-      wholeAnchor: () => this.onWholeAnchor?.(),
+      wholeAnchor: () => this.requests?.wholeAnchor(),
     });
     this.currentReason = receiver.reason;
   }
@@ -192,6 +213,47 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     if (this.isPaused === paused) return;
     this.isPaused = paused;
     this.emit("paused", paused);
+  }
+
+  /** Sets how it is shown. The server chooses its layer, and its share of the bandwidth, by that. */
+  setView({ width, height, pinned = false }: TrackView): void {
+    const pixels = (size: number) => Math.min(MAX_VIEW_PIXELS, Math.max(0, Math.round(size)));
+    this.requests?.view(pixels(width), pixels(height), pinned);
+  }
+
+  /**
+   * Calls {@link setView} with the size of `element`, now and whenever that changes: 0 while it is scrolled out of
+   * sight or the page is hidden. Small pictures then take a small layer, hidden ones nothing. The returned function
+   * ends that; the last view stays.
+   */
+  follow(element: Element): () => void {
+    return followShowing(element, (shown) => this.setView(shown));
+  }
+
+  /** Caps its rung. Holds over reconnects while the track keeps its id. */
+  setMaxRung(rung: Rung): void {
+    this.requests?.maxRung(rung);
+  }
+
+  /**
+   * Shows {@link best} in `video`, an element of the page, and follows its size. The returned function ends that. For
+   * pages that bring their own element; `<windlass-video>` shows the change from one picture to the other without a
+   * flicker, and both side by side.
+   */
+  attach(video: HTMLVideoElement): () => void {
+    const show = () => {
+      const [shown] = video.srcObject instanceof MediaStream ? video.srcObject.getVideoTracks() : [];
+      if (shown !== this.best) video.srcObject = new MediaStream([this.best]);
+    };
+    video.muted = true;
+    video.autoplay = true;
+    video.playsInline = true;
+    show();
+    const ends = [this.on("state", show), this.follow(video)];
+    return () => {
+      for (const end of ends) end();
+      video.srcObject = null;
+    };
   }
 
   /**
@@ -250,8 +312,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
     this.emit("muted", muted);
   }
 
-  /** @internal */
-  setView(width: number, height: number): void {
+  /** Tells the decoder how large it is shown, device pixels. @internal */
+  setSize(width: number, height: number): void {
     this.receiver.setView(width, height);
   }
 

@@ -1,11 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { warmUpDecoder } from "./warm-up.js";
+import { WorkerScript } from "./worker-script.js";
 
 const module = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
 
 /** Lets everything run that waits for no timer. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** The files of a page whose decoder is there. */
+const filesAt = (url: string) => ({
+  worker: new WorkerScript(null, () => "blob:w"),
+  decoder: { urls: [url], version: "" },
+});
 
 /** A relay that is ready, or (false) cannot run. */
 const relay = (runs: boolean) => ({ ready: () => Promise.resolve(runs) });
@@ -32,9 +39,9 @@ function bench() {
 
 test("one worker warms a module up, for all rooms, and ends when it says so", async () => {
   const { workers, start, compile } = bench();
-  const assets = { worker: "w.js", wasm: "once.wasm" };
-  const first = warmUpDecoder(assets, relay(true), compile, start);
-  await warmUpDecoder(assets, relay(true), compile, start);
+  const files = filesAt("once.wasm");
+  const first = warmUpDecoder(files, relay(true), compile, start);
+  await warmUpDecoder(files, relay(true), compile, start);
   await settled();
   assert.equal(workers.length, 1);
   assert.deepEqual(workers[0]?.posted, [{ type: "warmUp", module }]);
@@ -46,7 +53,7 @@ test("one worker warms a module up, for all rooms, and ends when it says so", as
 
 test("a worker that fails is ended too", async () => {
   const { workers, start, compile } = bench();
-  const warming = warmUpDecoder({ worker: "w.js", wasm: "fails.wasm" }, relay(true), compile, start);
+  const warming = warmUpDecoder(filesAt("fails.wasm"), relay(true), compile, start);
   await settled();
   workers[0]?.onerror?.();
   await warming;
@@ -55,20 +62,20 @@ test("a worker that fails is ended too", async () => {
 
 test("a module that could not be loaded is tried again by the next room", async () => {
   const { workers, start, compile } = bench();
-  const assets = { worker: "w.js", wasm: "missing.wasm" };
-  await warmUpDecoder(assets, relay(true), () => Promise.reject(new Error("status 404")), start);
+  const files = filesAt("missing.wasm");
+  await warmUpDecoder(files, relay(true), () => Promise.reject(new Error("status 404")), start);
   assert.equal(workers.length, 0);
-  void warmUpDecoder(assets, relay(true), compile, start);
+  void warmUpDecoder(files, relay(true), compile, start);
   await settled();
   assert.equal(workers.length, 1);
 });
 
 test("where no worker runs none is started, and the next room tries again", async () => {
   const { workers, start, compile } = bench();
-  const assets = { worker: "w.js", wasm: "idle.wasm" };
-  await warmUpDecoder(assets, relay(false), compile, start);
+  const files = filesAt("idle.wasm");
+  await warmUpDecoder(files, relay(false), compile, start);
   assert.equal(workers.length, 0);
-  void warmUpDecoder(assets, relay(true), compile, start);
+  void warmUpDecoder(files, relay(true), compile, start);
   await settled();
   assert.equal(workers.length, 1);
 });

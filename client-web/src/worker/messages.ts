@@ -1,6 +1,7 @@
 import type { AnchorSource } from "./anchors.js";
 import type { FailureReason } from "./network/backend.js";
 import type { NetworkTier } from "./network-choice.js";
+import type { SoughtFile } from "./places.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 
 /** The messages between the window and its workers. Times are milliseconds since the epoch, with fractions. */
@@ -59,13 +60,13 @@ export type TakeCopies = { type: "takeCopies"; port: MessagePort };
 
 /** Networks on WebGPU. */
 export interface WebGpu {
-  /** URL of their script, absolute: a worker may be a copy without a place of its own. */
-  script: string;
+  /** Their script. */
+  script: SoughtFile;
   /** Takes a processor that plays a GPU, and as much time as it needs; for tests. */
   forced: boolean;
 }
 
-/** From the window to the worker of a track. `webGpu`: null where nothing may run there. */
+/** From the window to the worker of a track. */
 export type ToWorker =
   | {
       type: "init";
@@ -73,7 +74,7 @@ export type ToWorker =
       maxPixels: number;
       scale: number;
       maxNetwork: NetworkTier;
-      webGpu: WebGpu | null;
+      webGpu: WebGpu;
     }
   /** The compiled decoder, once it is loaded. */
   | { type: "module"; module: WebAssembly.Module }

@@ -101,7 +101,7 @@ class Bench {
       requestKeyFrame: () => void this.keyRequests++,
       wake: () => this.pipeline.show(),
     };
-    const load = async () => ({ startBuiltIn: async () => this.backend });
+    const load = async () => ({ version: "", startBuiltIn: async () => this.backend });
     const gpu = new GpuNetworks("xs", webGpu ? load : null, forced, () => this.now);
     this.pipeline = new TrackPipeline(host, 600_000, 3, "xs", gpu, (_, scale) => {
       this.scales.push(scale);

@@ -22,6 +22,7 @@ import type {
 } from "./messages.js";
 import type { BackendScript } from "./network/backend.js";
 import { GpuNetworks } from "./network/gpu-networks.js";
+import { importNetworks } from "./network/script.js";
 import { handlePublisher, takeSent } from "./publish.js";
 import { Relay } from "./relay.js";
 import { TrackPipeline } from "./track.js";
@@ -92,9 +93,17 @@ function pictureSink(sink: PictureSink): (picture: VideoFrame) => void {
   };
 }
 
-/** How the script of networks on WebGPU is loaded; null where nothing may run there, or the browser has none. */
-function gpuScript(webGpu: WebGpu | null): (() => Promise<BackendScript>) | null {
-  return webGpu !== null && "gpu" in navigator ? () => import(webGpu.script) : null;
+/** How the script of networks on WebGPU is loaded; null where the browser has no WebGPU. */
+function gpuScript({ script }: WebGpu): (() => Promise<BackendScript>) | null {
+  if (!("gpu" in navigator)) return null;
+  return async () => {
+    try {
+      return await importNetworks(script);
+    } catch (error) {
+      console.warn(`Windlass: no network runs on WebGPU, as its script cannot be loaded. ${(error as Error).message}`);
+      throw error;
+    }
+  };
 }
 
 function init({ sink, maxPixels, scale, maxNetwork, webGpu }: Extract<ToWorker, { type: "init" }>): void {
@@ -105,7 +114,7 @@ function init({ sink, maxPixels, scale, maxNetwork, webGpu }: Extract<ToWorker, 
     requestKeyFrame: () => copies?.postMessage("keyFrame" satisfies ToRelayByPort),
     wake: schedule,
   };
-  const gpu = new GpuNetworks(maxNetwork, gpuScript(webGpu), webGpu?.forced ?? false, now);
+  const gpu = new GpuNetworks(maxNetwork, gpuScript(webGpu), webGpu.forced, now);
   pipeline = new TrackPipeline(host, maxPixels, scale, maxNetwork, gpu);
   setInterval(() => {
     if (pipeline !== null) post({ type: "stats", stats: pipeline.stats() });

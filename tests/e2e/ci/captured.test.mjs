@@ -82,7 +82,7 @@ describe("a rung between h and f", { timeout: 240_000 }, () => {
   });
 
   test("when nobody needs it any more the full layer is no longer decoded", async () => {
-    await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0], "f"));
+    await viewer.page.evaluate(() => window.windlass.remoteVideos()[0].setMaxRung("f"));
     await sleep(2000);
     const before = (await server.metrics()).windlass_enhancer_captured_decoded_total;
     await sleep(2000);

@@ -7,13 +7,20 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { until } from "../support/call.mjs";
+import { startServer } from "../support/server.mjs";
 
 /** Where the examples are built: beside the server. */
 const example = (name) => path.join(path.dirname(process.env.WINDLASS_BIN), "examples", name);
 
-/** Pictures that the page's elements have shown, each that shows any. */
+/** Pictures that the page's elements have shown, of each participant. */
 const shown = (tab) =>
-  tab.page.evaluate(() => [...document.querySelectorAll("video")].map((v) => v.getVideoPlaybackQuality().totalVideoFrames));
+  tab.page.evaluate(() =>
+    [...document.querySelectorAll("windlass-video")].map((element) => {
+      const [plain, enhanced] = element.shadowRoot.querySelectorAll("video");
+      const shown = element.getAttribute("state") === "native" ? plain : enhanced;
+      return shown.getVideoPlaybackQuality().totalVideoFrames;
+    }),
+  );
 
 describe("the examples", { timeout: 90_000 }, () => {
   let program;
@@ -45,6 +52,7 @@ describe("the examples", { timeout: 90_000 }, () => {
     for (const tab of [first, second]) {
       const moves = async () => (await shown(tab)).filter((frames) => frames > 10).length === 1;
       await until(moves, "one other's picture moves", 20_000, () => tab.page.textContent("#status"));
+      assert.equal(await tab.page.textContent("#status"), "In the call.");
     }
     const publisher = await open("/whip.html");
     await until(async () => (await publisher.page.textContent("#status")) === "connected", "the WHIP publisher is connected", 15_000, () =>
@@ -59,6 +67,50 @@ describe("the examples", { timeout: 90_000 }, () => {
   test("ends when it is interrupted", async () => {
     program.kill("SIGINT");
     await until(() => program.exitCode === 0, "the program ends");
+  });
+});
+
+describe("the page of a few lines, at a server that enhances", { timeout: 120_000 }, () => {
+  const html = readFileSync(path.join(import.meta.dirname, "../../../client-web/examples/call.html"), "utf8");
+  let server;
+  const tabs = [];
+
+  before(async () => {
+    server = await startServer();
+  });
+
+  after(async () => {
+    await Promise.all(tabs.map((tab) => tab.close()));
+    await server?.stop();
+  });
+
+  async function open() {
+    // As if it lay beside the server's own page. What a test answers counts as from elsewhere, and such pages reach no server of this machine.
+    const tab = await openPage({ args: ["--disable-features=LocalNetworkAccessChecks"] });
+    tabs.push(tab);
+    await tab.page.route("**/five-lines", (route) => route.fulfill({ contentType: "text/html", body: html }));
+    await tab.page.goto(`${server.url}/five-lines`);
+    return tab;
+  }
+
+  const states = (tab) =>
+    tab.page.evaluate(() => [...document.querySelectorAll("windlass-video")].map((e) => e.getAttribute("reason") ?? e.getAttribute("state")));
+
+  test("three participants see and hear each other, rebuilt where the picture is smaller than its place", async () => {
+    for (let n = 0; n < 3; n++) await open();
+    for (const tab of tabs) {
+      const settled = async () => (await states(tab)).filter((state) => ["rebuilt", "enhanced", "fills", "too-large"].includes(state)).length === 2;
+      await until(settled, "two others are as they shall be", 40_000, async () => [await states(tab), await tab.page.textContent("#status")]);
+      assert.deepEqual(await tab.page.evaluate(() => [...document.querySelectorAll("windlass-video")].map((e) => e.getAttribute("sound"))), ["on", "on"]);
+      const from = Math.min(...(await shown(tab)));
+      await until(async () => Math.min(...(await shown(tab))) > from + 20, "both pictures move", 15_000);
+    }
+  });
+
+  test("who leaves is gone from the others' pages", async () => {
+    await tabs[2].page.goto("about:blank");
+    for (const tab of tabs.slice(0, 2)) await until(async () => (await states(tab)).length === 1, "one is left", 15_000);
+    assert.deepEqual(tabs.map((tab) => tab.errors), [[], [], []]);
   });
 });
 

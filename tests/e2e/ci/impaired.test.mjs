@@ -59,10 +59,10 @@ describe("a call over a path with 5 % loss and 50 ms of jitter", { timeout: 300_
 
   test("a layer switch in the middle begins a new epoch and is enhanced again", async () => {
     const epoch = await viewer.page.evaluate(() => window.windlass.remoteVideos()[0].rung.epoch);
-    await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0].id, "q+"));
+    await viewer.page.evaluate(() => window.windlass.remoteVideos()[0].setMaxRung("q+"));
     await until(async () => (await remote(viewer.page)).rung === "q+", "the rung is q+");
     await enhancedAt(viewer.page, scene.width / 2);
-    await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0].id, "f"));
+    await viewer.page.evaluate(() => window.windlass.remoteVideos()[0].setMaxRung("f"));
     // At one and the same time: what the publisher sends may change in between.
     const back = async () => (await enhancedAt(viewer.page, scene.width)).rung === "h+";
     await until(back, "the rung is h+", 40_000, () => remote(viewer.page));

@@ -12,8 +12,8 @@ import { standing } from "../support/standing.mjs";
 const OUT = "output/page";
 /** The tile of the one who sends a picture. */
 const TILE = '.tile[data-video="on"]';
-const PLAIN = `${TILE} .picture:not(.enhanced)`;
-const ENHANCED = `${TILE} .picture.enhanced`;
+const PLAIN = `${TILE} video.plain`;
+const ENHANCED = `${TILE} video.enhanced`;
 
 /** What an element of the page says; empty while it is hidden. */
 const text = (page, selector) => page.locator(`${selector}:visible`).first().innerText({ timeout: 1000 }).catch(() => "");
@@ -32,8 +32,8 @@ const says = (page, selector, pattern, timeoutMs) =>
 
 /** Size, mean and deviation of the luma of what a video element shows. */
 function picture(page, selector) {
-  return page.evaluate((selector) => {
-    const video = document.querySelector(selector);
+  // A locator also finds what is in the shadow of an element.
+  return page.locator(selector).first().evaluate((video) => {
     const { videoWidth: width, videoHeight: height } = video;
     if (width === 0) return { width, height, mean: 0, deviation: 0 };
     const context = new OffscreenCanvas(64, 36).getContext("2d");
@@ -43,7 +43,7 @@ function picture(page, selector) {
     const mean = luma.reduce((a, b) => a + b) / luma.length;
     const deviation = Math.sqrt(luma.reduce((sum, y) => sum + (y - mean) ** 2, 0) / luma.length);
     return { width, height, mean, deviation };
-  }, selector);
+  });
 }
 
 /** Waits until a video element shows something that is neither black nor flat, and gives its size. */
@@ -104,7 +104,7 @@ describe("the demo page", { timeout: 240_000 }, () => {
       const [plain, better] = [await shows(page, PLAIN), await shows(page, ENHANCED)];
       assert.deepEqual([plain.width, plain.height], [scene.width / 4, scene.height / 4]);
       assert.deepEqual([better.width, better.height], [scene.width / 2, scene.height / 2]);
-      assert.equal(await page.locator(".tile").getAttribute("data-view"), "split");
+      assert.equal(await page.locator(".tile windlass-video").getAttribute("view"), "split");
     });
 
     test("either side of the divider says what it is and how large", async () => {
@@ -112,8 +112,8 @@ describe("the demo page", { timeout: 240_000 }, () => {
         const { width, height } = await shows(page, selector);
         return `${width}×${height}`;
       };
-      await says(page, ".side.left", new RegExp(`^Plain\\s+${await size(PLAIN)}, enlarged by the browser$`));
-      await says(page, ".side.right", new RegExp(`^Rebuilt.*\\s+${await size(ENHANCED)}$`));
+      await says(page, "[slot=left]", new RegExp(`^Plain\\s+${await size(PLAIN)}, enlarged by the browser$`));
+      await says(page, "[slot=right]", new RegExp(`^Rebuilt.*\\s+${await size(ENHANCED)}$`));
     });
 
     test("the tile fills the screen, and goes back", async () => {
@@ -362,7 +362,7 @@ describe("the demo page", { timeout: 240_000 }, () => {
         await enhanced(tab.page);
         const { width } = await shows(tab.page, ENHANCED);
         assert.equal(width, (await picture(tab.page, PLAIN)).width * 2);
-        const shown = () => tab.page.evaluate((s) => document.querySelector(s).getVideoPlaybackQuality().totalVideoFrames, ENHANCED);
+        const shown = () => tab.page.locator(ENHANCED).evaluate((video) => video.getVideoPlaybackQuality().totalVideoFrames);
         await grows(shown, 15, "the count of enhanced pictures");
         assert.deepEqual(tab.errors, []);
         await tab.closePage();

@@ -56,7 +56,7 @@ const watch = () => {
     const now = window.windlass?.remoteVideos()[0]?.state;
     if (now === "native" && state !== now) seen.native = performance.now();
     state = now;
-    const video = document.querySelector('.tile[data-video="on"] video.picture:not(.enhanced)');
+    const video = document.querySelector('.tile[data-video="on"] windlass-video')?.shadowRoot.querySelector("video.plain") ?? document.querySelector("video.own");
     if (video === null || video === watched) return;
     watched = video;
     seen.tile ??= performance.now();
@@ -117,11 +117,16 @@ const policy = (from, to) => async (route) => {
   await route.fulfill({ response, headers: { ...headers, "content-security-policy": changed } });
 };
 const missing = (route) => route.fulfill({ status: 404, body: "there is no such file" });
-/** The worker's script with something before it. */
-const prefixed = (code) => async (route) => {
-  const response = await route.fetch();
-  await route.fulfill({ response, body: `${code}\n${await response.text()}` });
-};
+/** Workers start from the file `worker.js`: the page's policy forbids the SDK's own copy of their script, a `blob:` URL. */
+const fromFile = policy(/worker-src [^;]*/, "worker-src 'self'");
+/** In the page, before its scripts: what the SDK makes its workers' script of becomes `body`, with the script behind it or not. */
+const ownCopy = (body, script = false) => `{
+  const make = URL.createObjectURL.bind(URL);
+  const changed = (blob) => new Blob([${JSON.stringify(`${body}\n`)}${script ? ", blob" : ""}], { type: blob.type });
+  URL.createObjectURL = (blob) => make(blob.type === "text/javascript" ? changed(blob) : blob);
+}`;
+/** The workers' script is something else: the SDK's own copy, and the file. */
+const workerIs = (body) => ({ init: ownCopy(body), routes: { "/worker.js": script(body) } });
 
 const NO_WORKER = { reason: "worker", notice: /^Plain picture: the page's worker for enhancement does not run$/ };
 const NO_WASM = { reason: "wasm", notice: /^Plain picture: the decoder for enhancement did not load$/ };
@@ -155,21 +160,21 @@ describe("the plain picture goes on", { timeout: 120_000 }, () => {
 
   // One page at a time: what is measured is what a fault costs, not what other pages do on two cores.
   describe("from the beginning", () => {
-    for (const [what, routes, expected] of [
-      ["the worker's script is missing", { "/worker.js": missing }, NO_WORKER],
-      ["the page's policy allows no workers", { "/": policy(/worker-src [^;]*/, "worker-src 'none'") }, NO_WORKER],
-      ["the worker's script is something else", { "/worker.js": script("<!doctype html>") }, NO_WORKER],
-      ["the worker throws at once", { "/worker.js": script('throw new Error("planted")') }, NO_WORKER],
-      ["the worker never says anything", { "/worker.js": script("") }, NO_WORKER],
-      ["the worker hangs at once", { "/worker.js": script("for (;;);") }, NO_WORKER],
-      ["the worker's script never comes", { "/worker.js": () => undefined }, NO_WORKER],
-      ["the decoder is missing", { "/windlass.wasm": missing }, NO_WASM],
-      ["the decoder is rubbish", { "/windlass.wasm": (route) => route.fulfill({ contentType: "application/wasm", body: "rubbish" }) }, NO_WASM],
-      ["the page's policy allows no WebAssembly", { "/": policy("'wasm-unsafe-eval'", "") }, NO_WASM],
-      ["the decoder gets no memory", { "/worker.js": prefixed('WebAssembly.Instance = function () { throw new RangeError("planted"); };') }, { reason: "fault", notice: /^Plain picture/ }],
+    for (const [what, { routes, init }, expected] of [
+      ["the worker's script is missing", { routes: { "/": fromFile, "/worker.js": missing } }, NO_WORKER],
+      ["the page's policy allows no workers", { routes: { "/": policy(/worker-src [^;]*/, "worker-src 'none'") } }, NO_WORKER],
+      ["the worker's script is something else", workerIs("<!doctype html>"), NO_WORKER],
+      ["the worker throws at once", workerIs('throw new Error("planted")'), NO_WORKER],
+      ["the worker never says anything", workerIs(""), NO_WORKER],
+      ["the worker hangs at once", workerIs("for (;;);"), NO_WORKER],
+      ["the worker's script never comes", { routes: { "/": fromFile, "/worker.js": () => undefined } }, NO_WORKER],
+      ["the decoder is missing", { routes: { "/windlass.wasm": missing } }, NO_WASM],
+      ["the decoder is rubbish", { routes: { "/windlass.wasm": (route) => route.fulfill({ contentType: "application/wasm", body: "rubbish" }) } }, NO_WASM],
+      ["the page's policy allows no WebAssembly", { routes: { "/": policy("'wasm-unsafe-eval'", "") } }, NO_WASM],
+      ["the decoder gets no memory", { init: ownCopy('WebAssembly.Instance = function () { throw new RangeError("planted"); };', true) }, { reason: "fault", notice: /^Plain picture/ }],
     ]) {
       test(what, async () => {
-        const { page, closePage } = await join(what, routes);
+        const { page, closePage } = await join(what, routes, init);
         const ms = await begins(page);
         const { state, notice } = await until(async () => {
           const now = await told(page);
@@ -184,19 +189,25 @@ describe("the plain picture goes on", { timeout: 120_000 }, () => {
     }
   });
 
+  test("where the page's policy forbids the SDK's own copy of the worker's script, the file takes its place", async () => {
+    const { page, closePage } = await join("from a file", { "/": fromFile });
+    await ours(page);
+    await closePage();
+  });
+
   test("with the worker's script at another origin", async () => {
     const tab = await viewer.newPage({ init: watch });
+    await tab.page.route((url) => url.pathname === "/", fromFile);
     await tab.page.goto(`${server.url}/?source=none`);
     // A page of one's own: the demo page takes no other addresses.
     await tab.page.evaluate(async (worker) => {
-      const { Room } = await import("/windlass-client.js");
-      const url = `${location.origin.replace("http", "ws")}/ws`;
-      const room = await Room.join({ url, room: "call", name: "Elsewhere", assets: { worker, wasm: "/windlass.wasm" } });
+      const { join } = await import("/windlass-client.js");
+      const room = await join(location.href, { room: "call", name: "Elsewhere", assets: { worker } });
       window.windlass = { room, remoteVideos: () => room.tracks.filter((track) => track.kind === "video") };
       room.on("trackAdded", (track) => {
         if (track.kind === "audio") return;
-        document.body.innerHTML = '<div class="tile" data-video="on"><video class="picture" autoplay muted></video></div>';
-        document.querySelector("video").srcObject = new MediaStream([track.best]);
+        document.body.innerHTML = '<video class="own"></video>';
+        track.attach(document.querySelector("video"));
       });
     }, server.url.replace("localhost", "127.0.0.1") + "/worker.js");
     const ms = await begins(tab.page);

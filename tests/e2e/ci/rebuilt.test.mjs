@@ -47,7 +47,7 @@ describe("a call without anchors", { timeout: 240_000 }, () => {
     assert.equal(seen.stats.enhancedFps, 0);
     assert.equal((await server.metrics()).windlass_enhancer_anchors_total, 0);
     assert.match(await viewer.page.locator(".tile .badge").getAttribute("title"), /^Rung h\+, rebuilt/);
-    assert.equal(await viewer.page.locator(".tile .picture.enhanced").evaluate((v) => getComputedStyle(v).opacity), "1");
+    assert.equal(await viewer.page.locator(".tile video.enhanced").evaluate((v) => getComputedStyle(v).opacity), "1");
   });
 
   test("rebuilt pictures are at full size, in order, and better than bicubic", () => {
@@ -64,7 +64,7 @@ describe("a call without anchors", { timeout: 240_000 }, () => {
   test("a plain rung is rebuilt too, as large as it is shown, and the size changes without a key frame", async () => {
     const { page } = viewer;
     const show = (width, height) =>
-      page.evaluate(([width, height]) => window.windlass.room.setView(window.windlass.remoteVideos()[0], { width, height }), [width, height]);
+      page.evaluate(([width, height]) => window.windlass.remoteVideos()[0].setView({ width, height }), [width, height]);
     const now = async () => {
       const { rung, state, reason, stats } = await remote(page);
       return { rung, state, reason, width: stats?.hr?.width };
@@ -77,7 +77,7 @@ describe("a call without anchors", { timeout: 240_000 }, () => {
       return until(there, what, 20_000, now);
     };
     const { width, height } = scene;
-    await page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0], "q"));
+    await page.evaluate(() => window.windlass.remoteVideos()[0].setMaxRung("q"));
     await show(width, height);
     await becomes({ rung: "q", state: "rebuilt", width }, "the quarter layer is rebuilt four times as large");
     const keyFrames = async () => (await server.metrics()).windlass_sfu_keyframe_requests_in_total;

@@ -3,7 +3,7 @@
 // Chromium's software adapter computes, so nothing here is a figure of speed. Networks of models/frames are compared with
 // their fixtures as well, where there are some.
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { after, describe, test } from "node:test";
@@ -32,7 +32,7 @@ function bundles() {
   };
   return {
     "/network-webgpu.mjs": bundle("webgpu.ts"),
-    "/built-in.mjs": bundle("built-in.ts"),
+    "/built-in.mjs": readFileSync(path.join(NETWORK, "../../../dist/network-webgpu.js")),
     "/oracle.mjs": bundle("testing/oracle.ts", "file.ts"),
   };
 }

@@ -81,7 +81,7 @@ describe("a camera on a weak uplink", { timeout: 360_000 }, () => {
   });
 
   test("sends its quarter size to those who can take no other, and its half size again", async () => {
-    const most = (rung) => call.viewer.page.evaluate((most) => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0].id, most), rung);
+    const most = (rung) => call.viewer.page.evaluate((most) => window.windlass.remoteVideos()[0].setMaxRung(most), rung);
     await most("q");
     await call.steady(320);
     await most("f");

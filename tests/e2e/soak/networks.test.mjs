@@ -133,7 +133,7 @@ describe("networks of two factors", { timeout: 240_000 }, () => {
     const viewer = await subscribe(server);
     try {
       await showLarge(viewer.page);
-      await viewer.page.evaluate(() => window.windlass.room.setMaxRung(window.windlass.remoteVideos()[0], "q+"));
+      await viewer.page.evaluate(() => window.windlass.remoteVideos()[0].setMaxRung("q+"));
       await enhancedAt(viewer.page, scene.width);
       await sleep(4000);
       assert.equal((await remote(viewer.page)).rung, "q+");

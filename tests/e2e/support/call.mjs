@@ -75,7 +75,7 @@ export function remote(page) {
 /** Has the first remote video shown at that size, whatever the page's tile is. */
 export async function showLarge(page, { width, height } = { width: 1280, height: 720 }) {
   await until(async () => (await remote(page)) !== undefined, "there is a video");
-  await page.evaluate((size) => window.windlass.room.setView(window.windlass.remoteVideos()[0], size), { width, height });
+  await page.evaluate((size) => window.windlass.remoteVideos()[0].setView(size), { width, height });
 }
 
 /** Waits until the first remote video shows enhanced pictures. */

@@ -10,7 +10,7 @@ export const watchRoom = (page) =>
 /** Notes the longest time for which the element that shows the remote picture shows no new one. */
 export const watchPicture = (page) =>
   page.evaluate(() => {
-    const video = document.querySelector('.tile[data-video="on"] video.picture:not(.enhanced)');
+    const video = document.querySelector('.tile[data-video="on"] windlass-video')?.shadowRoot.querySelector("video.plain");
     window.picture = { video, last: performance.now(), longest: 0 };
     const shown = (now) => {
       window.picture.longest = Math.max(window.picture.longest, now - window.picture.last);
@@ -26,7 +26,7 @@ export const pictureGap = (page) =>
     const { picture } = window;
     const longest = Math.max(picture.longest, performance.now() - picture.last);
     picture.longest = 0;
-    if (!document.contains(picture.video)) throw new Error("the element that showed the picture is gone");
+    if (!picture.video.isConnected) throw new Error("the element that showed the picture is gone");
     return Math.round(longest);
   });
 

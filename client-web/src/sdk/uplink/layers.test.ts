@@ -83,3 +83,15 @@ test("the quarter layer is sent against the server's wish where the uplink needs
     ],
   );
 });
+
+test("a screen has fewer frames, and more bits at full size", () => {
+  const settings = layerSettings("qf", new Map(), undefined, {}, false, "screen");
+  assert.deepEqual(
+    settings.map((layer) => [layer.rid, layer.active, layer.maxBitrate, layer.maxFramerate]),
+    [
+      ["q", true, 150_000, 15],
+      ["h", false, 500_000, 16],
+      ["f", true, 2_500_000, 17],
+    ],
+  );
+});

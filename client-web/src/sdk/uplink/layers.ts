@@ -1,5 +1,5 @@
 /**
- * The settings of a camera's layers: the page's caps, lowered by the server's wishes and by the uplink. Pure.
+ * The settings of the layers of a camera or a shared screen: the page's caps, lowered by the server's wishes and by the uplink. Pure.
  *
  * A wish never goes beyond the page's caps.
  */
@@ -7,8 +7,8 @@ import type { LayerWish } from "../protocol.js";
 import type { LeadCaps } from "./lead.js";
 import type { UplinkCaps } from "./narrow.js";
 
-/** The layers that a camera sends: quarter (`q`), half (`h`) and full (`f`) width. */
-export type Layers = "q" | "qh" | "qhf";
+/** The layers that are sent: quarter (`q`), half (`h`) and full (`f`) width. */
+export type Layers = "q" | "f" | "qh" | "qf" | "qhf";
 
 /** The declaration of a layer. */
 export interface LayerCap {
@@ -16,6 +16,8 @@ export interface LayerCap {
   scaleResolutionDownBy: number;
   /** Bits per second. */
   maxBitrate: number;
+  /** Frames per second. */
+  maxFramerate: number;
 }
 
 /** The settings of a layer. */
@@ -28,20 +30,32 @@ export interface LayerSetting {
   maxFramerate: number;
 }
 
-/** The layers of a camera, smallest first. */
-export const LAYERS: readonly LayerCap[] = [
-  { rid: "q", scaleResolutionDownBy: 4, maxBitrate: 150_000 },
-  { rid: "h", scaleResolutionDownBy: 2, maxBitrate: 500_000 },
-  { rid: "f", scaleResolutionDownBy: 1, maxBitrate: 1_500_000 },
-];
+/** Max frame rate of browsers. */
+const MAX_FPS = 60;
+/** Max frame rate of a shared screen: what is read there needs pixels more than frames. */
+const MAX_SCREEN_FPS = 15;
+
+/** What is sent: a camera's picture, or a shared screen, window or tab. */
+export type Content = "camera" | "screen";
+
+/** The layers of either, smallest first. */
+export const LAYERS: Readonly<Record<Content, readonly LayerCap[]>> = {
+  camera: [
+    { rid: "q", scaleResolutionDownBy: 4, maxBitrate: 150_000, maxFramerate: MAX_FPS },
+    { rid: "h", scaleResolutionDownBy: 2, maxBitrate: 500_000, maxFramerate: MAX_FPS },
+    { rid: "f", scaleResolutionDownBy: 1, maxBitrate: 1_500_000, maxFramerate: MAX_FPS },
+  ],
+  screen: [
+    { rid: "q", scaleResolutionDownBy: 4, maxBitrate: 150_000, maxFramerate: MAX_SCREEN_FPS },
+    { rid: "h", scaleResolutionDownBy: 2, maxBitrate: 500_000, maxFramerate: MAX_SCREEN_FPS },
+    { rid: "f", scaleResolutionDownBy: 1, maxBitrate: 2_500_000, maxFramerate: MAX_SCREEN_FPS },
+  ],
+};
 
 /** Min bitrate that a wish can set, bit/s: less makes no picture. */
 const MIN_BITRATE = 20_000;
 /** Min frame rate that a wish can set. */
 const MIN_FPS = 1;
-
-/** Max frame rate of browsers. */
-const MAX_FPS = 60;
 
 /**
  * The settings of all layers. `uplink`: caps of the uplink; `caps`: its division among the layers; `quarter`: whether
@@ -53,14 +67,15 @@ export function layerSettings(
   uplink: UplinkCaps = { maxFps: undefined, maxBitrate: undefined },
   caps: LeadCaps = {},
   quarter = false,
+  content: Content = "camera",
 ): LayerSetting[] {
-  const settings = LAYERS.map(({ rid, maxBitrate }): LayerSetting => {
+  const settings = LAYERS[content].map(({ rid, maxBitrate, maxFramerate }): LayerSetting => {
     const wish = wishes.get(rid);
     const bitrate = wish?.kbps === undefined ? Infinity : Math.round(wish.kbps * 1000);
     const cap = caps[rid];
     // The cap of `q` may exceed its own while `h` leads, so that it comes second.
     const max = Math.min(cap === undefined ? maxBitrate : cap * 1000, uplink.maxBitrate ?? Infinity);
-    const fps = Math.round(Math.min(wish?.fps ?? MAX_FPS, uplink.maxFps ?? MAX_FPS, MAX_FPS));
+    const fps = Math.round(Math.min(wish?.fps ?? maxFramerate, uplink.maxFps ?? maxFramerate, maxFramerate));
     return {
       rid,
       active: allowed.includes(rid) && (wish?.active !== false || (quarter && rid === "q")),

@@ -19,7 +19,7 @@ export interface Plane {
 
 /**
  * Why a backend is not used, or no longer.
- * - `no_webgpu`: the browser has no WebGPU, or the page names no script for it.
+ * - `no_webgpu`: the browser has no WebGPU.
  * - `no_adapter`: it gives no adapter or device.
  * - `software_adapter`: the adapter is a processor that plays a GPU.
  * - `device_lost`: the device went away, or failed for no reason that it told.
@@ -112,6 +112,8 @@ export interface BackendLimits {
 
 /** The script of a backend, as a worker imports it. */
 export interface BackendScript {
+  /** Changes with the script. */
+  readonly version: string;
   /** Starts a built-in network, once it has proved right. Rejects with a {@link NetworkFailure}. */
   startBuiltIn(tier: NetworkTier, scale: number, options: BackendOptions): Promise<FrameNetwork>;
 }

@@ -2,6 +2,8 @@
  * The built-in networks on WebGPU: a script of its own (`network-webgpu.js`), which a worker imports by its address where
  * it may run a network and the browser has WebGPU. It holds the trained weights, those of `models/frames`.
  */
+
+import { NETWORKS_VERSION } from "windlass:built";
 import xsX2 from "../../../../models/frames/xs-x2.safetensors";
 import xsX4 from "../../../../models/frames/xs-x4.safetensors";
 import xxsX2 from "../../../../models/frames/xxs-x2.safetensors";
@@ -17,6 +19,9 @@ const FILES: Readonly<Record<string, Uint8Array>> = { "xs-x2": xsX2, "xs-x4": xs
 const PROOF = { width: 20, height: 18 };
 /** Error of a sample that is taken, grey levels beyond rounding; activations in f16 are within a fifth of it. */
 const TOLERANCE = 0.25;
+
+/** See {@link BackendScript}. */
+export const version: BackendScript["version"] = NETWORKS_VERSION;
 
 /** See {@link BackendScript}. */
 export const startBuiltIn: BackendScript["startBuiltIn"] = async (tier, scale, options) => {

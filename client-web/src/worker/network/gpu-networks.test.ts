@@ -53,7 +53,7 @@ class Bench {
     this.loads++;
     if (this.load === "fails") throw new TypeError("not found");
     if (this.load === "never") return new Promise(() => undefined);
-    return { startBuiltIn: (tier, scale) => this.backend(tier, scale) };
+    return { version: "", startBuiltIn: (tier, scale) => this.backend(tier, scale) };
   }
 
   private async backend(tier: NetworkTier, scale: number): Promise<FrameNetwork> {

@@ -1,0 +1,175 @@
+/** A participant as a page shows it: its name, its tracks and its element, the same object for as long as the person is in the call. */
+
+import type { DeviceList } from "./devices/device-list.js";
+import type { SoundGate } from "./devices/playback.js";
+import { WindlassVideo } from "./element/windlass-video.js";
+import { Emitter } from "./emitter.js";
+import type { ParticipantInfo } from "./protocol.js";
+import type { EnhancedTrack, RemoteAudioTrack, RemoteTrack } from "./tracks.js";
+
+/** Where the elements of a room's participants play. @internal */
+export interface Outlet {
+  readonly sound: SoundGate;
+  readonly devices: DeviceList;
+}
+
+/** The events of {@link Participant}. */
+export interface ParticipantEvents {
+  /** A track came, went, was muted or unmuted; or the participant speaks, no longer speaks, is away or back. */
+  change: undefined;
+  /** The participant has left the call. Nothing follows. */
+  left: undefined;
+}
+
+/**
+ * Another participant of the room, or in a loopback room this one as others receive it.
+ *
+ * It stays the same object while this page reconnects ({@link away} meanwhile) and when the room migrates to another
+ * server; its {@link id} and its tracks are others then.
+ */
+export class Participant extends Emitter<ParticipantEvents> {
+  private info: ParticipantInfo;
+  private readonly received: RemoteTrack[] = [];
+  private isAway = false;
+  private hasLeft = false;
+  private isSpeaking = false;
+  private shown: WindlassVideo | null = null;
+
+  /** @internal */
+  constructor(
+    info: ParticipantInfo,
+    /** Whether it is this participant, in a loopback room. */
+    readonly isSelf: boolean,
+    /** @internal */
+    readonly outlet: Outlet,
+  ) {
+    super(["change", "left"]);
+    this.info = info;
+  }
+
+  /** The server's id of the participant. It changes when one of the two reconnects or migrates. */
+  get id(): string {
+    return this.info.id;
+  }
+
+  /** The name that it joined with. */
+  get name(): string {
+    return this.info.name;
+  }
+
+  /** Its identity, from its access token; undefined where the server needs none. */
+  get identity(): string | undefined {
+    return this.info.identity;
+  }
+
+  /** Its tracks, in the order in which they came. */
+  get tracks(): readonly RemoteTrack[] {
+    return this.received;
+  }
+
+  /** Its first video track that is no `screen`; null: none. */
+  get camera(): EnhancedTrack | null {
+    return this.videos.find((track) => track.name !== "screen") ?? null;
+  }
+
+  /** Its first audio track that is no `screen_audio`; null: none. */
+  get microphone(): RemoteAudioTrack | null {
+    return this.sounds.find((track) => track.name !== "screen_audio") ?? null;
+  }
+
+  /** The screen, window or tab that it shares; null: none. */
+  get screen(): EnhancedTrack | null {
+    return this.videos.find((track) => track.name === "screen") ?? null;
+  }
+
+  /** The sound of what it shares; null: none. */
+  get screenAudio(): RemoteAudioTrack | null {
+    return this.sounds.find((track) => track.name === "screen_audio") ?? null;
+  }
+
+  private get videos(): EnhancedTrack[] {
+    return this.received.filter((track) => track.kind === "video");
+  }
+
+  private get sounds(): RemoteAudioTrack[] {
+    return this.received.filter((track) => track.kind === "audio");
+  }
+
+  /** Whether it speaks, or was the last to speak. */
+  get speaking(): boolean {
+    return this.isSpeaking;
+  }
+
+  /** Whether it is not known now if it is still there, as this page has lost its connection. */
+  get away(): boolean {
+    return this.isAway;
+  }
+
+  /** Whether it has left the call. */
+  get left(): boolean {
+    return this.hasLeft;
+  }
+
+  /**
+   * A `<windlass-video>` that shows its camera and plays its microphone; in a loopback room without the sound, which
+   * would be an echo. Made when it is first read, then always the same. Put it into the page; it removes itself when the
+   * participant leaves. For a shared screen make another one, with `source="screen"` and this participant.
+   */
+  get element(): WindlassVideo {
+    if (this.shown === null) {
+      this.shown = new WindlassVideo();
+      this.shown.participant = this;
+    }
+    return this.shown;
+  }
+
+  /** @internal */
+  become(info: ParticipantInfo): void {
+    this.info = info;
+    this.setAway(false);
+  }
+
+  /** @internal */
+  addTrack(track: RemoteTrack): void {
+    const former = track.replaces === null ? -1 : this.received.indexOf(track.replaces);
+    if (former >= 0) this.received.splice(former, 1, track);
+    else this.received.push(track);
+    this.changed();
+  }
+
+  /** `connected`: false where the connection is lost, so that more is about to change. @internal */
+  removeTrack(track: RemoteTrack, connected: boolean): void {
+    const at = this.received.indexOf(track);
+    if (at < 0) return;
+    this.received.splice(at, 1);
+    if (connected) this.changed();
+  }
+
+  /** @internal */
+  setSpeaking(speaking: boolean): void {
+    if (this.isSpeaking === speaking) return;
+    this.isSpeaking = speaking;
+    this.changed();
+  }
+
+  /** @internal */
+  setAway(away: boolean): void {
+    if (this.isAway === away) return;
+    this.isAway = away;
+    this.changed();
+  }
+
+  /** @internal */
+  changed(): void {
+    this.emit("change", undefined);
+  }
+
+  /** @internal */
+  leave(): void {
+    this.hasLeft = true;
+    this.received.length = 0;
+    this.emit("change", undefined);
+    this.emit("left", undefined);
+    this.shown?.remove();
+  }
+}

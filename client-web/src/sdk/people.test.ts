@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Outlet, Participant } from "./participant.js";
+import { People } from "./people.js";
+import type { RemoteAudioTrack } from "./tracks.js";
+
+/** A room's people, and what their host is told. */
+function room() {
+  const state = { self: "me", connected: true };
+  const told: string[] = [];
+  const people = new People({
+    self: () => ({ id: state.self, name: "Me" }),
+    connected: () => state.connected,
+    outlet: {} as Outlet,
+    came: (participant) => told.push(`+${participant.name}`),
+    left: (participant) => told.push(`-${participant.name}`),
+  });
+  return { state, told, people };
+}
+
+function track(id: string, participant: string, replaces: RemoteAudioTrack | null = null): RemoteAudioTrack {
+  const name = "microphone";
+  return { kind: "audio", id, participant, name, muted: false, track: {} as MediaStreamTrack, replaces };
+}
+
+/** Announces somebody with a track, as a session does. */
+function announce(people: People, id: string, name: string): RemoteAudioTrack {
+  people.join({ id, name });
+  const announced = track(`t-${id}`, id);
+  people.addTrack(announced);
+  return announced;
+}
+
+test("who comes and goes is told once each", () => {
+  const { people, told } = room();
+  const sound = announce(people, "a", "Ada");
+  const ada = people.get("a") as Participant;
+  assert.equal(ada.microphone, sound);
+  people.removeTrack(sound);
+  assert.equal(ada.microphone, null);
+  people.leave("a");
+  people.leave("a");
+  assert.deepEqual(told, ["+Ada", "-Ada"]);
+  assert.equal(ada.left, true);
+  assert.deepEqual(people.all, []);
+});
+
+test("a lost connection keeps everybody, away, and finds them again by their ids", () => {
+  const { people, told, state } = room();
+  const sound = announce(people, "a", "Ada");
+  const ada = people.get("a") as Participant;
+  state.connected = false;
+  people.removeTrack(sound);
+  people.leave("a");
+  assert.equal(ada.away, true);
+  state.connected = true;
+  const again = announce(people, "a", "Ada");
+  people.announced();
+  assert.deepEqual([ada.away, ada.microphone === again, people.all.length], [false, true, 1]);
+  assert.deepEqual(told, ["+Ada"]);
+});
+
+test("who is no longer there after a reconnect has left", () => {
+  const { people, told, state } = room();
+  announce(people, "a", "Ada");
+  state.connected = false;
+  people.leave("a");
+  state.connected = true;
+  people.announced();
+  assert.deepEqual(told, ["+Ada", "-Ada"]);
+});
+
+test("after a reconnect to another server an identity is found again under another id", () => {
+  const { people, told, state } = room();
+  people.join({ id: "a", name: "Ada", identity: "ada" });
+  const ada = people.get("a");
+  state.connected = false;
+  people.leave("a");
+  state.connected = true;
+  people.join({ id: "x9", name: "Ada", identity: "ada" });
+  people.announced();
+  assert.equal(people.get("x9"), ada);
+  assert.deepEqual(told, ["+Ada"]);
+});
+
+test("somebody else of the same name is not taken for who is away", () => {
+  const { people, told, state } = room();
+  people.join({ id: "a", name: "Ada" });
+  state.connected = false;
+  people.leave("a");
+  state.connected = true;
+  people.join({ id: "b", name: "Ada" });
+  people.announced();
+  assert.deepEqual(told, ["+Ada", "+Ada", "-Ada"]);
+});
+
+test("a migration keeps the participant, whose track is replaced in place", () => {
+  const { people, told } = room();
+  const former = announce(people, "a", "Ada");
+  const ada = people.get("a") as Participant;
+  people.join({ id: "b", name: "Ada", was: "a" });
+  const successor = track("t2", "b", former);
+  people.addTrack(successor);
+  people.removeTrack(former);
+  people.leave("a");
+  assert.deepEqual([people.get("b") === ada, ada.id, ada.microphone === successor], [true, "b", true]);
+  assert.deepEqual([...ada.tracks], [successor]);
+  assert.deepEqual(told, ["+Ada"]);
+});
+
+test("a migration of which only the tracks tell keeps the participant as well", () => {
+  const { people } = room();
+  const former = announce(people, "a", "Ada");
+  const ada = people.get("a");
+  people.join({ id: "b", name: "Ada" });
+  people.addTrack(track("t2", "b", former));
+  people.removeTrack(former);
+  people.leave("a");
+  assert.deepEqual([people.get("b") === ada, people.all.length], [true, 1]);
+});
+
+test("in a loopback room this participant comes with its first track, and goes with its last", () => {
+  const { people, told } = room();
+  const own = track("t", "me");
+  people.addTrack(own);
+  assert.equal(people.get("me")?.isSelf, true);
+  people.removeTrack(own);
+  assert.deepEqual(told, ["+Me", "-Me"]);
+});
+
+test("in a loopback room this participant is the same after a reconnect, under another id", () => {
+  const { people, told, state } = room();
+  const own = track("t", "me");
+  people.addTrack(own);
+  const me = people.get("me");
+  state.connected = false;
+  people.removeTrack(own);
+  state.connected = true;
+  state.self = "me2";
+  people.addTrack(track("t", "me2"));
+  people.announced();
+  assert.equal(people.get("me2"), me);
+  assert.deepEqual(told, ["+Me"]);
+});
+
+test("one participant speaks at a time", () => {
+  const { people } = room();
+  announce(people, "a", "Ada");
+  announce(people, "b", "Bo");
+  people.speaks("a");
+  people.speaks("b");
+  assert.deepEqual(
+    people.all.map(({ speaking }) => speaking),
+    [false, true],
+  );
+});
+
+test("the end of the call ends everybody's stay", () => {
+  const { people, told } = room();
+  announce(people, "a", "Ada");
+  announce(people, "b", "Bo");
+  people.end();
+  assert.deepEqual(told, ["+Ada", "+Bo", "-Ada", "-Bo"]);
+});

@@ -1,0 +1,133 @@
+/**
+ * The participants of a room as lasting objects. A session announces participants and tracks anew after a reconnect or a
+ * migration, often with other ids; here each is found again, so that a page keeps what it shows.
+ */
+import { type Outlet, Participant } from "./participant.js";
+import type { ParticipantInfo } from "./protocol.js";
+import type { RemoteTrack } from "./tracks.js";
+
+/** What it needs of its room. */
+export interface PeopleHost {
+  /** This participant's id. */
+  self(): ParticipantInfo;
+  /** Whether there is a connection: without one, who is gone may be back. */
+  connected(): boolean;
+  /** Where elements of participants play. */
+  readonly outlet: Outlet;
+  /** Called for each new participant. */
+  came(participant: Participant): void;
+  /** Called for each that has left. */
+  left(participant: Participant): void;
+}
+
+/** See the module's head. */
+export class People {
+  private readonly byId = new Map<string, Participant>();
+
+  constructor(private readonly host: PeopleHost) {}
+
+  /** All that are there or away, in the order in which they came; this participant only in a loopback room. */
+  get all(): Participant[] {
+    return [...new Set(this.byId.values())];
+  }
+
+  get(id: string): Participant | undefined {
+    return this.byId.get(id);
+  }
+
+  /** Notes who speaks. */
+  speaks(id: string): Participant | undefined {
+    for (const participant of this.all) participant.setSpeaking(participant.id === id);
+    return this.byId.get(id);
+  }
+
+  trackMuted(track: RemoteTrack): void {
+    this.byId.get(track.participant)?.changed();
+  }
+
+  /** The call has announced again who is there: who is away still has left. */
+  announced(): void {
+    for (const participant of this.all) if (participant.away) this.remove(participant);
+  }
+
+  /** The call is over. */
+  end(): void {
+    for (const participant of this.all) this.remove(participant);
+  }
+
+  join(info: ParticipantInfo): void {
+    const known = this.predecessor(info);
+    if (known === undefined) {
+      this.add(info, false);
+      return;
+    }
+    // Its former id stays known until the former session says that it has left.
+    this.byId.set(info.id, known);
+    known.become(info);
+  }
+
+  /** Who `info` was before: by the server's word, or after a reconnect by its id or identity. */
+  private predecessor({ id, was, identity }: ParticipantInfo): Participant | undefined {
+    const same = this.byId.get(id) ?? (was === undefined ? undefined : this.byId.get(was));
+    if (same !== undefined || identity === undefined) return same;
+    return this.all.find((other) => other.away && other.identity === identity);
+  }
+
+  leave(id: string): void {
+    const participant = this.byId.get(id);
+    if (participant === undefined) return;
+    if (participant.id !== id) {
+      this.byId.delete(id);
+    } else if (this.host.connected()) {
+      this.remove(participant);
+    } else {
+      participant.setAway(true);
+    }
+  }
+
+  addTrack(track: RemoteTrack): void {
+    const former = track.replaces === null ? undefined : this.byId.get(track.replaces.participant);
+    let owner = this.byId.get(track.participant);
+    if (former !== undefined && owner !== former) {
+      // A server that does not say who somebody was: its tracks do.
+      const { name, identity } = owner ?? former;
+      if (owner !== undefined) this.remove(owner);
+      this.byId.set(track.participant, former);
+      former.become({ id: track.participant, name, ...(identity === undefined ? {} : { identity }) });
+      owner = former;
+    }
+    owner ??= this.ownerOf(track);
+    owner.addTrack(track);
+  }
+
+  /** The participant of a track whose owner was not announced: in a loopback room, this one. */
+  private ownerOf(track: RemoteTrack): Participant {
+    const self = this.host.self();
+    if (track.participant !== self.id) return this.add({ id: track.participant, name: "" }, false);
+    const known = this.all.find((participant) => participant.isSelf);
+    if (known === undefined) return this.add(self, true);
+    this.byId.set(self.id, known);
+    known.become(self);
+    return known;
+  }
+
+  removeTrack(track: RemoteTrack): void {
+    const owner = this.byId.get(track.participant);
+    owner?.removeTrack(track, this.host.connected());
+    // In a loopback room nobody announces this participant: its tracks do.
+    if (owner?.isSelf === true && owner.tracks.length === 0) this.leave(owner.id);
+  }
+
+  private add(info: ParticipantInfo, isSelf: boolean): Participant {
+    const participant = new Participant(info, isSelf, this.host.outlet);
+    this.byId.set(info.id, participant);
+    this.host.came(participant);
+    return participant;
+  }
+
+  private remove(participant: Participant): void {
+    for (const [id, other] of this.byId) if (other === participant) this.byId.delete(id);
+    participant.leave();
+    this.host.left(participant);
+  }
+}
