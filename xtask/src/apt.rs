@@ -6,8 +6,17 @@ use crate::process::{Cmd, step, which};
 
 /// What building the server needs: a C compiler, for cryptography and the allocator.
 pub(crate) const BUILD: &[&str] = &["build-essential"];
-/// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, and what clusters learn of each other by.
-pub(crate) const TEST: &[&str] = &["pkg-config", "libvpx-dev", "chromium", "ffmpeg", "nats-server"];
+/// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, what clusters learn of each other by, and a reader of
+/// small print.
+pub(crate) const TEST: &[&str] = &[
+    "pkg-config",
+    "libvpx-dev",
+    "chromium",
+    "ffmpeg",
+    "nats-server",
+    "tesseract-ocr",
+    "tesseract-ocr-eng",
+];
 /// What the long tests need besides: a TURN server, shaped links, another browser, an encoder that is none, and certificates.
 pub(crate) const SOAK: &[&str] = &[
     "coturn",
