@@ -106,14 +106,22 @@ export class Room extends Emitter<RoomEvents> {
     const { camera = false, microphone = false } = this.options;
     const of = (choice: boolean | StartOptions): StartOptions => (typeof choice === "boolean" ? {} : choice);
     if (camera !== false && microphone !== false) this.both = openBoth(of(camera), of(microphone));
-    for (const [input, choice] of [[this.camera, camera] as const, [this.microphone, microphone] as const]) {
-      if (choice === false) continue;
-      input.start(of(choice)).catch((error: unknown) => {
+    const start = async (input: LocalInput, choice: boolean | StartOptions) => {
+      if (choice === false) return;
+      try {
+        await input.start(of(choice));
+      } catch (error) {
         const failure = deviceError(error, [input.kind]);
         // Listeners are set in the task that called `join`.
         if (failure.code !== "aborted") setTimeout(() => this.emit("refused", failure), 0);
-      });
-    }
+      }
+    };
+    const started = Promise.all([start(this.camera, camera), start(this.microphone, microphone)]);
+    // What was opened and not taken, as its input was stopped meanwhile, must not stay open.
+    void started.then(async () => {
+      for (const track of (await this.both)?.getTracks() ?? []) track.stop();
+      this.both = Promise.resolve(null);
+    });
   }
 
   private input(kind: InputKind): LocalInput {

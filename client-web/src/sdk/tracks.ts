@@ -3,7 +3,7 @@ import type { NativeReason, PictureState, WorkerStats } from "../worker/messages
 import { Emitter } from "./emitter.js";
 import type { Refusal, Report, Rung, TrackInfo } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
-import { followShowing } from "./showing.js";
+import { followShowing, type Shown } from "./showing.js";
 
 /** A remote audio track. */
 export interface RemoteAudioTrack {
@@ -141,6 +141,8 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
   private nativeFrames: { at: number; count: number } | null = null;
   private nativeFps = 0;
   private reported: AnchorCounts | null = null;
+  /** How large the elements are that it follows. */
+  private readonly places = new Map<object, Shown>();
 
   /** @internal */
   constructor(
@@ -223,11 +225,23 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
 
   /**
    * Calls {@link setView} with the size of `element`, now and whenever that changes: 0 while it is scrolled out of
-   * sight or the page is hidden. Small pictures then take a small layer, hidden ones nothing. The returned function
-   * ends that; the last view stays.
+   * sight or the page is hidden. Small pictures then take a small layer, hidden ones nothing. Of several elements the
+   * largest counts. The returned function ends that; the last view stays.
    */
   follow(element: Element): () => void {
-    return followShowing(element, (shown) => this.setView(shown));
+    const place = {};
+    const end = followShowing(element, (shown) => {
+      this.places.set(place, shown);
+      this.showLargest();
+    });
+    return () => {
+      end();
+      if (this.places.delete(place) && this.places.size > 0) this.showLargest();
+    };
+  }
+
+  private showLargest(): void {
+    this.setView([...this.places.values()].reduce((a, b) => (a.width * a.height >= b.width * b.height ? a : b)));
   }
 
   /** Caps its rung. Holds over reconnects while the track keeps its id. */

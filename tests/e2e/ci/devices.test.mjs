@@ -292,6 +292,33 @@ describe("a device that may not be used", { timeout: 60_000 }, () => {
   });
 });
 
+describe("a call that is left while its devices open", { timeout: 60_000 }, () => {
+  test("leaves no camera and no microphone open", async () => {
+    const server = await startServer({ args: ["--device=off"] });
+    const tab = await openAt(server);
+    try {
+      await tab.page.evaluate(async () => {
+        window.opened = [];
+        const { getUserMedia } = MediaDevices.prototype;
+        MediaDevices.prototype.getUserMedia = async function (...args) {
+          const stream = await getUserMedia.apply(this, args);
+          window.opened.push(...stream.getTracks());
+          return stream;
+        };
+        const { join } = await import("/windlass-client.js");
+        const call = await join(location.href, { room: "short", name: "Ada", camera: true, microphone: true });
+        call.leave();
+      });
+      const ended = () => tab.page.evaluate(() => window.opened.length === 2 && window.opened.every(({ readyState }) => readyState === "ended"));
+      await until(ended, "both are closed", 10_000);
+      assert.deepEqual(tab.errors, []);
+    } finally {
+      await tab.close();
+      await server.stop();
+    }
+  });
+});
+
 /** In the page, before its scripts: an element that plays a sound, and writes to the console when it is blocked and when it is not. */
 const sound = () =>
   addEventListener("DOMContentLoaded", async () => {
