@@ -87,6 +87,7 @@ export class CallScreen {
       make("div", { class: "stage-area" }, this.grid, this.empty, this.own, this.moderation.element),
       this.makeControls(),
     );
+    if (choice.stills) this.stillsTimer = setInterval(() => this.showStills(), STILLS_CHECK_MS);
     this.listen(ended);
     this.arrange();
   }
@@ -96,8 +97,6 @@ export class CallScreen {
     const { source, layers, stills } = this.choice;
     if (source === null || !this.room.may("publish")) return;
     this.showSending(true);
-    clearInterval(this.stillsTimer);
-    if (stills) this.stillsTimer = setInterval(() => this.showStills(), STILLS_CHECK_MS);
     this.publications = await this.room.publish(source.stream, { layers, detail: stills ? "ask" : "off" });
   }
 
@@ -150,7 +149,6 @@ export class CallScreen {
     if (source === null || loopback) return;
     const may = this.room.may("publish");
     if (!may && this.publications.length > 0) {
-      clearInterval(this.stillsTimer);
       this.publications = [];
       this.showSending(false);
       this.say("A moderator has stopped your camera and microphone: nothing of you is sent.", false);
@@ -169,9 +167,8 @@ export class CallScreen {
 
   /** Indicates whether full-size pixels of the camera leave this page. */
   private showStills(): void {
-    const state = this.publications.find((p) => p.kind === "video")?.stills ?? null;
     const now = performance.now();
-    const sent = state?.regions.sent ?? 0;
+    const sent = this.room.published.reduce((sum, { stills }) => sum + (stills?.regions.sent ?? 0), 0);
     if (sent > this.regions.sent) this.regions.at = now;
     this.regions.sent = sent;
     const recent = now - this.regions.at < STILL_SHOWN_MS;

@@ -136,6 +136,7 @@ export class Tile {
   /** Removes the tile. */
   close(): void {
     for (const end of [...this.endings.splice(0), ...this.endTrack.splice(0)]) end();
+    if (this.source === "screen") this.video.participant = null;
     this.element.remove();
   }
 

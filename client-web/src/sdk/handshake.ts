@@ -47,6 +47,7 @@ export function handshake(
       settle();
       reject(error);
     };
+    if (signal?.aborted === true) return fail(left());
     signal?.addEventListener("abort", abort);
     socket.onLost = fail;
     socket.onMessage = (message) => {

@@ -126,7 +126,6 @@ export class Participant extends Emitter<ParticipantEvents> {
   /** @internal */
   become(info: ParticipantInfo): void {
     this.info = info;
-    this.setAway(false);
   }
 
   /** @internal */
@@ -167,6 +166,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   /** @internal */
   leave(): void {
     this.hasLeft = true;
+    this.isAway = false;
     this.received.length = 0;
     this.emit("change", undefined);
     this.emit("left", undefined);

@@ -83,6 +83,45 @@ test("after a reconnect to another server an identity is found again under anoth
   assert.deepEqual(told, ["+Ada"]);
 });
 
+test("who comes back is away until all of it is announced", () => {
+  const { people, state } = room();
+  announce(people, "a", "Ada");
+  const ada = people.get("a") as Participant;
+  state.connected = false;
+  people.leave("a");
+  state.connected = true;
+  people.join({ id: "a", name: "Ada" });
+  assert.equal(ada.away, true);
+  people.announced();
+  assert.equal(ada.away, false);
+});
+
+test("an identity may come back some seconds after the others", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { people, told, state } = room();
+  people.join({ id: "a", name: "Ada", identity: "ada" });
+  people.join({ id: "b", name: "Bo", identity: "bo" });
+  const ada = people.get("a") as Participant;
+  state.connected = false;
+  for (const id of ["a", "b"]) people.leave(id);
+  state.connected = true;
+  people.announced();
+  t.mock.timers.tick(2000);
+  people.join({ id: "x", name: "Ada", identity: "ada" });
+  assert.deepEqual([people.get("x") === ada, ada.away], [true, false]);
+  t.mock.timers.tick(6000);
+  assert.deepEqual(told, ["+Ada", "+Bo", "-Bo"]);
+});
+
+test("who is away is kept where the connection is lost again at once", () => {
+  const { people, told, state } = room();
+  announce(people, "a", "Ada");
+  state.connected = false;
+  people.leave("a");
+  people.announced();
+  assert.deepEqual([people.all.length, told], [1, ["+Ada"]]);
+});
+
 test("somebody else of the same name is not taken for who is away", () => {
   const { people, told, state } = room();
   people.join({ id: "a", name: "Ada" });
@@ -137,8 +176,8 @@ test("in a loopback room this participant is the same after a reconnect, under a
   people.removeTrack(own);
   state.connected = true;
   state.self = "me2";
-  people.addTrack(track("t", "me2"));
   people.announced();
+  people.addTrack(track("t", "me2"));
   assert.equal(people.get("me2"), me);
   assert.deepEqual(told, ["+Me"]);
 });

@@ -20,9 +20,17 @@ export interface PeopleHost {
   left(participant: Participant): void;
 }
 
+/** Time after a reconnect in which somebody with an identity may still come back from it too, milliseconds. */
+const GRACE_MS = 6000;
+
 /** See the module's head. */
 export class People {
   private readonly byId = new Map<string, Participant>();
+  /** Those who were away and have been announced again, while the rest has not. */
+  private readonly returned = new Set<Participant>();
+  /** Whether all are announced: false from the loss of the connection until then. */
+  private settled = true;
+  private grace: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly host: PeopleHost) {}
 
@@ -45,13 +53,29 @@ export class People {
     this.byId.get(track.participant)?.changed();
   }
 
-  /** The call has announced again who is there: who is away still has left. */
+  /**
+   * The call has announced again who is there, with their tracks. Who is away still has left; somebody with an identity
+   * may come back a little later, as after the end of a server.
+   */
   announced(): void {
-    for (const participant of this.all) if (participant.away) this.remove(participant);
+    if (!this.host.connected()) return;
+    this.settled = true;
+    for (const participant of this.all.filter(({ away }) => away)) {
+      if (this.returned.has(participant)) participant.setAway(false);
+      // This participant's own tracks come later.
+      else if (participant.identity === undefined && !participant.isSelf) this.remove(participant);
+    }
+    this.returned.clear();
+    clearTimeout(this.grace);
+    this.grace = setTimeout(() => {
+      if (!this.settled) return;
+      for (const participant of this.all) if (participant.away) this.remove(participant);
+    }, GRACE_MS);
   }
 
   /** The call is over. */
   end(): void {
+    clearTimeout(this.grace);
     for (const participant of this.all) this.remove(participant);
   }
 
@@ -64,6 +88,13 @@ export class People {
     // Its former id stays known until the former session says that it has left.
     this.byId.set(info.id, known);
     known.become(info);
+    this.back(known);
+  }
+
+  /** Notes that somebody is there again. What it sends is announced after it: until then its last picture stays. */
+  private back(participant: Participant): void {
+    if (this.settled) participant.setAway(false);
+    else this.returned.add(participant);
   }
 
   /** Who `info` was before: by the server's word, or after a reconnect by its id or identity. */
@@ -81,6 +112,8 @@ export class People {
     } else if (this.host.connected()) {
       this.remove(participant);
     } else {
+      this.settled = false;
+      this.returned.delete(participant);
       participant.setAway(true);
     }
   }
@@ -108,6 +141,7 @@ export class People {
     if (known === undefined) return this.add(self, true);
     this.byId.set(self.id, known);
     known.become(self);
+    this.back(known);
     return known;
   }
 

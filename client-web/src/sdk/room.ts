@@ -10,7 +10,7 @@ import { LocalInput, type StartOptions } from "./devices/local-input.js";
 import { openBoth, openDevice } from "./devices/open.js";
 import { SoundGate } from "./devices/playback.js";
 import { Emitter } from "./emitter.js";
-import { noCodec, notConnected, notGranted } from "./errors.js";
+import { left, noCodec, notConnected, notGranted, type WindlassError } from "./errors.js";
 import { type HostEvents, ROOM_EVENTS, type RoomEvents } from "./events.js";
 import type { JoinOptions } from "./join.js";
 import { Moderation } from "./moderation.js";
@@ -76,6 +76,10 @@ export class Room extends Emitter<RoomEvents> {
   readonly microphone = this.input("microphone");
   /** The sound of the others' elements, which browsers block until the person has clicked on the page. */
   readonly sound = new SoundGate();
+  /** What this participant shares. */
+  private share: ScreenShare | null = null;
+  /** Whether the call is over. */
+  private over = false;
   /** Camera and microphone, where they were opened at once. */
   private both: Promise<MediaStream | null> = Promise.resolve(null);
   private readonly servers: Servers;
@@ -97,6 +101,11 @@ export class Room extends Emitter<RoomEvents> {
     const room = new Room(url, options);
     void warmUpDecoder(room.files, room.relay);
     await room.call.start();
+    // It may have been aborted while the socket was being opened, when nobody listened.
+    if (options.signal?.aborted === true) {
+      room.leave();
+      throw left();
+    }
     room.startInputs();
     return room;
   }
@@ -105,15 +114,23 @@ export class Room extends Emitter<RoomEvents> {
   private startInputs(): void {
     const { camera = false, microphone = false } = this.options;
     const of = (choice: boolean | StartOptions): StartOptions => (typeof choice === "boolean" ? {} : choice);
-    if (camera !== false && microphone !== false) this.both = openBoth(of(camera), of(microphone));
+    // Listeners are set in the task that called `join`.
+    const refused = (failure: WindlassError) => setTimeout(() => this.emit("refused", failure), 0);
+    if (!this.may("publish")) {
+      // Nobody is asked for what could not be sent.
+      if (camera !== false || microphone !== false) refused(notGranted());
+      return;
+    }
+    if (camera !== false && microphone !== false && of(camera).muted !== true) {
+      this.both = openBoth(of(camera), of(microphone));
+    }
     const start = async (input: LocalInput, choice: boolean | StartOptions) => {
       if (choice === false) return;
       try {
         await input.start(of(choice));
       } catch (error) {
         const failure = deviceError(error, [input.kind]);
-        // Listeners are set in the task that called `join`.
-        if (failure.code !== "aborted") setTimeout(() => this.emit("refused", failure), 0);
+        if (failure.code !== "aborted" && !this.over) refused(failure);
       }
     };
     const started = Promise.all([start(this.camera, camera), start(this.microphone, microphone)]);
@@ -168,8 +185,11 @@ export class Room extends Emitter<RoomEvents> {
       join: async (servers, request) => Session.join(servers, await this.request(request), this.transports),
       emit: (name, value) => this.pass(name, value),
       release: () => {
+        this.over = true;
         this.relay.close();
         this.networks.close();
+        this.devices.close();
+        this.sound.close();
       },
     });
   }
@@ -241,6 +261,7 @@ export class Room extends Emitter<RoomEvents> {
     source: MediaStream | MediaStreamTrack | readonly MediaStreamTrack[],
     options: PublishOptions = {},
   ): Promise<Publication[]> {
+    if (this.over) throw notConnected();
     if (!this.may("publish")) throw notGranted();
     const tracks =
       source instanceof MediaStream ? source.getTracks() : source instanceof MediaStreamTrack ? [source] : source;
@@ -250,7 +271,13 @@ export class Room extends Emitter<RoomEvents> {
       const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy } = options;
       return new Publication(track, name, layers, detail, redundancy, content);
     });
-    await this.call.publish(publications);
+    try {
+      await this.call.publish(publications);
+    } catch (error) {
+      // Else the next connection would send them.
+      await Promise.allSettled(publications.map((publication) => this.call.unpublish(publication)));
+      throw error;
+    }
     return publications;
   }
 
@@ -262,7 +289,13 @@ export class Room extends Emitter<RoomEvents> {
   async shareScreen(options: ScreenOptions = {}): Promise<ScreenShare> {
     if (!this.may("publish")) throw notGranted();
     const publish = (track: MediaStreamTrack, how: PublishOptions) => this.publishOne(track, how);
-    return ScreenShare.start({ publish, unpublish: (publication) => this.unpublish(publication) }, options);
+    const host = { publish, unpublish: (publication: Publication) => this.unpublish(publication) };
+    const former = this.share;
+    const share = await ScreenShare.start(host, options);
+    // One screen at a time; the former goes on while the person chooses.
+    await former?.stop();
+    this.share = share;
+    return share;
   }
 
   private async publishOne(track: MediaStreamTrack, options: PublishOptions): Promise<Publication> {
@@ -336,13 +369,13 @@ export class Room extends Emitter<RoomEvents> {
       case "grants":
         if (!this.may("publish")) {
           for (const input of this.inputs) if (input.publication !== null) input.dropped(input.publication);
+          void this.share?.stop();
         }
         break;
       case "disconnected":
         people.end();
         for (const input of this.inputs) input.stop().catch(() => undefined);
-        this.devices.close();
-        this.sound.close();
+        void this.share?.stop();
         break;
     }
     this.emit(name as keyof RoomEvents, value as RoomEvents[keyof RoomEvents]);

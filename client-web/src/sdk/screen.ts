@@ -40,6 +40,8 @@ export class ScreenShare extends Emitter<ScreenShareEvents> {
   ) {
     super(["ended"]);
     this.track.addEventListener("ended", () => void this.stop());
+    // It may have ended while it was being published, when nobody listened.
+    if (this.track.readyState === "ended") setTimeout(() => void this.stop(), 0);
   }
 
   /**
@@ -67,7 +69,7 @@ export class ScreenShare extends Emitter<ScreenShareEvents> {
       }
     } catch (error) {
       for (const track of stream.getTracks()) track.stop();
-      await Promise.all(publications.map((publication) => host.unpublish(publication)));
+      await Promise.allSettled(publications.map((publication) => host.unpublish(publication)));
       throw error;
     }
     return new ScreenShare(host, publications);
@@ -89,7 +91,8 @@ export class ScreenShare extends Emitter<ScreenShareEvents> {
     this.hasEnded = true;
     for (const { track } of this.publications) track.stop();
     this.emit("ended", undefined);
-    await Promise.all(this.publications.map((publication) => this.host.unpublish(publication)));
+    // A connection that is lost meanwhile takes them along.
+    await Promise.allSettled(this.publications.map((publication) => this.host.unpublish(publication)));
   }
 }
 

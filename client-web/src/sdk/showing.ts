@@ -32,7 +32,9 @@ export function followShowing(element: Element, onChange: (shown: Shown) => void
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   const measure = (): Shown => {
-    const floating = document.pictureInPictureElement;
+    // Of what lies in the shadow of an element the document knows the element alone.
+    const root = element.getRootNode() as Document | ShadowRoot;
+    const floating = root.pictureInPictureElement ?? document.pictureInPictureElement;
     const floats = floating !== null && element.contains(floating);
     if (!floats && (!inViewport || document.visibilityState === "hidden")) return { width: 0, height: 0 };
     const { width, height } = element.getBoundingClientRect();

@@ -10,8 +10,10 @@ import { startServer } from "../support/server.mjs";
 const CAMERAS = "--use-fake-device-for-media-stream=device-count=3";
 /** A page that a test answers for counts as one from elsewhere, which Chromium lets reach no server of this machine. */
 const ANY_ADDRESS = "--disable-features=LocalNetworkAccessChecks";
-/** A picture must be back within this time after the camera was unmuted. */
-const BACK_MS = 1000;
+/** A camera that is unmuted must be sent again within this time, … */
+const SENT_MS = 1000;
+/** … and be seen within this, by the clock of two browsers on a machine that may be busy. */
+const SEEN_MS = 3000;
 
 /** In the page, before its scripts: cameras that are `unplugged` are neither listed nor opened. Chromium's always are. */
 const unpluggable = () => {
@@ -149,7 +151,7 @@ describe("the devices of a participant", { timeout: 120_000 }, () => {
       return frames.length > 0 && frames;
     }, "the picture is back");
     console.log(`devices: sent again ${Math.round(opened - asked)} ms after the camera was unmuted, seen after ${Math.round(first.at - asked)} ms`);
-    assert.ok(first.at - asked <= BACK_MS, `after ${first.at - asked} ms`);
+    assert.ok(opened - asked <= SENT_MS && first.at - asked <= SEEN_MS, `sent after ${opened - asked}, seen after ${first.at - asked} ms`);
     assert.equal(await viewer.page.evaluate(() => window.seen.muted), false);
     assert.equal(await added(), 1);
   });

@@ -45,7 +45,7 @@ test("what the page's policy forbids is for its owner to change", () => {
 test("a device that is missing, busy, unfit or late is told apart", () => {
   assert.equal(told("NotFoundError").code, "device_missing");
   assert.equal(told("NotReadableError").code, "device_busy");
-  assert.equal(told("AbortError").code, "aborted");
+  assert.equal(told("AbortError").code, "device_busy");
   const unfit = deviceError({ name: "OverconstrainedError", constraint: "width" }, ["camera"], on(CHROME));
   assert.equal(unfit.code, "device_unfit");
 });

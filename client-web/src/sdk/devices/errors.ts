@@ -47,7 +47,7 @@ export function deviceError(
     case "OverconstrainedError":
       return constraint === "deviceId" ? chosenMissing(kinds) : deviceUnfit(what);
     case "AbortError":
-      return new WindlassError("aborted", `The ${what} did not start in time.`, "Try again.");
+      return new WindlassError("device_busy", `The ${what} did not start in time.`, "Try again.");
     default:
       return new WindlassError(
         "device_busy",

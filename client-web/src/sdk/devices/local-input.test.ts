@@ -277,6 +277,29 @@ test("a camera that is muted while the server is asked is published muted and da
   assert.equal(stage.now.sends, "desk");
 });
 
+test("a microphone that is unmuted while the server is asked is heard", async () => {
+  const stage = new Stage("microphone", new FakeMachine(microphone("headset")));
+  stage.answer = () => undefined;
+  const start = stage.input.start({ muted: true });
+  await settle();
+  const unmuted = stage.input.setMuted(false);
+  stage.answer();
+  await Promise.all([start, unmuted]);
+  assert.deepEqual([stage.now.sends, stage.input.muted, stage.machine.tracks[0]?.enabled], ["headset", false, true]);
+});
+
+test("a camera that is muted and unmuted while the server is asked is seen", async () => {
+  const stage = new Stage("camera", new FakeMachine(camera("desk")));
+  stage.answer = () => undefined;
+  const start = stage.input.start();
+  await settle();
+  void stage.input.setMuted(true);
+  const unmuted = stage.input.setMuted(false);
+  stage.answer();
+  await Promise.all([start, unmuted]);
+  assert.deepEqual([stage.now.sends, stage.input.muted], ["desk", false]);
+});
+
 test("another device is sent by the same publication, and the former one is closed", async () => {
   const stage = await started("camera", new FakeMachine(camera("desk"), camera("door")));
   await stage.input.switchTo("door");

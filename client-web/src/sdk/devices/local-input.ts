@@ -300,8 +300,10 @@ export class LocalInput extends Emitter<LocalInputEvents> {
     }
     this.published = publication;
     this.isActive = true;
-    this.isMuted = this.wantsMuted;
+    // It may have been muted, or unmuted, while it was being published.
+    this.isMuted = this.wantsMuted || this.live !== track;
     if (this.isMuted) this.host.mute(publication, true);
+    else track.enabled = true;
     this.changed();
   }
 

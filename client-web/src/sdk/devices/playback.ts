@@ -58,8 +58,8 @@ export function playSound(
       if (blocked) throw soundBlocked();
     },
     end: () => {
-      setBlocked(false);
       ended = true;
+      for (const gesture of GESTURES) page.removeEventListener(gesture, retry, { capture: true });
     },
   };
 }
@@ -116,6 +116,7 @@ export class SoundGate extends Emitter<SoundGateEvents> {
   private forget(element: Playable): void {
     this.playing.get(element)?.end();
     this.playing.delete(element);
+    this.note(element, false);
   }
 
   private note(element: Playable, blocked: boolean): void {

@@ -284,8 +284,11 @@ export class WindlassVideo extends Base {
   }
 }
 
-if (globalThis.customElements !== undefined && customElements.get("windlass-video") === undefined) {
-  customElements.define("windlass-video", WindlassVideo);
+if (globalThis.customElements !== undefined) {
+  // Another copy of the SDK on the page may have the name: then `participant.element` must work all the same.
+  let name = "windlass-video";
+  while (customElements.get(name) !== undefined) name += "-copy";
+  customElements.define(name, WindlassVideo);
 }
 
 declare global {
