@@ -74,7 +74,12 @@ export class Participant extends Emitter<ParticipantEvents> {
 
   /** Its first audio track that is no `screen_audio`; null: none. */
   get microphone(): RemoteAudioTrack | null {
-    return this.sounds.find((track) => track.name !== "screen_audio") ?? null;
+    return this.sounds[0] ?? null;
+  }
+
+  /** All its audio tracks but `screen_audio`: the microphone, and what the page may send besides. */
+  get sounds(): readonly RemoteAudioTrack[] {
+    return this.audio.filter((track) => track.name !== "screen_audio");
   }
 
   /** The screen, window or tab that it shares; null: none. */
@@ -84,14 +89,14 @@ export class Participant extends Emitter<ParticipantEvents> {
 
   /** The sound of what it shares; null: none. */
   get screenAudio(): RemoteAudioTrack | null {
-    return this.sounds.find((track) => track.name === "screen_audio") ?? null;
+    return this.audio.find((track) => track.name === "screen_audio") ?? null;
   }
 
   private get videos(): EnhancedTrack[] {
     return this.received.filter((track) => track.kind === "video");
   }
 
-  private get sounds(): RemoteAudioTrack[] {
+  private get audio(): RemoteAudioTrack[] {
     return this.received.filter((track) => track.kind === "audio");
   }
 
@@ -111,7 +116,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   }
 
   /**
-   * A `<windlass-video>` that shows its camera and plays its microphone; in a loopback room without the sound, which
+   * A `<windlass-video>` that shows its camera and plays its sounds; in a loopback room without the sound, which
    * would be an echo. Made when it is first read, then always the same. Put it into the page; it removes itself when the
    * participant leaves. For a shared screen make another one, with `source="screen"` and this participant.
    */

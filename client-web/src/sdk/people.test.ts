@@ -201,3 +201,13 @@ test("the end of the call ends everybody's stay", () => {
   people.end();
   assert.deepEqual(told, ["+Ada", "+Bo", "-Ada", "-Bo"]);
 });
+
+test("a participant is heard with all of its sounds but that of its screen", () => {
+  const { people } = room();
+  const microphone = announce(people, "a", "Ada");
+  const music = { ...track("m", "a"), name: "music" };
+  people.addTrack({ ...track("s", "a"), name: "screen_audio" });
+  people.addTrack(music);
+  const ada = people.get("a") as Participant;
+  assert.deepEqual([ada.microphone, ada.sounds, ada.screenAudio?.id], [microphone, [microphone, music], "s"]);
+});

@@ -39,7 +39,7 @@ function styleSheet(): CSSStyleSheet {
 }
 
 /**
- * See the module's head.
+ * See the module's head. Out of the page it is silent, as browsers have it, and the server keeps the size that it had.
  *
  * - Attributes to set: `view` (`enhanced`, `split`, `plain`), `name` (its initials are shown where there is no picture),
  *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound).
@@ -61,7 +61,7 @@ export class WindlassVideo extends Base {
   private readonly divider: Divider;
   private who: Participant | null = null;
   private shown: EnhancedTrack | MediaStreamTrack | null = null;
-  private heard: MediaStreamTrack | null = null;
+  private heard: readonly MediaStreamTrack[] = [];
   private endParticipant: (() => void)[] = [];
   private endTrack: (() => void)[] = [];
   private readonly endSound: (() => void)[] = [];
@@ -125,16 +125,13 @@ export class WindlassVideo extends Base {
     this.dress();
   }
 
-  /** The audio track that it plays; null: none. Set it where there is no {@link participant}. */
+  /** The audio track that it plays, the first of several; null: none. Set it where there is no {@link participant}. */
   get sound(): MediaStreamTrack | null {
-    return this.heard;
+    return this.heard[0] ?? null;
   }
 
   set sound(track: MediaStreamTrack | null) {
-    if (track === this.heard) return;
-    this.heard = track;
-    this.audio.srcObject = track === null ? null : new MediaStream([track]);
-    this.playSound();
+    this.hear(track === null ? [] : [track]);
   }
 
   /** What it shows. Default: `enhanced`. */
@@ -220,8 +217,9 @@ export class WindlassVideo extends Base {
       if (!who.away) {
         const screen = this.getAttribute("source") === "screen";
         this.track = screen ? who.screen : who.camera;
-        const sound = screen ? who.screenAudio : who.microphone;
-        this.sound = who.isSelf || this.hasAttribute("silent") ? null : (sound?.track ?? null);
+        const sounds = screen ? [who.screenAudio] : who.sounds;
+        const silent = who.isSelf || this.hasAttribute("silent");
+        this.hear(silent ? [] : sounds.flatMap((sound) => sound?.track ?? []));
       }
     }
     this.dress();
@@ -258,10 +256,18 @@ export class WindlassVideo extends Base {
     if (videoHeight > 0) this.stage.style.setProperty("--aspect", `${videoWidth} / ${videoHeight}`);
   }
 
+  /** Plays these tracks from now on, together. */
+  private hear(tracks: readonly MediaStreamTrack[]): void {
+    if (tracks.length === this.heard.length && tracks.every((track, at) => track === this.heard[at])) return;
+    this.heard = tracks;
+    this.audio.srcObject = tracks.length === 0 ? null : new MediaStream([...tracks]);
+    this.playSound();
+  }
+
   /** Plays the sound, on the room's loudspeaker. Browsers refuse until somebody has clicked on the page. */
   private playSound(): void {
     for (const end of this.endSound.splice(0)) end();
-    if (this.heard === null) {
+    if (this.heard.length === 0) {
       this.soundIs("off");
       return;
     }
