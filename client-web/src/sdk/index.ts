@@ -17,7 +17,7 @@ export type { InputDevice, LocalInput, LocalInputEvents, StartOptions } from "./
 export type { Facing, Source } from "./devices/open.js";
 export type { SoundGate, SoundGateEvents } from "./devices/playback.js";
 export type { EndCause } from "./devices/replacement.js";
-export { initials, type View, WindlassVideo, type WindlassVideoEvents } from "./element/windlass-video.js";
+export { type View, WindlassVideo, type WindlassVideoEvents } from "./element/windlass-video.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { RoomEvents } from "./events.js";
 export { type JoinOptions, join } from "./join.js";

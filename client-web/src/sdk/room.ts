@@ -87,7 +87,6 @@ export class Room extends Emitter<RoomEvents> {
   private readonly relay: Relay;
   private readonly networks: NetworkLimit;
   private readonly call: Call;
-
   private readonly people: People;
 
   /** See `join`. @internal */

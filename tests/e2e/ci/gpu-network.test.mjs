@@ -4,7 +4,7 @@
 // are small and few, and the network is the cheapest.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { publish, remote, subscribe, until } from "../support/call.mjs";
+import { publish, remote, setVisibility, subscribe, until } from "../support/call.mjs";
 import { capture, numbers } from "../support/capture.mjs";
 import { psnr } from "../support/metrics.mjs";
 import { makeScene } from "../support/scene.mjs";
@@ -88,19 +88,14 @@ describe("a network on WebGPU in a call", { timeout: 120_000, skip: skipped("a n
   });
 
   test("a page that nobody sees runs none, and goes on when it is seen", async () => {
-    const show = (state) =>
-      viewer.page.evaluate((state) => {
-        Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
-        document.dispatchEvent(new Event("visibilitychange"));
-      }, state);
-    await show("hidden");
+    await setVisibility(viewer.page, "hidden");
     await until(async () => (await stats(viewer.page)).network === "none", "the network rests");
     assert.equal((await stats(viewer.page)).networkBackend, null);
     const { db } = await compare(3);
     assert.ok(db.length >= 3, `${db.length} pictures compared`);
     console.log(`WebGPU: without a network ${Math.max(...db).toFixed(1)} dB from WebAssembly's at most`);
     assert.ok(Math.max(...db) < SAME_DB, `${db.map((one) => one.toFixed(1))} dB`);
-    await show("visible");
+    await setVisibility(viewer.page, "visible");
     await runs(viewer.page, "webgpu");
   });
 

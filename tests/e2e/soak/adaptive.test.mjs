@@ -1,7 +1,7 @@
 // A tile's size decides what is sent to it, and what nobody takes its publisher does not even send.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { nativeFrames, publish, remote, sleep, subscribe, until } from "../support/call.mjs";
+import { nativeFrames, publish, remote, setVisibility, sleep, subscribe, until } from "../support/call.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 
@@ -74,18 +74,13 @@ describe("a call that fits its tiles", { timeout: 240_000, only: true }, () => {
   });
 
   test("a page that nobody sees is sent nothing, and moves at once when it is seen again", async () => {
-    const show = (state) =>
-      viewer.page.evaluate((state) => {
-        Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
-        document.dispatchEvent(new Event("visibilitychange"));
-      }, state);
-    await show("hidden");
+    await setVisibility(viewer.page, "hidden");
     await until(async () => {
       const from = await nativeFrames(viewer.page);
       await sleep(1000);
       return (await nativeFrames(viewer.page)) === from;
     }, "nothing comes any more");
-    await show("visible");
+    await setVisibility(viewer.page, "visible");
     const from = await nativeFrames(viewer.page);
     await until(async () => (await nativeFrames(viewer.page)) > from + 10, "pictures come again", 4000);
   });

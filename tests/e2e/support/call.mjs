@@ -78,6 +78,13 @@ export async function showLarge(page, { width, height } = { width: 1280, height:
   await page.evaluate((size) => window.windlass.remoteVideos()[0].setView(size), { width, height });
 }
 
+/** Has a page count as `visible` or `hidden`: a headless browser has no windows that cover it. */
+export const setVisibility = (page, state) =>
+  page.evaluate((state) => {
+    Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, state);
+
 /** Waits until the first remote video shows enhanced pictures. */
 export function enhanced(page, timeoutMs = 25_000) {
   return until(async () => (await remote(page))?.state === "enhanced" && (await remote(page)), "the picture is enhanced", timeoutMs);

@@ -338,7 +338,7 @@ function play(video: HTMLVideoElement, track: MediaStreamTrack | null, replaces:
 }
 
 /** The initials of a name. */
-export function initials(name: string): string {
+function initials(name: string): string {
   const words = name.split(/\s+/).filter((word) => word !== "");
   return words
     .slice(0, 2)
