@@ -3,14 +3,20 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use crate::root;
 
-/// Says what happens next, on standard error, so that output can be piped.
+/// When the first step began.
+static BEGUN: OnceLock<Instant> = OnceLock::new();
+
+/// Says what happens next and how long all steps before it took, on standard error, so that output can be piped.
 pub(crate) fn step(sentence: &str) {
-    eprintln!("\n==> {sentence}.");
+    let seconds = BEGUN.get_or_init(Instant::now).elapsed().as_secs();
+    eprintln!("\n==> {:02}:{:02} {sentence}.", seconds / 60, seconds % 60);
 }
 
 /// One program with its arguments, run in the project's root unless told otherwise.
