@@ -5,7 +5,9 @@ use clap::ValueEnum;
 
 use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
-use crate::{advisories, apt, borders, capped, circles, fuzz, page, root, skipped, target_dir};
+use crate::{
+    advisories, apt, binaries, borders, capped, circles, fuzz, page, root, skipped, target_dir,
+};
 
 /// A part of the tests.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -87,8 +89,7 @@ fn perform(parts: &[Part]) -> Result<()> {
         circles::check()?;
     }
     if wants(Part::Rust) {
-        step("Running the Rust tests");
-        for_tests(Cmd::cargo(["test", "--workspace", "--quiet"])).run()?;
+        binaries::run_all()?;
         capped::run()?;
     }
     if wants(Part::Fuzz) {
