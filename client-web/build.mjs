@@ -62,10 +62,15 @@ async function page() {
     ...scripts,
     plugins,
     sourcemap: true,
-    entryPoints: { demo: "src/demo/main.ts", style: "src/demo/demo.css" },
+    entryPoints: {
+      demo: "src/demo/main.ts",
+      style: "src/demo/demo.css",
+      check: "src/check/main.ts",
+      "check-style": "src/check/check.css",
+    },
   });
-  for (const file of ["index.html", "icon.svg"]) {
-    await cp(path.join(here, "src/demo", file), path.join(dist, file));
+  for (const file of ["demo/index.html", "demo/icon.svg", "check/check.html"]) {
+    await cp(path.join(here, "src", file), path.join(dist, path.basename(file)));
   }
   // npm packs no file from outside the package.
   for (const file of ["LICENSE-APACHE", "LICENSE-MIT"]) await cp(path.join(here, "..", file), path.join(here, file));

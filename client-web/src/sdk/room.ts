@@ -3,6 +3,7 @@
 import { type Files, filesOf } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
+import { type CheckOptions, type CheckResult, check } from "./check.js";
 import { Connection } from "./connection.js";
 import { DeviceList } from "./devices/device-list.js";
 import { deviceError, type InputKind } from "./devices/errors.js";
@@ -321,6 +322,16 @@ export class Room extends Emitter<RoomEvents> {
   /** The browser's statistics of the media connection; null without a connection. */
   async connectionStats(): Promise<RTCStatsReport | null> {
     return (await this.call.session?.stats()) ?? null;
+  }
+
+  /**
+   * Checks what a call needs, beside this one, with its server and token. See {@link check}. Its camera and microphone
+   * are not opened a second time unless `devices` is set.
+   */
+  async *check(options: Pick<CheckOptions, "devices"> = {}): AsyncGenerator<CheckResult, void, void> {
+    const { token, room, assets = {} } = this.options;
+    const access = await Promise.resolve(typeof token === "function" ? token() : token).catch(() => undefined);
+    yield* check(this.servers.first(1)[0] ?? "", { devices: false, ...options, token: access, room, assets });
   }
 
   /** Leaves the room. `disconnected` with the code `left` follows at once; a second call does nothing. */
