@@ -67,9 +67,17 @@ async function page() {
       style: "src/demo/demo.css",
       check: "src/check/main.ts",
       "check-style": "src/check/check.css",
+      show: "src/show/main.ts",
+      "show-style": "src/show/show.css",
     },
   });
-  for (const file of ["demo/index.html", "demo/icon.svg", "check/check.html"]) {
+  for (const file of [
+    "demo/index.html",
+    "demo/icon.svg",
+    "check/check.html",
+    "show/show.html",
+    "show/clips/signing.webm",
+  ]) {
     await cp(path.join(here, "src", file), path.join(dist, path.basename(file)));
   }
   // npm packs no file from outside the package.

@@ -20,6 +20,7 @@ import { nextSessionState, type SessionState, type SessionStateEvent } from "./s
 import type { SignalSocket } from "./socket.js";
 import { UPLINK_SAMPLE_MS } from "./stills.js";
 import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
+import { capUplink } from "./uplink/cap.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
 /**
@@ -69,6 +70,8 @@ export class Connection {
   private due = false;
   private negotiating: Promise<void> | null = null;
   private rejected = 0;
+  /** The page's cap on what is sent, kbit/s; null: none. */
+  private maxUplinkKbps: number | null = null;
   private state: SessionState = "live";
   private path: PathState = "connecting";
   private readonly ice: IceAccess;
@@ -117,6 +120,13 @@ export class Connection {
     this.publications.delete(publication);
     publication.detach(this.pc);
     return this.negotiate();
+  }
+
+  /** Caps what is sent, kbit/s; null: no cap. */
+  setMaxUplink(kbps: number | null): void {
+    if (kbps === this.maxUplinkKbps) return;
+    this.maxUplinkKbps = kbps;
+    if (this.publications.size > 0) this.renegotiate();
   }
 
   /** The number of sections that publications take in an offer. */
@@ -283,7 +293,8 @@ export class Connection {
     try {
       const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
       if (this.isClosed) return;
-      await this.pc.setRemoteDescription({ type: "answer", sdp: preferAudio(answer.sdp, this.redundantMids()) });
+      const capped = capUplink(preferAudio(answer.sdp, this.redundantMids()), this.maxUplinkKbps);
+      await this.pc.setRemoteDescription({ type: "answer", sdp: capped });
       if (!this.isLive) return;
       for (const publication of this.publications) {
         const id = answer.tracks.find((t) => t.mid === publication.mid(this.pc))?.track;

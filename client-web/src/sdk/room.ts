@@ -81,6 +81,9 @@ export class Room extends Emitter<RoomEvents> {
   private share: ScreenShare | null = null;
   /** Whether the call is over. */
   private over = false;
+  /** The media connection of the latest session. */
+  private connection: Connection | null = null;
+  private maxUplinkKbps: number | null = null;
   /** Camera and microphone, where they were opened at once. */
   private both: Promise<MediaStream | null> = Promise.resolve(null);
   private readonly servers: Servers;
@@ -319,6 +322,15 @@ export class Room extends Emitter<RoomEvents> {
     sender?.sendMuted(publication);
   }
 
+  /**
+   * Caps the bitrate of all that this participant sends, as a narrower link would: layers and stills adapt to it at once.
+   * For people who pay for what they send. Kilobits per second; null: no cap, as at the start.
+   */
+  setMaxUplink(kbps: number | null): void {
+    this.maxUplinkKbps = kbps;
+    this.connection?.setMaxUplink(kbps);
+  }
+
   /** The browser's statistics of the media connection; null without a connection. */
   async connectionStats(): Promise<RTCStatsReport | null> {
     return (await this.call.session?.stats()) ?? null;
@@ -418,7 +430,9 @@ export class Room extends Emitter<RoomEvents> {
         networks: this.networks,
         networkBackend: options.networkBackend ?? "auto",
       };
-      return new Connection(socket, files, relay, settings, welcome, maxRungs, welcome.ice);
+      this.connection = new Connection(socket, files, relay, settings, welcome, maxRungs, welcome.ice);
+      this.connection.setMaxUplink(this.maxUplinkKbps);
+      return this.connection;
     },
   };
 }
