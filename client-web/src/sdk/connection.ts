@@ -111,6 +111,7 @@ export class Connection {
   /** Sends a track. Resolves when that is negotiated. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
+    this.shareUplink();
     publication.attach({ pc: this.pc, relay: this.relay, files: this.files, scale: this.pictures.scale });
     return this.negotiate();
   }
@@ -119,6 +120,7 @@ export class Connection {
   unpublish(publication: Publication): Promise<void> {
     this.publications.delete(publication);
     publication.detach(this.pc);
+    this.shareUplink();
     return this.negotiate();
   }
 
@@ -126,7 +128,15 @@ export class Connection {
   setMaxUplink(kbps: number | null): void {
     if (kbps === this.maxUplinkKbps) return;
     this.maxUplinkKbps = kbps;
+    this.shareUplink();
     if (this.publications.size > 0) this.renegotiate();
+  }
+
+  /** Gives each video its share of the cap. */
+  private shareUplink(): void {
+    const videos = [...this.publications].filter(({ kind }) => kind === "video");
+    const share = this.maxUplinkKbps === null ? null : this.maxUplinkKbps / videos.length;
+    for (const publication of videos) publication.setMaxKbps(share);
   }
 
   /** The number of sections that publications take in an offer. */

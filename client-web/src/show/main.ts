@@ -122,7 +122,7 @@ class Running {
 /** The page. */
 class Page {
   readonly video = new WindlassVideo();
-  readonly stage = make("div", { class: "stage" }, this.video);
+  readonly stage = make("div", { class: "scene" }, this.video);
   readonly loupe = make("div", { class: "loupe-place" });
   private readonly sent = make("p", { class: "sent" }, PAGE.starting);
   private readonly seen = make("p", { class: "seen" });

@@ -59,10 +59,11 @@ export class Meter {
   }
 
   private async measure(): Promise<void> {
-    const stats = await this.room.connectionStats();
+    const stats = [...((await this.room.connectionStats())?.values() ?? [])];
     const now = performance.now();
-    let bytes = 0;
-    for (const entry of stats?.values() ?? []) if (entry.type === "transport") bytes += entry.bytesSent ?? 0;
+    // Firefox counts the bytes of candidate pairs alone.
+    const of = (type: string) => stats.reduce((sum, e) => sum + (e.type === type ? (e.bytesSent ?? 0) : 0), 0);
+    const bytes = of("transport") || of("candidate-pair");
     // A new connection counts from zero.
     if (this.last !== null && bytes >= this.last.bytes) {
       this.kbps.add(((bytes - this.last.bytes) * 8) / (now - this.last.at));

@@ -15,7 +15,7 @@ try {
   await sleep(20_000);
   console.log(await tab.page.locator(".said").innerText());
   const clip = await tab.page.locator(".show").evaluate((main) => {
-    const parts = [".stage", ".below"].map((part) => main.querySelector(part).getBoundingClientRect());
+    const parts = [".scene", ".below"].map((part) => main.querySelector(part).getBoundingClientRect());
     const [x, y] = [Math.min(...parts.map((p) => p.left)) - 8, parts[0].top - 8];
     return { x, y, width: Math.max(...parts.map((p) => p.right)) + 8 - x, height: parts[1].bottom + 8 - y };
   });

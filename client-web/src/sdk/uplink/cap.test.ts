@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { capUplink } from "./cap.js";
+import { capLayers, capUplink } from "./cap.js";
+import { layerSettings } from "./layers.js";
 
 const section = (media: string, direction: string) =>
   `m=${media} 9 UDP/TLS/RTP/SAVPF 98\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\na=${direction}\r\n`;
@@ -16,4 +17,16 @@ test("the cap stands in the sections of videos, before their attributes", () => 
 test("without a cap the answer stays as it is", () => {
   const answer = head + section("video", "recvonly");
   assert.equal(capUplink(answer, null), answer);
+});
+
+test("layers share a cap, the smallest first", () => {
+  const under = (kbps: number | null) =>
+    capLayers(layerSettings("qhf", new Map()), kbps)
+      .filter(({ active }) => active)
+      .map(({ rid, maxBitrate }) => `${rid} ${maxBitrate / 1000}`);
+  assert.deepEqual(under(null), ["q 150", "h 500", "f 1500"]);
+  assert.deepEqual(under(1000), ["q 150", "h 500", "f 350"]);
+  assert.deepEqual(under(300), ["q 150", "h 150"]);
+  assert.deepEqual(under(180), ["q 150"]);
+  assert.deepEqual(under(40), ["q 40"]);
 });

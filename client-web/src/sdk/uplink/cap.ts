@@ -1,4 +1,5 @@
 /** A cap that the page sets on what is sent, as a narrower link would: congestion control plans with no more. */
+import type { LayerSetting } from "./layers.js";
 
 /**
  * The server's answer with the cap, kbit/s, on every video; null: without one. (RFC 8866 §5.8: `b=AS` in a received
@@ -15,4 +16,24 @@ export function capUplink(answer: string, kbps: number | null): string {
       return section.replace(/^(?=a=)/m, `b=AS:${Math.max(1, Math.round(kbps))}\r\n`);
     })
     .join("");
+}
+
+/** Less than this makes no picture of a further layer, bit/s. */
+const MIN_LAYER = 60_000;
+
+/**
+ * The layers under a cap, smallest first, for browsers that heed none in descriptions (Firefox): each gets its own cap or
+ * what is left, a further one nothing where that is too little.
+ */
+export function capLayers(settings: readonly LayerSetting[], kbps: number | null): LayerSetting[] {
+  let left = kbps === null ? Infinity : kbps * 1000;
+  let first = true;
+  return settings.map((setting) => {
+    if (!setting.active) return setting;
+    const active = first || left >= MIN_LAYER;
+    first = false;
+    const maxBitrate = active ? Math.min(setting.maxBitrate, left) : setting.maxBitrate;
+    if (active) left -= maxBitrate;
+    return { ...setting, active, maxBitrate };
+  });
 }
