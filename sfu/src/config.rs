@@ -263,7 +263,7 @@ mod tests {
     fn nothing_is_advertised_beside_what_is_configured() {
         let advertise = addrs(&["203.0.113.1:0"]);
         let tcp = Some(TcpConfig::at(addrs(&["0.0.0.0:1"])[0]));
-        let config = SfuConfig { advertise, tcp, ..SfuConfig::default() };
+        let config = SfuConfig { tcp, advertise, ..SfuConfig::default() };
         let config = config.with_outward(&["192.168.1.5".parse().expect("address")]);
         let bound = addrs(&["0.0.0.0:1"])[0];
         assert_eq!(config.candidates(bound), addrs(&["203.0.113.1:1"]));

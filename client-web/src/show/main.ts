@@ -50,8 +50,11 @@ class Running {
     const { video } = page;
     room.on("participant", (self) => {
       const show = () => {
-        if (self.camera !== null) video.track = self.camera;
-        if (self.screen !== null) video.track = self.screen;
+        if (self.camera === null || video.track === self.camera) return;
+        video.track = self.camera;
+        // However small the window is, all of the clip is rebuilt: the loupe shows it.
+        const { width, height } = scene.canvas;
+        self.camera.setView({ width, height });
       };
       this.ends.push(self.on("change", show));
       show();
@@ -142,6 +145,7 @@ class Page {
 
   constructor() {
     this.video.view = "split";
+    this.video.toggleAttribute("fixed-size", true);
     this.video.setAttribute("name", PAGE.title);
     this.video.append(make("span", { slot: "left" }, PAGE.plain), make("span", { slot: "right" }, PAGE.rebuilt));
     this.slider.oninput = () => {

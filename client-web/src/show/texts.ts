@@ -4,7 +4,7 @@ export const PAGE = {
   title: "A small video, rebuilt where you watch",
   lead: "This page sends a clip through the server of this page and receives it again, as a call does. Left is the video that arrives, enlarged by the browser; right is what Windlass rebuilds of it here. Drag the handle.",
   clips: "What is sent",
-  person: "A person signing",
+  person: "A person",
   text: "Small text",
   uplink: "Uplink",
   uplinkHint: "Move it: what is sent follows at once.",
