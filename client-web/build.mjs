@@ -62,10 +62,23 @@ async function page() {
     ...scripts,
     plugins,
     sourcemap: true,
-    entryPoints: { demo: "src/demo/main.ts", style: "src/demo/demo.css" },
+    entryPoints: {
+      demo: "src/demo/main.ts",
+      style: "src/demo/demo.css",
+      check: "src/check/main.ts",
+      "check-style": "src/check/check.css",
+      show: "src/show/main.ts",
+      "show-style": "src/show/show.css",
+    },
   });
-  for (const file of ["index.html", "icon.svg"]) {
-    await cp(path.join(here, "src/demo", file), path.join(dist, file));
+  for (const file of [
+    "demo/index.html",
+    "demo/icon.svg",
+    "check/check.html",
+    "show/show.html",
+    "show/clips/signing.webm",
+  ]) {
+    await cp(path.join(here, "src", file), path.join(dist, path.basename(file)));
   }
   // npm packs no file from outside the package.
   for (const file of ["LICENSE-APACHE", "LICENSE-MIT"]) await cp(path.join(here, "..", file), path.join(here, file));

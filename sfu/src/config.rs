@@ -15,8 +15,8 @@ pub struct SfuConfig {
     pub threads: usize,
     /// ICE-TCP for clients whose network blocks UDP; `None`: off.
     pub tcp: Option<TcpConfig>,
-    /// Addresses for clients (ICE host candidates). Empty: the bound address, with loopback in place of an unspecified one. Port 0: the bound
-    /// port.
+    /// Addresses for clients (ICE host candidates). Empty: the bound address; in place of an unspecified one, loopback and the addresses of
+    /// [`crate::outward_addresses`]. Port 0: the bound port.
     pub advertise: Vec<SocketAddr>,
     /// Latency budget of anchors: from a frame's arrival at the SFU to its anchor's use. Older anchors are dropped.
     pub budget: Duration,
@@ -78,6 +78,31 @@ impl Default for SfuConfig {
 }
 
 impl SfuConfig {
+    /// These settings with `outward`, this machine's addresses for others, advertised beside loopback for each socket that takes all
+    /// addresses. Where addresses are configured, these alone are advertised.
+    #[must_use]
+    pub fn with_outward(mut self, outward: &[IpAddr]) -> SfuConfig {
+        let own = |listen: SocketAddr| -> Vec<SocketAddr> {
+            let v6 = listen.is_ipv6();
+            let taken = |ip: &&IpAddr| ip.is_ipv4() || v6;
+            let others = outward.iter().filter(taken).map(|ip| SocketAddr::new(*ip, 0));
+            let mut all: Vec<_> =
+                bound_to(listen.ip()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
+            if listen.ip().is_unspecified() {
+                all.extend(others);
+            }
+            all
+        };
+        if !self.advertise.is_empty() {
+            return self;
+        }
+        self.advertise = own(self.udp);
+        if let Some(tcp) = self.tcp.as_mut().filter(|tcp| tcp.advertise.is_empty()) {
+            tcp.advertise = own(tcp.listen);
+        }
+        self
+    }
+
     /// UDP candidates, given the address of the bound socket.
     pub fn candidates(&self, bound: SocketAddr) -> Vec<SocketAddr> {
         advertised(&self.advertise, bound, bound.port())
@@ -99,17 +124,21 @@ impl SfuConfig {
 
 /// The advertised addresses, or the bound one.
 fn advertised(advertise: &[SocketAddr], bound: SocketAddr, port: u16) -> Vec<SocketAddr> {
-    let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
-    let own = match bound.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => vec![v4],
-        IpAddr::V6(ip) if ip.is_unspecified() => vec![v6, v4],
-        ip => vec![ip],
-    };
     if advertise.is_empty() {
-        return own.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+        return bound_to(bound.ip()).into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
     }
     let port = |p: u16| if p == 0 { port } else { p };
     advertise.iter().map(|a| SocketAddr::new(a.ip(), port(a.port()))).collect()
+}
+
+/// The addresses at which this machine itself reaches a socket that is bound to `ip`.
+fn bound_to(ip: IpAddr) -> Vec<IpAddr> {
+    let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => vec![v4],
+        IpAddr::V6(ip) if ip.is_unspecified() => vec![v6, v4],
+        ip => vec![ip],
+    }
 }
 
 /// Settings of ICE-TCP.
@@ -209,6 +238,36 @@ mod tests {
     fn a_socket_of_both_families_is_advertised_by_both() {
         let addresses = SfuConfig::default().candidates(addrs(&["[::]:5000"])[0]);
         assert_eq!(addresses, addrs(&["[::1]:5000", "127.0.0.1:5000"]));
+    }
+
+    #[test]
+    fn sockets_of_all_addresses_are_advertised_by_loopback_and_outward() {
+        let outward: Vec<IpAddr> =
+            ["192.168.1.5", "2001:db8::5"].map(|ip| ip.parse().expect("address")).to_vec();
+        let of = |udp: &str, tcp: &str| {
+            let (udp, tcp) = (addrs(&[udp])[0], addrs(&[tcp])[0]);
+            let config = SfuConfig { udp, tcp: Some(TcpConfig::at(tcp)), ..SfuConfig::default() };
+            let config = config.with_outward(&outward);
+            (config.candidates(udp), config.tcp_candidates(udp, tcp))
+        };
+        let v4 = addrs(&["127.0.0.1:1", "192.168.1.5:1"]);
+        assert_eq!(of("0.0.0.0:1", "0.0.0.0:1"), (v4.clone(), v4.clone()));
+        let both = addrs(&["[::1]:1", "127.0.0.1:1", "192.168.1.5:1", "[2001:db8::5]:1"]);
+        assert_eq!(of("[::]:1", "[::]:1"), (both.clone(), both));
+        let one = addrs(&["192.0.2.7:1"]);
+        assert_eq!(of("0.0.0.0:1", "192.0.2.7:1"), (v4.clone(), one.clone()));
+        assert_eq!(of("192.0.2.7:1", "0.0.0.0:1"), (one, v4));
+    }
+
+    #[test]
+    fn nothing_is_advertised_beside_what_is_configured() {
+        let advertise = addrs(&["203.0.113.1:0"]);
+        let tcp = Some(TcpConfig::at(addrs(&["0.0.0.0:1"])[0]));
+        let config = SfuConfig { tcp, advertise, ..SfuConfig::default() };
+        let config = config.with_outward(&["192.168.1.5".parse().expect("address")]);
+        let bound = addrs(&["0.0.0.0:1"])[0];
+        assert_eq!(config.candidates(bound), addrs(&["203.0.113.1:1"]));
+        assert_eq!(config.tcp_candidates(bound, bound), addrs(&["203.0.113.1:1"]));
     }
 
     #[test]

@@ -138,7 +138,7 @@ mod tests {
     fn without_options_only_this_machine_is_served() {
         let config = load(&[]).unwrap();
         assert_eq!(config.http, "127.0.0.1:7880".parse().unwrap());
-        assert_eq!(config.sfu.udp, "127.0.0.1:7881".parse().unwrap());
+        assert_eq!(config.sfu.udp, "0.0.0.0:7881".parse().unwrap());
         assert_eq!(config.sfu.advertise, []);
         assert_eq!(config.sfu.budget.as_millis(), 200);
         assert!(config.enhancer.is_some());

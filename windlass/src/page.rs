@@ -40,6 +40,9 @@ async fn file(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     }
     let path = match uri.path().trim_start_matches('/') {
         "" => "index.html",
+        // Whether a call works here, and what one is like.
+        "check" => "check.html",
+        "demo" => "show.html",
         path => path,
     };
     let mut response = match Dist::get(path) {
@@ -130,6 +133,19 @@ mod tests {
         let expected = if built { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         assert_eq!(response.status(), expected);
         assert!(response.headers().contains_key(CONTENT_SECURITY_POLICY));
+    }
+
+    #[tokio::test]
+    async fn the_pages_beside_the_calls_have_paths_of_their_own() {
+        for (path, file) in [("/check", "check.html"), ("/demo", "show.html")] {
+            let expected =
+                if Dist::get(file).is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
+            let response = get(path).await;
+            assert_eq!(response.status(), expected, "{path}");
+            if expected == StatusCode::OK {
+                assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+            }
+        }
     }
 
     #[tokio::test]

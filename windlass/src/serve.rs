@@ -126,7 +126,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         logging::say("Windlass is shutting down.");
     };
     // Whoever reads that the server runs may send it signals: all of them are heard by now.
-    announce(config, http, sfu.local_addr())?;
+    announce(config, http, &sfu)?;
     if let Some(listener) = figures {
         announce_figures(&listener)?;
         let signaling = signaling.clone();
@@ -173,7 +173,7 @@ fn services(
 }
 
 /// Says on standard output where the page is, and what else a person needs to know.
-fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) -> Result<()> {
+fn announce(config: &Config, http: SocketAddr, sfu: &Sfu) -> Result<()> {
     let secure = config.tls.is_some();
     let url = url(http, secure);
     logging::announce(&format!("Windlass is running: {url}"))?;
@@ -194,10 +194,16 @@ fn announce(config: &Config, http: SocketAddr, udp: SocketAddr) -> Result<()> {
              certificate before this port, or use --tls CERT,KEY (--tls self-signed to try it).",
         )?;
     }
-    if config.sfu.candidates(udp).iter().all(|a| a.ip().is_loopback()) {
+    let others: Vec<_> = sfu.candidates().iter().filter(|a| !a.ip().is_loopback()).collect();
+    if others.is_empty() {
         logging::announce(&format!(
             "Media reaches this machine only. For others, add `--udp 0.0.0.0:{} --advertise PUBLIC_IP`.",
-            udp.port()
+            sfu.local_addr().port()
+        ))?;
+    } else if config.sfu.advertise.is_empty() && config.sfu.udp.ip().is_unspecified() {
+        let others = others.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        logging::announce(&format!(
+            "Others get media at {others}. If they reach this machine by another address, add `--advertise PUBLIC_IP`."
         ))?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -83,11 +83,7 @@ fn names(addresses: &[IpAddr]) -> BTreeSet<String> {
             names.insert(host.to_owned());
         }
     }
-    // The addresses that the ways to the rest of the world begin at. Nothing is sent. (RFC 5737, RFC 3849)
-    for (from, to) in [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")] {
-        let own = UdpSocket::bind(from).and_then(|s| s.connect(to).and_then(|()| s.local_addr()));
-        names.extend(own.map(|own: SocketAddr| own.ip().to_string()));
-    }
+    names.extend(windlass_sfu::outward_addresses().iter().map(ToString::to_string));
     names.extend(addresses.iter().filter(|a| !a.is_unspecified()).map(ToString::to_string));
     names
 }

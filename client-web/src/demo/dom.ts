@@ -35,6 +35,8 @@ const PATHS = {
   handle: "M9 7l-5 5 5 5M15 7l5 5-5 5",
   shield: "M12 3l7 3v5c0 4.500-3 8-7 10-4-2-7-5.500-7-10V6zM9 12l2 2 4-4",
   alert: "M12 4 2.500 20h19zM12 10v4m0 3v.01",
+  check: "M5 12.500l4.500 4.500L19 7.500",
+  skip: "M6 12h12",
 } as const;
 
 export type IconName = keyof typeof PATHS;

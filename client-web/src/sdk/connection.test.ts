@@ -90,14 +90,14 @@ afterEach(() => {
 });
 
 /** A connection whose server answers each offer, with the errors of `answers` first. */
-function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>()) {
+function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>(), sdp = "v=0\r\n") {
   const offers: Offer[] = [];
   const sent: unknown[] = [];
   const socket = {
     request(offer: Offer) {
       offers.push(offer);
       const code = answers.shift();
-      if (code === undefined) return Promise.resolve({ type: "answer", id: 1, sdp: "v=0\r\n", tracks: [] });
+      if (code === undefined) return Promise.resolve({ type: "answer", id: 1, sdp, tracks: [] });
       return Promise.reject(new WindlassError(code as "internal", code, ""));
     },
     send: (message: unknown) => void sent.push(message),
@@ -157,6 +157,25 @@ test("a cap is in the offer of its subscription", async () => {
   connection.subscribe(audio("t1", "ada"));
   await connection.settled();
   assert.deepEqual(offers[0]?.subscribe, [{ mid: "0", track: "t1", max: "q+" }]);
+});
+
+test("a cap on the uplink is negotiated at once where something is sent, and is in every later answer", async () => {
+  const answer = "v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 98\r\na=recvonly\r\n";
+  const { connection, pc, offers } = makeConnection([], new Map(), answer);
+  const publication = { attach: () => undefined, detach: () => undefined, entry: () => null, mid: () => null };
+  connection.setMaxUplink(150);
+  await connection.settled();
+  assert.equal(offers.length, 0);
+  await connection.publish(publication as unknown as Publication);
+  assert.match(pc.remoteDescription?.sdp ?? "", /b=AS:150/);
+  connection.setMaxUplink(100);
+  connection.setMaxUplink(100);
+  await connection.settled();
+  assert.equal(offers.length, 2);
+  assert.match(pc.remoteDescription?.sdp ?? "", /b=AS:100/);
+  connection.setMaxUplink(null);
+  await connection.settled();
+  assert.doesNotMatch(pc.remoteDescription?.sdp ?? "", /b=AS/);
 });
 
 test("an offer with a track that has just ended is repeated, three times at most", async () => {

@@ -20,6 +20,7 @@ import { nextSessionState, type SessionState, type SessionStateEvent } from "./s
 import type { SignalSocket } from "./socket.js";
 import { UPLINK_SAMPLE_MS } from "./stills.js";
 import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
+import { capUplink } from "./uplink/cap.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
 /**
@@ -69,6 +70,8 @@ export class Connection {
   private due = false;
   private negotiating: Promise<void> | null = null;
   private rejected = 0;
+  /** The page's cap on what is sent, kbit/s; null: none. */
+  private maxUplinkKbps: number | null = null;
   private state: SessionState = "live";
   private path: PathState = "connecting";
   private readonly ice: IceAccess;
@@ -108,6 +111,7 @@ export class Connection {
   /** Sends a track. Resolves when that is negotiated. */
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
+    this.shareUplink();
     publication.attach({ pc: this.pc, relay: this.relay, files: this.files, scale: this.pictures.scale });
     return this.negotiate();
   }
@@ -116,7 +120,23 @@ export class Connection {
   unpublish(publication: Publication): Promise<void> {
     this.publications.delete(publication);
     publication.detach(this.pc);
+    this.shareUplink();
     return this.negotiate();
+  }
+
+  /** Caps what is sent, kbit/s; null: no cap. */
+  setMaxUplink(kbps: number | null): void {
+    if (kbps === this.maxUplinkKbps) return;
+    this.maxUplinkKbps = kbps;
+    this.shareUplink();
+    if (this.publications.size > 0) this.renegotiate();
+  }
+
+  /** Gives each video its share of the cap. */
+  private shareUplink(): void {
+    const videos = [...this.publications].filter(({ kind }) => kind === "video");
+    const share = this.maxUplinkKbps === null ? null : this.maxUplinkKbps / videos.length;
+    for (const publication of videos) publication.setMaxKbps(share);
   }
 
   /** The number of sections that publications take in an offer. */
@@ -283,7 +303,8 @@ export class Connection {
     try {
       const answer = await this.socket.request({ type: "offer", sdp, publish, subscribe });
       if (this.isClosed) return;
-      await this.pc.setRemoteDescription({ type: "answer", sdp: preferAudio(answer.sdp, this.redundantMids()) });
+      const capped = capUplink(preferAudio(answer.sdp, this.redundantMids()), this.maxUplinkKbps);
+      await this.pc.setRemoteDescription({ type: "answer", sdp: capped });
       if (!this.isLive) return;
       for (const publication of this.publications) {
         const id = answer.tracks.find((t) => t.mid === publication.mid(this.pc))?.track;

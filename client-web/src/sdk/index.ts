@@ -12,6 +12,7 @@ export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerSta
 export type { NetworkTier } from "../worker/network-choice.js";
 export type { TokenSource } from "./access-token.js";
 export type { Assets } from "./assets.js";
+export { CHECK_TITLES, type CheckName, type CheckOptions, type CheckResult, check } from "./check.js";
 export type { Device, DeviceKind, DeviceList, DeviceListEvents, Devices } from "./devices/device-list.js";
 export { deviceError, insecurePage } from "./devices/errors.js";
 export type { InputDevice, LocalInput, LocalInputEvents, StartOptions } from "./devices/local-input.js";

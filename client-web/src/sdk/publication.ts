@@ -6,6 +6,7 @@ import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from
 import { vp9Preferences } from "./receiver.js";
 import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
+import { capLayers } from "./uplink/cap.js";
 import { type Content, LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
 import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
@@ -59,6 +60,10 @@ export class Publication {
   private readonly screenLayers = new ScreenLayers();
   private changing: Promise<void> = Promise.resolve();
   private isMuted = false;
+  /** The page's cap on what this track sends, kbit/s; null: none. */
+  private maxKbps: number | null = null;
+  /** Whether the browser estimates the uplink: it then keeps the cap by itself. */
+  private estimated = false;
 
   /** @internal */
   constructor(
@@ -207,6 +212,13 @@ export class Publication {
     await this.applySettings();
   }
 
+  /** Caps what this track sends, kbit/s; null: no cap. @internal */
+  setMaxKbps(kbps: number | null): void {
+    if (kbps === this.maxKbps) return;
+    this.maxKbps = kbps;
+    if (this.kind === "video") void this.applySettings().catch(() => undefined);
+  }
+
   /** Applies the server's wishes, within what the page allows. @internal */
   turn(knobs: Knobs): void {
     if (this.kind !== "video") return;
@@ -237,6 +249,7 @@ export class Publication {
     const stats = [...(await sender.getStats()).values()];
     this.stillSender?.sampleUplink(stats);
     const [now, path] = [performance.now(), pathSample(stats)];
+    this.estimated = path.availableKbps !== null;
     if (this.content === "screen") {
       const changed = this.screenLayers.onEstimate(now, path.availableKbps);
       if (changed || this.differs()) await this.applySettings();
@@ -264,7 +277,8 @@ export class Publication {
     const { caps, needsQuarter } = this.leadingLayer;
     const needsQ = this.wishes.get("q")?.needed === true;
     const layers = this.content === "screen" ? this.screenLayers.of(this.layers, needsQ) : this.layers;
-    return layerSettings(layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter, this.content);
+    const settings = layerSettings(layers, this.wishes, this.narrowUplink.caps, caps, needsQuarter, this.content);
+    return this.estimated ? settings : capLayers(settings, this.maxKbps);
   }
 
   /** The camera, unless it is muted or has ended. The page may have replaced the track on the sender itself. */

@@ -4,6 +4,7 @@ import { tokenOf } from "./access-token.js";
 import { type Files, filesOf } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
+import { type CheckOptions, type CheckResult, check } from "./check.js";
 import { Connection } from "./connection.js";
 import { DeviceList } from "./devices/device-list.js";
 import { deviceError, type InputKind } from "./devices/errors.js";
@@ -81,6 +82,9 @@ export class Room extends Emitter<RoomEvents> {
   private share: ScreenShare | null = null;
   /** Whether the call is over. */
   private over = false;
+  /** The media connection of the latest session. */
+  private connection: Connection | null = null;
+  private maxUplinkKbps: number | null = null;
   /** Camera and microphone, where they were opened at once. */
   private both: Promise<MediaStream | null> = Promise.resolve(null);
   private readonly servers: Servers;
@@ -319,9 +323,28 @@ export class Room extends Emitter<RoomEvents> {
     sender?.sendMuted(publication);
   }
 
+  /**
+   * Caps the bitrate of all that this participant sends, as a narrower link would: layers and stills adapt to it at once.
+   * For people who pay for what they send. Kilobits per second; null: no cap, as at the start.
+   */
+  setMaxUplink(kbps: number | null): void {
+    this.maxUplinkKbps = kbps;
+    this.connection?.setMaxUplink(kbps);
+  }
+
   /** The browser's statistics of the media connection; null without a connection. */
   async connectionStats(): Promise<RTCStatsReport | null> {
     return (await this.call.session?.stats()) ?? null;
+  }
+
+  /**
+   * Checks what a call needs, beside this one, with its server and token. See {@link check}. Its camera and microphone
+   * are not opened a second time unless `devices` is set.
+   */
+  async *check(options: Pick<CheckOptions, "devices"> = {}): AsyncGenerator<CheckResult, void, void> {
+    const { token, room, assets = {} } = this.options;
+    const access = await Promise.resolve(typeof token === "function" ? token() : token).catch(() => undefined);
+    yield* check(this.servers.first(1)[0] ?? "", { devices: false, ...options, token: access, room, assets });
   }
 
   /** Leaves the room. `disconnected` with the code `left` follows at once; a second call does nothing. */
@@ -408,7 +431,9 @@ export class Room extends Emitter<RoomEvents> {
         networks: this.networks,
         networkBackend: options.networkBackend ?? "auto",
       };
-      return new Connection(socket, files, relay, settings, welcome, maxRungs, welcome.ice);
+      this.connection = new Connection(socket, files, relay, settings, welcome, maxRungs, welcome.ice);
+      this.connection.setMaxUplink(this.maxUplinkKbps);
+      return this.connection;
     },
   };
 }

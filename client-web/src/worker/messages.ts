@@ -80,6 +80,8 @@ export type ToWorker =
   | { type: "module"; module: WebAssembly.Module }
   /** To a worker without a track, which only warms the decoder up. */
   | { type: "warmUp"; module: WebAssembly.Module }
+  /** To a worker without a track, which only measures the decoder. */
+  | { type: "speed"; module: WebAssembly.Module }
   /** A data channel message with an anchor of this track. */
   | { type: "anchor"; data: ArrayBuffer }
   /** The native player showed the frame of `rtpTimestamp` at `at`. */
@@ -205,7 +207,9 @@ export type FromWorker =
   /** The decoder lacks the anchors that the track's anchors refer to: a whole anchor is needed. */
   | { type: "wholeAnchor" }
   /** The decoder is warmed up. */
-  | { type: "warm" };
+  | { type: "warm" }
+  /** Pixels of rebuilt pictures per second; 0: the decoder does not work. */
+  | { type: "speed"; pixelsPerSecond: number };
 
 /** To the worker of a published camera. */
 export type ToPublisher =

@@ -80,6 +80,7 @@ const OUTCOME_APPLIED = 1;
 const OUTCOME_EARLY = 2;
 const OUTCOME_DUPLICATE = 4;
 const OUTCOME_FORMER_EPOCH = 5;
+const STAT_FRAMES = 0;
 const STAT_FRAMES_LATE = 8;
 const STAT_DECAY_LOST = 15;
 const STAT_DECAY_FRAMES = 16;
@@ -230,6 +231,11 @@ export class HybridDecoder {
   /** Decodes step `step` of the module's own stream, in a decoder of its own; true where another follows. */
   warmUp(step: number): boolean {
     return this.wasm.warm_up(this.handle, step) === 1;
+  }
+
+  /** Frames decoded so far. */
+  get frames(): number {
+    return this.wasm.stat(this.handle, STAT_FRAMES);
   }
 
   /** Drops all pictures; the next frame must be a key frame. */

@@ -26,7 +26,7 @@ import { importNetworks } from "./network/script.js";
 import { handlePublisher, takeSent } from "./publish.js";
 import { Relay } from "./relay.js";
 import { TrackPipeline } from "./track.js";
-import { warmUp } from "./warm-up.js";
+import { measureSpeed, warmUp } from "./warm-up.js";
 import { HybridDecoder } from "./wasm.js";
 
 declare const self: DedicatedWorkerGlobalScope & {
@@ -149,6 +149,12 @@ self.onmessage = (event: MessageEvent<Ping | ToRelay | TakeCopies | ToWorker | T
     case "warmUp":
       warmUp(() => new HybridDecoder(message.module, WARM_UP_SCALE));
       post({ type: "warm" });
+      break;
+    case "speed":
+      post({
+        type: "speed",
+        pixelsPerSecond: measureSpeed(() => new HybridDecoder(message.module, WARM_UP_SCALE)),
+      });
       break;
     case "anchor":
       pipeline?.message(message.data);

@@ -6,6 +6,7 @@
 
 mod handle;
 mod handover;
+mod outward;
 mod placement;
 mod run;
 mod socket;
@@ -22,6 +23,7 @@ use windlass_types::{AnchorPolicy, Rung};
 
 pub use self::handle::SfuHandle;
 use self::handle::ThreadSenders;
+pub use self::outward::outward_addresses;
 use self::placement::Placement;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
@@ -107,6 +109,7 @@ pub struct Sfu {
     handle: SfuHandle,
     local: SocketAddr,
     tcp: Option<SocketAddr>,
+    candidates: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -131,6 +134,7 @@ impl Sfu {
         tap: &TapSink,
         relay: Option<&RelaySink>,
     ) -> Result<Sfu, StartError> {
+        let config = &config.clone().with_outward(&outward_addresses());
         let (sockets, mut tcp) = open(config)?;
         let count = sockets.len();
         let local = sockets[0].local_addr();
@@ -176,6 +180,7 @@ impl Sfu {
             handle: SfuHandle::new(senders, placement, shared, watchdog.clone()),
             local,
             tcp: tcp_local,
+            candidates: config.candidates(local),
             threads: Vec::new(),
         };
         for parts in parts {
@@ -202,6 +207,11 @@ impl Sfu {
     /// Address of the bound UDP socket.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// The addresses that clients get as UDP candidates.
+    pub fn candidates(&self) -> &[SocketAddr] {
+        &self.candidates
     }
 
     /// Address of the TCP listener, if there is one.

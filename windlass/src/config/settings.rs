@@ -109,8 +109,9 @@ macro_rules! settings {
 
 /// Address of the HTTP server of a machine that serves itself alone.
 const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7880);
-/// Address of its media.
-const UDP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7881);
+/// Address of media. Firefox pairs no loopback address with another: such a machine must be reachable by its own. Nobody gets media
+/// who has not joined by the HTTP server.
+const UDP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881);
 
 settings! {
     "Network" {
@@ -126,8 +127,9 @@ settings! {
         #[arg(value_name = "IP:PORT|off")]
         Restart tcp: Parsed<Tcp>;
 
-        /// Public addresses for ICE candidates, where they are not the listening addresses, as behind a NAT. Without PORT, the
-        /// listening port. With tcp: in front, an address is for TCP only, and the others are for UDP only
+        /// Public addresses for ICE candidates, where they are not the listening addresses, as behind a NAT; no other address is told
+        /// then. Without PORT, the listening port. With tcp: in front, an address is for TCP only, and the others are for UDP only
+        /// [default: the listening address, or where that is 0.0.0.0 or ::, loopback and this machine's address]
         #[arg(value_name = "[tcp:]IP[:PORT],...", value_delimiter = ',')]
         Restart advertise: Vec<Parsed<Advertise>>;
 
