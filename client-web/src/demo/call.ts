@@ -6,7 +6,7 @@ import { Banner } from "./banner.js";
 import { bar, emptyStage } from "./call-frame.js";
 import { Controls } from "./controls.js";
 import { icon, make } from "./dom.js";
-import { lineOf } from "./failure.js";
+import { lineOf, saidOf } from "./failure.js";
 import { HearButton } from "./hear.js";
 import { type Key, listenForKeys } from "./keys.js";
 import { say, words } from "./language.js";
@@ -121,7 +121,10 @@ export class CallScreen {
       listenForKeys((key) => this.press(key)),
       room.on("reconnecting", ({ cause, attempt }) => {
         this.setAway(true);
-        const text = words(attempt > 1 ? "reconnecting.again" : "reconnecting", { cause: lineOf(cause), attempt });
+        const text = words(attempt > 1 ? "reconnecting.again" : "reconnecting", {
+          cause: saidOf(cause).message,
+          attempt,
+        });
         banner.say(text, { working: true });
       }),
       room.on("reconnected", () => {

@@ -103,7 +103,8 @@ describe("the demo page", { timeout: 240_000 }, () => {
     test("one's own low layer is shown plain and, larger, enhanced", async () => {
       const [plain, better] = [await shows(page, PLAIN), await shows(page, ENHANCED)];
       assert.deepEqual([plain.width, plain.height], [scene.width / 4, scene.height / 4]);
-      assert.deepEqual([better.width, better.height], [scene.width / 2, scene.height / 2]);
+      // Two or four times as large, as the machine is fast.
+      assert.ok([2, 4].some((scale) => better.width === scale * plain.width && better.height === scale * plain.height), JSON.stringify(better));
       assert.equal(await page.locator(".tile windlass-video").getAttribute("view"), "split");
     });
 
@@ -151,7 +152,7 @@ describe("the demo page", { timeout: 240_000 }, () => {
         return Number.parseFloat(found.Anchors) > 0 && found.Rung === "q+" && found;
       }, "figures of q+ with anchors");
       const expected = {
-        Size: /^160×90 → 320×180$/,
+        Size: /^160×90 → (320×180|640×360)$/,
         "Shown / enhanced": /^\d+ \/ \d+ fps$/,
         "Video + anchors": /^\d+ \+ \d+ kbit\/s$/,
         Anchors: /^\d+\.\d \/s$/,
