@@ -5,6 +5,7 @@
 
 mod advisories;
 mod apt;
+mod binaries;
 mod borders;
 mod capped;
 mod circles;

@@ -5,7 +5,9 @@ use clap::ValueEnum;
 
 use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
-use crate::{advisories, apt, borders, capped, circles, fuzz, page, root, skipped, target_dir};
+use crate::{
+    advisories, apt, binaries, borders, capped, circles, fuzz, page, root, skipped, target_dir,
+};
 
 /// A part of the tests.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -87,8 +89,7 @@ fn perform(parts: &[Part]) -> Result<()> {
         circles::check()?;
     }
     if wants(Part::Rust) {
-        step("Running the Rust tests");
-        for_tests(Cmd::cargo(["test", "--workspace", "--quiet"])).run()?;
+        binaries::run_all()?;
         capped::run()?;
     }
     if wants(Part::Fuzz) {
@@ -146,10 +147,10 @@ pub(crate) fn deny() -> Result<()> {
 /// The WebAssembly module must give the native decoder's pictures, bit for bit.
 fn wasm_twin() -> Result<()> {
     step("Comparing the WebAssembly module with the native decoder");
+    build_programs()?;
     for stream in ["realtime", "altref"] {
         let ivf = root().join(format!("hybrid/vp9/tests/fixtures/{stream}.ivf"));
-        let run = ["run", "--quiet", "--package", "windlass-hybrid", "--example", "twin"];
-        let native = Cmd::cargo(run)
+        let native = Cmd::new(target_dir().join("debug/examples/twin"))
             .arg(&ivf)
             .output()
             .context("the native decoder's checksums could not be made (`twin` example)")?;
@@ -184,13 +185,6 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e/bundlers")?;
     step("Building the server for the browser tests");
     build_programs()?;
-    for (package, example) in [
-        ("windlass-hybrid", "twin"),
-        ("windlass-signaling", "embed"),
-        ("windlass-enhancer", "enhance_file"),
-    ] {
-        Cmd::cargo(["build", "--quiet", "--package", package, "--example", example]).run()?;
-    }
     step("Running calls between real browsers");
     browsers(tests, &[], env)
 }
@@ -222,8 +216,7 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
     cmd.run()
 }
 
-/// Builds the server, and the laboratory's program, by which tests make calls, links and figures: together, as what they share would
-/// be built once for each.
+/// Builds all programs and examples: with the features of `cargo test --workspace`, so that nothing is compiled again after it.
 pub(crate) fn build_programs() -> Result<()> {
-    Cmd::cargo(["build", "--quiet", "--package", "windlass", "--package", "windlass-lab"]).run()
+    Cmd::cargo(["build", "--quiet", "--workspace", "--bins", "--examples"]).run()
 }

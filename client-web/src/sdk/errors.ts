@@ -10,6 +10,7 @@ export type ServerErrorCode = ErrorCode;
  * - `connection_lost`: the socket was lost, or there is no connection now.
  * - `media_failed`: the media path could not be set up, or was lost.
  * - `moved`: the room is on another server.
+ * - `no_token`: the page's function `token` failed. Its error is the `cause`.
  * - `left`: this participant left, or aborted the attempt to join.
  * - `permission_denied`: the person did not allow the page to use the device, now or earlier.
  * - `permission_blocked`: the operating system, or the page's policy, does not allow it; asking the person is no use.
@@ -27,6 +28,7 @@ export type ClientErrorCode =
   | "connection_lost"
   | "media_failed"
   | "moved"
+  | "no_token"
   | "left"
   | "permission_denied"
   | "permission_blocked"
@@ -65,6 +67,7 @@ const TEMPORARY = new Set<string>([
   "connection_lost",
   "media_failed",
   "moved",
+  "no_token",
   "no_media",
   "shutting_down",
   "rate_limited",
@@ -93,6 +96,17 @@ export function unreachable(): WindlassError {
     "The server does not answer.",
     "Check your connection, or try again in a moment.",
   );
+}
+
+/** The page's own function gave no access token. */
+export function noToken(cause: unknown): WindlassError {
+  const error = new WindlassError(
+    "no_token",
+    "This page got no permission to join the call.",
+    "Sign in again, or try in a moment.",
+  );
+  error.cause = cause;
+  return error;
 }
 
 /** The browser lacks VP9, profile 0. */

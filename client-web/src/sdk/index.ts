@@ -10,6 +10,7 @@
  */
 export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { NetworkTier } from "../worker/network-choice.js";
+export type { TokenSource } from "./access-token.js";
 export type { Assets } from "./assets.js";
 export type { Device, DeviceKind, DeviceList, DeviceListEvents, Devices } from "./devices/device-list.js";
 export { deviceError, insecurePage } from "./devices/errors.js";

@@ -1,5 +1,6 @@
 /** The public entry of the SDK. */
 import type { NetworkTier } from "../worker/network-choice.js";
+import type { TokenSource } from "./access-token.js";
 import type { Assets } from "./assets.js";
 import type { StartOptions } from "./devices/local-input.js";
 import { badOption } from "./errors.js";
@@ -22,7 +23,7 @@ export interface JoinOptions {
   /** Joins a private loopback room: this participant receives its own tracks as others would. Default: false. */
   loopback?: boolean;
   /** The access token, where the server needs one. A function is called at every attempt to connect. */
-  token?: string | (() => string | Promise<string>);
+  token?: TokenSource;
   /** URLs of the SDK's files, where a page keeps them elsewhere. */
   assets?: Assets;
   /**

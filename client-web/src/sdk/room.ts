@@ -1,5 +1,6 @@
 /** One participant's view of a room. The call behind it is in `call.ts`. */
 
+import { tokenOf } from "./access-token.js";
 import { type Files, filesOf } from "./assets.js";
 import { Backoff } from "./backoff.js";
 import { Call, type CallRequest } from "./call.js";
@@ -389,7 +390,7 @@ export class Room extends Emitter<RoomEvents> {
       room,
       name,
       loopback: this.loopback,
-      token: typeof token === "function" ? await token() : token,
+      token: await tokenOf(token),
       signal,
       waiting: () => {
         waiting?.();

@@ -30,15 +30,18 @@ export function followShowing(element: Element, onChange: (shown: Shown) => void
   let reported: Shown | null = null;
   let inViewport = true;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  // A floating window has a document, and a viewport, of its own.
+  const { ownerDocument } = element;
+  const view = ownerDocument.defaultView ?? globalThis;
 
   const measure = (): Shown => {
     // Of what lies in the shadow of an element the document knows the element alone.
     const root = element.getRootNode() as Document | ShadowRoot;
-    const floating = root.pictureInPictureElement ?? document.pictureInPictureElement;
+    const floating = root.pictureInPictureElement ?? ownerDocument.pictureInPictureElement;
     const floats = floating !== null && element.contains(floating);
-    if (!floats && (!inViewport || document.visibilityState === "hidden")) return { width: 0, height: 0 };
+    if (!floats && (!inViewport || ownerDocument.visibilityState === "hidden")) return { width: 0, height: 0 };
     const { width, height } = element.getBoundingClientRect();
-    const ratio = globalThis.devicePixelRatio || 1;
+    const ratio = view.devicePixelRatio || 1;
     return { width: Math.round(width * ratio), height: Math.round(height * ratio) };
   };
   const settle = () => {
@@ -55,22 +58,22 @@ export function followShowing(element: Element, onChange: (shown: Shown) => void
     timer = setTimeout(settle, hides ? HIDE_MS : appears ? 0 : SETTLE_MS);
   };
 
-  const sizes = new ResizeObserver(changed);
+  const sizes = new view.ResizeObserver(changed);
   sizes.observe(element);
-  const visibility = new IntersectionObserver((entries) => {
+  const visibility = new view.IntersectionObserver((entries) => {
     inViewport = entries[entries.length - 1]?.isIntersecting ?? true;
     changed();
   });
   visibility.observe(element);
   const events = ["enterpictureinpicture", "leavepictureinpicture"] as const;
-  document.addEventListener("visibilitychange", changed);
+  ownerDocument.addEventListener("visibilitychange", changed);
   for (const event of events) element.addEventListener(event, changed, true);
   changed();
   return () => {
     clearTimeout(timer);
     sizes.disconnect();
     visibility.disconnect();
-    document.removeEventListener("visibilitychange", changed);
+    ownerDocument.removeEventListener("visibilitychange", changed);
     for (const event of events) element.removeEventListener(event, changed, true);
   };
 }

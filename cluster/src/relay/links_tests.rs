@@ -87,7 +87,6 @@ async fn a_link_that_is_not_wanted_any_more_ends_and_comes_again() {
     assert!(matches!(large.event().await, LinkEvent::Down(NodeId(3))));
     assert!(matches!(small.event().await, LinkEvent::Up(NodeId(9))));
     assert!(matches!(small.event().await, LinkEvent::Down(NodeId(9))));
-    tokio::time::sleep(MAX_PAUSE).await;
     small.want(&[(9, &large)]);
     assert!(matches!(large.event().await, LinkEvent::Up(NodeId(3))));
 }

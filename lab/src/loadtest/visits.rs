@@ -120,9 +120,8 @@ fn stay(mean: Duration, share: f64) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use anyhow::bail;
+    use tokio::sync::mpsc;
 
     use super::*;
 
@@ -138,30 +137,30 @@ mod tests {
     #[tokio::test]
     async fn others_come_when_one_has_gone_and_all_go_in_the_end() {
         let (end, ended) = watch::channel(None);
-        let partings = Arc::new(Mutex::new(Vec::new()));
+        let (parted, mut parting) = mpsc::unbounded_channel();
         let links = vec![Profile::Dsl];
         let visits = Visits { stay: Some(Duration::from_millis(4)), links, seed: 3 };
         let tally = Tally::default();
-        let noted = partings.clone();
         let run = visits.run(tally.clone(), ended, |mut visit| {
-            let noted = noted.clone();
+            let parted = parted.clone();
             async move {
                 assert_eq!(visit.access.map(|(profile, _)| profile), Some(Profile::Dsl));
-                let parting = told(&mut visit.stop).await;
-                noted.lock().expect("partings").push(parting);
+                parted.send(told(&mut visit.stop).await).expect("the test reads them");
                 bail!("as some do")
             }
         });
-        let over = async {
-            while partings.lock().expect("partings").len() < 100 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
+        let mut partings = Vec::new();
+        let hundred = async {
+            while partings.len() < 100 {
+                partings.extend(parting.recv().await);
             }
             let _ = end.send(Some(Parting::Goodbye));
         };
-        tokio::join!(run, over);
-        let partings = partings.lock().expect("partings");
+        tokio::join!(run, hundred);
+        while let Ok(last) = parting.try_recv() {
+            partings.push(last);
+        }
         let vanished = partings.iter().filter(|p| **p == Parting::Vanish).count();
-        assert!(partings.len() >= 100);
         assert!((5..40).contains(&vanished), "{vanished}");
         let totals = tally.lock();
         assert_eq!((totals.visits, totals.failed), (partings.len() as u64, partings.len() as u64));

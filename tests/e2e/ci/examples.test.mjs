@@ -111,6 +111,42 @@ describe("the page of a few lines, at a server that enhances", { timeout: 120_00
     }
   });
 
+  test("of an element that is taken out of the page nothing is sent, and in another document it goes on", async () => {
+    const { page } = tabs[0];
+    await page.evaluate(() => {
+      const element = document.querySelector("windlass-video");
+      const watched = document.createElement("video");
+      watched.muted = true;
+      watched.srcObject = new MediaStream([element.track.plain]);
+      document.body.append(watched);
+      watched.play();
+      element.remove();
+      Object.assign(window, { element, watched });
+    });
+    const frames = () => page.evaluate(() => window.watched.getVideoPlaybackQuality().totalVideoFrames);
+    const stands = async () => {
+      const before = await frames();
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      return (await frames()) === before;
+    };
+    await until(stands, "no more frames come", 15_000, frames);
+    const before = await frames();
+    await page.evaluate(() => {
+      const frame = document.createElement("iframe");
+      document.body.prepend(frame);
+      frame.contentDocument.body.append(window.element);
+    });
+    await until(async () => (await frames()) > before + 20, "frames come again", 15_000, frames);
+    const looks = await page.evaluate(() => {
+      const { element } = window;
+      const stage = element.shadowRoot.querySelector(".stage").getBoundingClientRect();
+      const style = element.ownerDocument.defaultView.getComputedStyle(element);
+      return { display: style.display, wide: stage.width / stage.height > 1.3, playing: !element.shadowRoot.querySelector("video").paused };
+    });
+    assert.deepEqual(looks, { display: "block", wide: true, playing: true });
+    await page.evaluate(() => document.body.append(window.element));
+  });
+
   test("who leaves is gone from the others' pages", async () => {
     await tabs[2].page.goto("about:blank");
     for (const tab of tabs.slice(0, 2)) await until(async () => (await states(tab)).length === 1, "one is left", 15_000);

@@ -12,6 +12,9 @@ import { STYLE } from "./style.js";
 /** What `<windlass-video>` shows: the better picture, both with a divider between them, or the native one alone. */
 export type View = "enhanced" | "split" | "plain";
 
+/** An element that has been out of the page for so long, milliseconds, has counted as hidden: it is not observed any longer. */
+const REMOVED_MS = 5000;
+
 const VIEWS: readonly View[] = ["enhanced", "split", "plain"];
 
 /** The events of `<windlass-video>`, none of which bubbles. */
@@ -27,19 +30,22 @@ export interface WindlassVideoEvents {
 // A module of an SDK may be loaded on a server, where there are no elements.
 const Base: typeof HTMLElement = globalThis.HTMLElement ?? (class {} as typeof HTMLElement);
 
-let sheet: CSSStyleSheet | null = null;
+const sheets = new WeakMap<Document, CSSStyleSheet>();
 
-/** The style of all elements. A sheet of its own, as a `<style>` may be forbidden by the page's policy. */
-function styleSheet(): CSSStyleSheet {
-  if (sheet === null) {
-    sheet = new CSSStyleSheet();
+/** The style of all elements of a document. A sheet of its own, as a `<style>` may be forbidden by the page's policy. */
+function styleSheet(of: Document): CSSStyleSheet {
+  let sheet = sheets.get(of);
+  if (sheet === undefined) {
+    sheet = new (of.defaultView ?? window).CSSStyleSheet();
     sheet.replaceSync(STYLE);
+    sheets.set(of, sheet);
   }
   return sheet;
 }
 
 /**
- * See the module's head. Out of the page it is silent, as browsers have it, and the server keeps the size that it had.
+ * See the module's head. Out of the page it is silent, as browsers have it, and counts as hidden after some seconds. It may be
+ * moved into another document, such as a floating window's.
  *
  * - Attributes to set: `view` (`enhanced`, `split`, `plain`), `name` (its initials are shown where there is no picture),
  *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound).
@@ -67,6 +73,7 @@ export class WindlassVideo extends Base {
   private readonly endSound: (() => void)[] = [];
   private endFollowing: (() => void) | null = null;
   private lastState = "";
+  private removed: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
     super();
@@ -167,6 +174,7 @@ export class WindlassVideo extends Base {
 
   /** @internal */
   connectedCallback(): void {
+    clearTimeout(this.removed);
     this.follow();
     // A video that was taken out of the page and put back stands still.
     for (const element of [this.plain, this.enhanced])
@@ -176,12 +184,20 @@ export class WindlassVideo extends Base {
 
   /** @internal */
   disconnectedCallback(): void {
-    this.follow();
+    // Following goes on: out of the page it has no size, and so the server learns that nobody sees the picture.
+    clearTimeout(this.removed);
+    this.removed = setTimeout(() => this.endFollowing?.(), REMOVED_MS);
+  }
+
+  /** @internal */
+  adoptedCallback(): void {
+    // A sheet belongs to one document.
+    if (this.shadowRoot !== null) this.shadowRoot.adoptedStyleSheets = [styleSheet(this.ownerDocument)];
   }
 
   private build(): void {
     const root = this.attachShadow({ mode: "open" });
-    root.adoptedStyleSheets = [styleSheet()];
+    root.adoptedStyleSheets = [styleSheet(document)];
     this.stage.className = "stage";
     this.avatar.className = "avatar";
     this.avatar.setAttribute("part", "avatar");

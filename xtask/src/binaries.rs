@@ -1,0 +1,166 @@
+//! The binaries of the Rust tests, run as many at once as there are processors: many tests wait for a server most of the time.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::clips::for_tests;
+use crate::process::{Cmd, step};
+use crate::workers;
+
+/// A test's binary, and where it is run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Binary {
+    pub package: String,
+    pub name: String,
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+/// Runs all tests in Rust, those of the documentation last; an error names those that failed.
+pub(crate) fn run_all() -> Result<()> {
+    step("Building the Rust tests");
+    let binaries = build()?;
+    step(&format!("Running {} programs of Rust tests", binaries.len()));
+    let all: Vec<_> = binaries.iter().collect();
+    none_failed(workers::each(&all, |binary| binary.test("", |cmd| cmd)))?;
+    step("Running the documentation's tests");
+    for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--doc"])).run()
+}
+
+/// Builds the tests of the whole workspace.
+pub(crate) fn build() -> Result<Vec<Binary>> {
+    // Once to show what does not compile, once to know the files.
+    let build = || Cmd::cargo(["test", "--workspace", "--quiet", "--no-run"]);
+    build().run()?;
+    let built = build().arg("--message-format=json").output();
+    let binaries = listed(&built.context("`cargo test --no-run` failed; run it to see why")?);
+    ensure!(!binaries.is_empty(), "cargo built no tests");
+    Ok(binaries)
+}
+
+/// What [`Binary::test`] gave, as one error.
+pub(crate) fn none_failed(ended: Vec<Option<String>>) -> Result<()> {
+    let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("these tests failed, their output is above; to run them again: {}", failed.join("; "))
+}
+
+impl Binary {
+    /// Runs it and says how it ended; gives the command to run again where it failed. `kind` is said before its name.
+    pub(crate) fn test(&self, kind: &str, change: impl FnOnce(Cmd) -> Cmd) -> Option<String> {
+        let begun = Instant::now();
+        let Binary { package, name, folder, file } = self;
+        let cmd = for_tests(Cmd::new(file))
+            .arg("--quiet")
+            .dir(folder)
+            .env("CARGO_MANIFEST_DIR", folder)
+            .env("CARGO_PKG_NAME", package);
+        let (passed, said) = match change(cmd).captured() {
+            Ok(ended) => ended,
+            Err(error) => (false, format!("{error:#}")),
+        };
+        let seconds = begun.elapsed().as_secs_f64();
+        if passed {
+            eprintln!("{kind}{package} {name} passed ({seconds:.1} s)");
+            return None;
+        }
+        eprintln!("{said}\n{kind}{package} {name} FAILED ({seconds:.1} s)");
+        let target = if package.replace('-', "_") == *name {
+            "--lib".into()
+        } else {
+            format!("--test {name}")
+        };
+        Some(format!("cargo test --package {package} {target}"))
+    }
+}
+
+#[derive(Deserialize)]
+struct Message {
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+    package_id: Option<String>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// The binaries of what cargo says that it built.
+fn listed(messages: &str) -> Vec<Binary> {
+    let of = |line: &str| {
+        let message: Message = serde_json::from_str(line).ok()?;
+        message.profile?.test.then_some(())?;
+        let (file, name) = (message.executable?, message.target?.name);
+        let folder = message.manifest_path?.parent()?.to_owned();
+        let package = package(&message.package_id?)?;
+        Some(Binary { package, name, folder, file })
+    };
+    messages.lines().filter_map(of).collect()
+}
+
+/// The crate's name in `path+file:///folder/name#0.1.0` or `path+file:///folder#name@0.1.0`.
+fn package(id: &str) -> Option<String> {
+    let (place, version) = id.split_once('#')?;
+    let name = match version.split_once('@') {
+        Some((name, _)) => name,
+        None => place.rsplit_once('/')?.1,
+    };
+    Some(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_found_in_what_cargo_says() {
+        let line = |package: &str, name: &str, test: bool, file: &str| {
+            serde_json::json!({
+                "reason": "compiler-artifact",
+                "package_id": format!("path+file:///w/{package}"),
+                "manifest_path": "/w/folder/Cargo.toml",
+                "target": { "name": name },
+                "profile": { "test": test },
+                "executable": (!file.is_empty()).then_some(file),
+            })
+            .to_string()
+        };
+        let said = [
+            line("hybrid#windlass-hybrid@0.1.0", "windlass_hybrid", false, ""),
+            line("hybrid#windlass-hybrid@0.1.0", "windlass_hybrid", true, "/t/hybrid"),
+            line("xtask#0.1.0", "xtask", true, "/t/xtask"),
+            r#"{"reason":"build-finished","success":true}"#.into(),
+        ];
+        let found = listed(&said.join("\n"));
+        let names: Vec<_> = found.iter().map(|b| (b.package.as_str(), b.name.as_str())).collect();
+        assert_eq!(names, [("windlass-hybrid", "windlass_hybrid"), ("xtask", "xtask")]);
+        assert_eq!(found[1].folder, PathBuf::from("/w/folder"));
+    }
+
+    #[test]
+    fn a_test_that_fails_says_how_to_run_it_again() {
+        let binary = |program: &str| Binary {
+            package: "a-b".into(),
+            name: "a_b".into(),
+            folder: "/".into(),
+            file: program.into(),
+        };
+        assert_eq!(binary("true").test("", |cmd| cmd), None);
+        let again = binary("false").test("", |cmd| cmd);
+        assert_eq!(again.as_deref(), Some("cargo test --package a-b --lib"));
+        assert!(none_failed(vec![None, again]).is_err());
+    }
+}
