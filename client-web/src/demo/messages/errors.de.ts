@@ -43,6 +43,10 @@ export const errors: Errors = {
     message: "Der Server antwortet nicht.",
     hint: "Bitte die Verbindung prüfen oder es gleich noch einmal versuchen.",
   },
+  no_token: {
+    message: "Diese Seite hat keine Erlaubnis zur Teilnahme bekommen.",
+    hint: "Bitte melden Sie sich neu an, oder versuchen Sie es gleich noch einmal.",
+  },
   connection_lost: { message: "Die Verbindung zum Server ist weg.", hint: "Bitte warten Sie, bis sie wieder da ist." },
   media_failed: { message: "Ton und Bild kommen nicht durch.", hint: `Eine Firewall kann sie aufhalten. ${AGAIN}` },
   moved: { message: "Der Anruf ist auf einen anderen Server umgezogen.", hint: "Die Seite geht gerade dorthin." },
