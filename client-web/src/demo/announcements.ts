@@ -8,9 +8,6 @@ const MAX_TOLD = 6;
 /** A picture's state is announced when it has lasted for this time, milliseconds. */
 const SETTLE_MS = 3000;
 
-/** Who is announced within this time from the join on was there before, milliseconds. */
-const THERE_MS = 1000;
-
 /** What was known of a participant. */
 interface Known {
   muted: boolean;
@@ -23,12 +20,16 @@ interface Known {
 export class Announcements {
   private readonly known = new Map<Participant, Known>();
   private readonly ends: (() => void)[];
-  private readonly since = performance.now();
+  /** Whether who comes now comes anew: who was there already is told right after the join, in a task before. */
+  private settled = false;
 
   constructor(
     room: Room,
     private readonly announcer: Announcer,
   ) {
+    setTimeout(() => {
+      this.settled = true;
+    }, 0);
     this.ends = [room.on("participant", (who) => this.came(who)), room.on("participantLeft", (who) => this.left(who))];
   }
 
@@ -43,7 +44,7 @@ export class Announcements {
     if (who.isSelf) return;
     const known: Known = { muted: who.microphone?.muted ?? false, shares: false, enhanced: null, settle: undefined };
     this.known.set(who, known);
-    if (performance.now() - this.since > THERE_MS) this.tell(who, "said.joined", "there");
+    if (this.settled) this.tell(who, "said.joined", "there");
     this.ends.push(
       who.on("change", () => this.look(who, known)),
       // The element tells of its picture, whichever track it shows.

@@ -22,6 +22,16 @@ const twoCameras = () => {
   };
 };
 
+/** In the page: keeps everything that is announced. */
+const listen = () => {
+  window.announced = [];
+  const note = () => {
+    const said = [...document.querySelectorAll(".announcer p")].map(({ textContent }) => textContent);
+    window.announced.push(...said.filter((text) => !window.announced.includes(text)));
+  };
+  new MutationObserver(note).observe(document, { childList: true, subtree: true });
+};
+
 const phase = (page) => page.evaluate(() => window.windlass?.phase);
 const inCall = (page, who) => until(async () => (await phase(page)) === "call", `${who} is in the call`, 20_000);
 const named = (page, name, role = "button") => page.getByRole(role, { name });
@@ -82,7 +92,7 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
   });
 
   const join = async (name, source = "camera") => {
-    const tab = await ana.newPage();
+    const tab = await ana.newPage({ init: listen });
     await tab.page.goto(`${server.url}/?room=tea&name=${name}&auto=1&source=${source}&${SMALL}`);
     await inCall(tab.page, name);
     return tab;
@@ -163,11 +173,7 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
     const large = () => ana.page.locator(".tile.large").evaluateAll((tiles) => tiles.map((tile) => tile.getAttribute("aria-label")));
 
     before(async () => {
-      await ana.page.evaluate(() => {
-        window.announced = [];
-        const note = () => window.announced.push(...[...document.querySelectorAll(".announcer p")].map(({ textContent }) => textContent));
-        new MutationObserver(note).observe(document.querySelector(".announcer"), { childList: true });
-      });
+      await ana.page.evaluate(listen);
       bo = await join("Bo");
       cy = await join("Cy", "none");
       await tile("Bo").and(ana.page.locator("[data-video=on]")).waitFor();
@@ -176,6 +182,8 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
     test("who comes is announced, and who is muted", async () => {
       await announced(/^Bo has joined\.$/);
       await announced(/^Cy has joined\.$/);
+      const told = () => cy.page.evaluate(() => window.announced);
+      assert.ok(!(await told()).some((text) => /has joined/.test(text)), "who was there before is no news");
       await bo.page.keyboard.press("m");
       await announced(/^Bo is muted\.$/);
       await tile("Bo").locator(".silent").waitFor({ state: "visible" });
