@@ -1,7 +1,7 @@
 // Bundles the page, the SDK, its worker and the script of networks on WebGPU into dist/, or with --tests the unit tests into dist-test/.
 // `cargo xtask page` puts the WASM decoder into dist/ first: the SDK knows its digest.
 import { createHash } from "node:crypto";
-import { cp, mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -71,17 +71,29 @@ async function page() {
       "show-style": "src/show/show.css",
     },
   });
-  for (const file of [
-    "demo/index.html",
-    "demo/icon.svg",
-    "check/check.html",
-    "show/show.html",
-    "show/clips/signing.webm",
-  ]) {
+  await writeFile(path.join(dist, "index.html"), await demoPage());
+  for (const file of ["demo/icon.svg", "check/check.html", "show/show.html", "show/clips/signing.webm"]) {
     await cp(path.join(here, "src", file), path.join(dist, path.basename(file)));
   }
   // npm packs no file from outside the package.
   for (const file of ["LICENSE-APACHE", "LICENSE-MIT"]) await cp(path.join(here, "..", file), path.join(here, file));
+}
+
+/** The demo page's HTML with its texts: in English, and what is read without scripts in every language. */
+async function demoPage() {
+  const folder = path.join(here, "src/demo");
+  const files = (await readdir(path.join(folder, "messages"))).filter((file) => file.endsWith(".json")).sort();
+  const messages = await Promise.all(
+    files.map(async (file) => [
+      path.basename(file, ".json"),
+      JSON.parse(await readFile(path.join(folder, "messages", file), "utf8")),
+    ]),
+  );
+  const { en } = Object.fromEntries(messages);
+  const all = messages.map(([lang, texts]) => `<p class="noscript" lang="${lang}">${texts["product.noscript"]}</p>`);
+  return (await readFile(path.join(folder, "index.html"), "utf8"))
+    .replace("{product.noscript}", all.join(""))
+    .replace(/\{([a-z.]+)\}/g, (_, key) => en[key]);
 }
 
 /** Builds the script of networks, and gives the version that it exports: the digest of what it is without. */

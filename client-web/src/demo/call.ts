@@ -1,371 +1,241 @@
-/** The call screen: tiles of the others, the own preview, and the controls. */
-import {
-  EnhancedTrack,
-  type Layers,
-  type Participant,
-  type Publication,
-  type Room,
-  type Rung,
-  type ScreenShare,
-  WindlassError,
-} from "../sdk/index.js";
-import { brand, type IconName, icon, make } from "./dom.js";
+/** The call screen: bar, stage, controls, and what is said of the call. */
+import type { Room, Rung, WindlassError } from "../sdk/index.js";
+import { Announcements } from "./announcements.js";
+import { Announcer } from "./announcer.js";
+import { Banner } from "./banner.js";
+import { bar, emptyStage } from "./call-frame.js";
+import { Controls } from "./controls.js";
+import { icon, make } from "./dom.js";
+import { lineOf, saidOf } from "./failure.js";
+import { HearButton } from "./hear.js";
+import { type Key, listenForKeys } from "./keys.js";
+import { say, words } from "./language.js";
 import { ModerationPanel } from "./moderation.js";
-import { type PageOptions, roomLink } from "./options.js";
+import type { PageOptions } from "./options.js";
+import { OwnTile } from "./own.js";
+import { preferences } from "./preferences.js";
+import { QualityWatch } from "./quality-watch.js";
+import { Sending } from "./sending.js";
+import { openSettings } from "./settings.js";
+import { Sharing } from "./sharing.js";
+import { Stage } from "./stage.js";
 import type { Choice } from "./start.js";
-import { Tile } from "./tile.js";
+import { StillLight } from "./still-light.js";
+import { Tiles } from "./tiles.js";
 
-/** Interval of checks whether stills are sent, milliseconds. */
-const STILLS_CHECK_MS = 500;
-/** Time for which a sent still is indicated, milliseconds. */
-const STILL_SHOWN_MS = 3000;
-
-/** Media query of phones. */
-const PHONE = "(max-width: 600px)";
+/** Time for which most of what is said stays, milliseconds. */
+const SAID_MS = 6000;
 
 /** See the module's head. */
 export class CallScreen {
   readonly element: HTMLElement;
-  private readonly tiles = new Map<Participant, Tile>();
-  /** Of those who share a screen. */
-  private readonly screens = new Map<Participant, Tile>();
-  /** What this participant shares. */
-  private share: ScreenShare | null = null;
-  private readonly grid = make("div", { class: "grid" });
-  private readonly empty: HTMLElement;
-  private readonly banner = make("div", { class: "banner", role: "status", hidden: true });
+  private readonly banner = new Banner();
+  private readonly announcer = new Announcer();
+  private readonly stills = new StillLight();
   private readonly count = make("span", { class: "count" });
-  private readonly stills = make("div", { class: "stills", role: "status", hidden: true });
-  private stillsTimer: ReturnType<typeof setInterval> | undefined;
-  private regions = { sent: 0, at: Number.NEGATIVE_INFINITY };
-  private readonly own: HTMLElement;
-  private publications: Publication[] = [];
+  private readonly empty: HTMLElement;
+  private readonly own: OwnTile | null;
+  private readonly sending: Sending;
+  private readonly sharing: Sharing;
+  private readonly stage: Stage;
+  private readonly tiles: Tiles;
+  private readonly controls: Controls;
+  private readonly hear: HearButton;
   private readonly moderation: ModerationPanel;
-  /** Shown instead of the mute buttons after a moderator stopped sending. */
-  private readonly again = make("button", { class: "control again", type: "button", hidden: true }, "Send again");
+  private readonly endings: (() => void)[] = [];
   private away = false;
-  /** Cap on received tracks; in a loopback call, the low layer to show. */
-  private maxRung: Rung | null;
+  private figures = false;
 
   constructor(
     private readonly room: Room,
     private readonly choice: Choice,
-    private readonly options: PageOptions,
+    options: PageOptions,
     ended: (reason: WindlassError) => void,
   ) {
-    this.maxRung = options.maxRung ?? (choice.loopback ? "q+" : null);
-    this.empty = make(
-      "div",
-      { class: "empty" },
-      icon("people"),
-      make("h2", {}, choice.loopback ? "Your picture is on its way…" : "You are the only one here"),
-      make(
-        "p",
-        {},
-        choice.loopback
-          ? "In a moment you see your own low layer, plain beside rebuilt."
-          : "Send the link to those who shall join.",
-      ),
-      choice.loopback ? null : this.copyButton("primary"),
-    );
-    this.own = this.makeOwn();
-    this.moderation = new ModerationPanel(room, (text) => this.say(text, false, 6000));
-    this.again.onclick = () => void this.publish().catch(() => undefined);
+    const { loopback, stills } = choice;
+    const failed = (error: unknown) => this.tell(lineOf(error));
+    this.sending = new Sending(room, choice, { changed: () => this.dress(), failed });
+    this.sharing = new Sharing(room, stills, {
+      show: (shares, busy) => this.controls.showShare(shares, busy),
+      failed,
+    });
+    // In a call with oneself the own picture is on the stage already; who only watches has none.
+    this.own = loopback || !this.sending.wanted ? null : new OwnTile(choice.name);
+    this.moderation = new ModerationPanel(room, (text) => this.tell(text));
+    this.stage = new Stage(this.own, () => this.arranged());
+    const view = options.view ?? (loopback ? "split" : "enhanced");
+    const maxRung = options.maxRung ?? (loopback ? "q+" : null);
+    this.tiles = new Tiles(room, this.stage, { view, adaptive: options.adaptive }, maxRung);
+    this.controls = this.makeControls(maxRung ?? "q+");
+    const named = { room: choice.room, loopback, closed: room.identity !== "" };
+    this.empty = emptyStage(named);
+    this.hear = new HearButton(room);
+    this.stage.element.append(this.empty, this.hear.element, this.moderation.element);
     this.element = make(
       "main",
-      { class: "call" },
-      make(
-        "header",
-        { class: "bar" },
-        brand(),
-        make("h1", { class: "room" }, choice.loopback ? "Just you" : choice.room),
-        this.count,
-        this.stills,
-        choice.loopback ? null : this.copyButton("quiet"),
-      ),
-      this.banner,
-      make("div", { class: "stage-area" }, this.grid, this.empty, this.own, this.moderation.element),
-      this.makeControls(),
+      { class: loopback ? "call alone" : "call" },
+      bar(named, this.count, this.stills.element),
+      this.banner.element,
+      this.stage.element,
+      this.controls.element,
+      this.announcer.element,
     );
-    if (choice.stills) this.stillsTimer = setInterval(() => this.showStills(), STILLS_CHECK_MS);
+    if (stills) this.stills.watch(room);
     this.listen(ended);
-    this.arrange();
+    this.showFigures(options.figures);
+    this.arranged();
+    this.dress();
   }
 
-  /** Sends the chosen source. */
-  async publish(): Promise<void> {
-    const { source, layers, stills } = this.choice;
-    if (source === null || !this.room.may("publish")) return;
-    this.showSending(true);
-    this.publications = await this.room.publish(source.stream, { layers, detail: stills ? "ask" : "off" });
+  /** Sends what was chosen, and plays on the chosen loudspeaker. */
+  async begin(): Promise<void> {
+    const { speaker } = preferences;
+    if (speaker !== "") this.room.devices.setSpeaker(speaker).catch(() => undefined);
+    await this.sending.begin();
   }
 
-  /** Closes the screen and its tiles. */
+  /** Says that a newer invitation is kept. */
+  renewed(): void {
+    this.banner.say(words("token.renewed"), { forMs: SAID_MS });
+  }
+
+  /** Closes the screen and what is on it. */
   close(): void {
-    clearInterval(this.stillsTimer);
-    this.moderation.close();
-    void this.share?.stop();
-    for (const tile of [...this.tiles.values(), ...this.screens.values()]) tile.close();
-    this.tiles.clear();
-    this.screens.clear();
+    for (const end of this.endings.splice(0)) end();
+    const { stills, moderation, announcer, sharing, tiles, stage, sending, hear } = this;
+    for (const part of [stills, moderation, announcer, sharing, tiles, stage, sending, hear]) part.close();
+    for (const dialog of document.querySelectorAll("dialog")) dialog.close();
     this.element.remove();
   }
 
   private listen(ended: (reason: WindlassError) => void): void {
-    const { room } = this;
-    room.on("participant", (participant) => this.join(participant));
-    room.on("participantLeft", (participant) => {
-      this.tiles.get(participant)?.close();
-      this.tiles.delete(participant);
-      this.showScreen(participant);
-      this.arrange();
+    const { room, banner } = this;
+    const announcements = new Announcements(room, this.announcer);
+    const quality = new QualityWatch(room, (who, bars) => {
+      if (who === null) this.own?.bars.show(bars);
+      else this.tiles.showQuality(who, bars);
     });
-    room.on("trackAdded", (track) => {
-      if (track instanceof EnhancedTrack && this.maxRung !== null) track.setMaxRung(this.maxRung);
-    });
-    room.on("reconnecting", ({ cause, attempt }) => {
-      this.away = true;
-      this.arrange();
-      const tries = attempt > 1 ? ` (attempt ${attempt})` : "";
-      this.say(`${cause.message} Reconnecting${tries}… Stay on this page; the call goes on by itself.`, true);
-    });
-    room.on("reconnected", () => {
-      this.away = false;
-      this.arrange();
-      this.say("Connected again.", false, 3000);
-    });
-    room.on("grants", () => this.grantsChanged());
-    room.on("locked", ({ locked }) =>
-      this.say(locked ? "The call is locked: nobody new comes in." : "The call is open again.", false, 4000),
+    this.endings.push(
+      () => announcements.close(),
+      () => quality.close(),
+      listenForKeys((key) => this.press(key)),
+      room.on("reconnecting", ({ cause, attempt }) => {
+        this.setAway(true);
+        const text = words(attempt > 1 ? "reconnecting.again" : "reconnecting", {
+          cause: saidOf(cause).message,
+          attempt,
+        });
+        banner.say(text, { working: true });
+      }),
+      room.on("reconnected", () => {
+        this.setAway(false);
+        banner.say(words("reconnected"), { forMs: 3000 });
+      }),
+      room.on("grants", () => this.grantsChanged()),
+      room.on("locked", ({ locked }) => banner.say(words(locked ? "locked" : "opened"), { forMs: SAID_MS })),
+      room.on("waiting", () => banner.say(words("waiting.again"), { working: true })),
+      room.on("refused", (error) => this.tell(lineOf(error))),
+      room.on("disconnected", ({ reason }) => ended(reason)),
     );
-    room.on("waiting", () => this.say("Waiting to be let in again…", true));
-    room.on("refused", (error) => this.say(`${error.message} ${error.hint}`, false, 6000));
-    room.on("disconnected", ({ reason }) => ended(reason));
+    for (const input of [room.camera, room.microphone]) {
+      const { kind } = input;
+      this.endings.push(
+        input.on("ended", ({ replacedBy }) => {
+          const device = replacedBy?.label ?? "";
+          banner.say(words(replacedBy === null ? `gone.${kind}` : "gone.replaced", { device }), { forMs: SAID_MS });
+        }),
+      );
+    }
   }
 
   /** A moderator has changed the grants: sending has ended, or is allowed again. */
   private grantsChanged(): void {
-    const { source, loopback } = this.choice;
-    if (source === null || loopback) return;
-    const may = this.room.may("publish");
-    if (!may && this.publications.length > 0) {
-      this.publications = [];
-      this.showSending(false);
-      this.say("A moderator has stopped your camera and microphone: nothing of you is sent.", false);
-    } else if (may && this.publications.length === 0) {
-      this.again.hidden = false;
-      this.say("You may send again.", false, 6000);
+    const { room, sending, choice } = this;
+    if (!sending.wanted || choice.loopback) return;
+    const may = room.may("publish");
+    if (!may && sending.begun) {
+      sending.ended();
+      this.element.classList.add("silenced");
+      this.controls.offerAgain(false);
+      this.banner.say(words("silenced"));
+    } else if (may && !sending.begun) {
+      this.controls.offerAgain(true);
+      this.banner.say(words("silenced.no_more"), { forMs: SAID_MS });
     }
   }
 
-  /** Enables or disables camera and microphone. */
-  private showSending(sending: boolean): void {
-    this.element.classList.toggle("silenced", !sending);
-    this.again.hidden = true;
-    for (const track of this.choice.source?.stream.getTracks() ?? []) track.enabled = sending;
+  private sendAgain(): void {
+    this.element.classList.remove("silenced");
+    this.controls.offerAgain(false);
+    void this.sending.begin();
   }
 
-  /** Indicates whether full-size pixels of the camera leave this page. */
-  private showStills(): void {
-    const now = performance.now();
-    const sent = this.room.published.reduce((sum, { stills }) => sum + (stills?.regions.sent ?? 0), 0);
-    if (sent > this.regions.sent) this.regions.at = now;
-    this.regions.sent = sent;
-    const recent = now - this.regions.at < STILL_SHOWN_MS;
-    const label = recent ? "Sending full-size stills" : "";
-    if (this.stills.dataset["said"] === label) return; // screen readers announce a change once
-    this.stills.dataset["said"] = label;
-    this.stills.hidden = label === "";
-    this.stills.replaceChildren(icon("camera"), make("span", {}, label));
+  private setAway(away: boolean): void {
+    this.away = away;
+    this.arranged();
   }
 
-  private join(participant: Participant): void {
-    const name = participant.isSelf ? "You, as others receive you" : participant.name || "Guest";
-    this.tiles.set(participant, this.makeTile(participant, "camera", name));
-    participant.on("change", () => this.showScreen(participant));
-    this.arrange();
+  /** Shows what the layout leaves to show. */
+  private arranged(): void {
+    this.empty.hidden = this.stage.count > 0 || this.away;
+    const { people } = this.tiles;
+    this.count.replaceChildren(icon("people"), `${people}`, make("span", { class: "sr" }, words("count")));
+    this.controls.showLayout(this.stage.layout);
   }
 
-  /** Shows what somebody shares, or no longer. */
-  private showScreen(participant: Participant): void {
-    const shown = this.screens.get(participant);
-    const shares = participant.screen !== null || (participant.away && shown !== undefined);
-    if (shares === (shown !== undefined)) return;
-    if (shown === undefined) {
-      this.screens.set(participant, this.makeTile(participant, "screen", `${participant.name || "Guest"}’s screen`));
-    } else {
-      shown.close();
-      this.screens.delete(participant);
-    }
-    this.arrange();
+  /** Shows what is sent. */
+  private dress(): void {
+    this.controls.dress();
+    this.own?.show(this.sending);
   }
 
-  private makeTile(participant: Participant, source: "camera" | "screen", name: string): Tile {
-    const view = this.options.view ?? (this.choice.loopback ? "split" : "enhanced");
-    const { adaptive } = this.options;
-    const tile = new Tile(participant, source, name, view, { adaptive, infoOpen: !matchMedia(PHONE).matches });
-    this.grid.append(tile.element);
-    return tile;
+  private showFigures(shown: boolean): void {
+    this.figures = shown;
+    this.element.classList.toggle("figures", shown);
   }
 
-  private arrange(): void {
-    const count = this.tiles.size + this.screens.size;
-    this.empty.hidden = count > 0 || this.away;
-    this.grid.dataset["count"] = String(count);
-    this.grid.style.setProperty("--columns", String(Math.ceil(Math.sqrt(count))));
-    const people = [...this.tiles.keys()].filter(({ isSelf }) => !isSelf).length + 1;
-    this.count.replaceChildren(icon("people"), `${people}`, make("span", { class: "sr" }, "in the call"));
+  private tell(text: string): void {
+    this.banner.say(text, { forMs: SAID_MS });
   }
 
-  private makeOwn(): HTMLElement {
-    const { source } = this.choice;
-    // In a loopback call the own picture is on the stage already.
-    if (source === null || this.choice.loopback) return make("div", { class: "own", hidden: true });
-    const video = make("video", { muted: true, playsInline: true, autoplay: true, "aria-label": "Your own picture" });
-    video.srcObject = source.stream;
-    return make("div", { class: "own" }, video, make("span", { class: "nameplate" }, "You"));
+  private press(key: Key): void {
+    const { sending, stage } = this;
+    const toggle = (kind: "camera" | "microphone") => {
+      if (!sending.has(kind) || !sending.begun) return;
+      const on = !sending.on(kind);
+      void sending.set(kind, on);
+      this.announcer.say(say(`said.own.${kind}.${on ? "on" : "off"}`), kind);
+    };
+    const acts: Record<Key, () => void> = {
+      m: () => toggle("microphone"),
+      c: () => toggle("camera"),
+      s: () => void this.sharing.toggle(),
+      g: () => stage.toggleLayout(),
+      p: () => stage.pin(stage.current),
+      f: () => void stage.current?.toggleFullScreen(),
+      i: () => this.showFigures(!this.figures),
+      PageDown: () => stage.turn(1),
+      PageUp: () => stage.turn(-1),
+    };
+    acts[key]();
   }
 
-  private makeControls(): HTMLElement {
-    const { source, layers, loopback } = this.choice;
-    const leave = make("button", { class: "control leave", type: "button" }, icon("leave"), make("span", {}, "Leave"));
-    leave.onclick = () => this.room.leave();
-    const has = (kind: "audio" | "video") => source?.stream.getTracks().some((track) => track.kind === kind) ?? false;
-    return make(
-      "nav",
-      { class: "controls", "aria-label": "Call controls" },
-      // A loopback call has no listeners, and shows the picture of one low layer.
-      has("audio") && !loopback ? this.muteButton("audio", "Microphone", "mic", "mic-off") : null,
-      has("video") ? this.muteButton("video", "Camera", "camera", "camera-off") : null,
-      has("video") ? (loopback ? this.rungChoice(layers) : this.layersChoice(layers)) : null,
-      loopback ? null : this.shareButton(),
-      this.again,
-      loopback ? null : this.moderation.button,
-      leave,
+  private makeControls(rung: Rung): Controls {
+    const { room, sending } = this;
+    const { loopback, layers } = this.choice;
+    return new Controls(
+      room,
+      sending,
+      {
+        share: () => void this.sharing.toggle(),
+        toggleLayout: () => this.stage.toggleLayout(),
+        toggleFigures: () => this.showFigures(!this.figures),
+        figuresShown: () => this.figures,
+        settings: () => openSettings(room, sending, (error) => this.tell(lineOf(error))),
+        setRung: (chosen) => this.tiles.setMaxRung(chosen),
+        sendAgain: () => this.sendAgain(),
+      },
+      { loopback, rung, layers, moderate: this.moderation.button },
     );
   }
-
-  private muteButton(kind: "audio" | "video", label: string, on: IconName, off: IconName): HTMLElement {
-    const button = make("button", { class: "control mute", type: "button" });
-    const dress = (muted: boolean) => {
-      button.setAttribute("aria-pressed", String(muted));
-      button.setAttribute("aria-label", `${label}: ${muted ? "off; switch on" : "on; switch off"}`);
-      button.replaceChildren(icon(muted ? off : on), make("span", {}, label));
-    };
-    dress(false);
-    this.room.on("publicationMuted", ({ publication, muted }) => {
-      if (publication.kind !== kind) return;
-      dress(muted);
-      if (kind === "video") this.own.classList.toggle("off", muted);
-    });
-    button.onclick = () => {
-      const publication = this.publications.find((p) => p.kind === kind);
-      if (publication === undefined) return;
-      this.room.mute(publication, !publication.muted);
-      dress(publication.muted);
-      if (kind === "video") this.own.classList.toggle("off", publication.muted);
-    };
-    return button;
-  }
-
-  private shareButton(): HTMLElement {
-    const label = make("span", {}, "Share screen");
-    const button = make(
-      "button",
-      { class: "control share", type: "button", "aria-pressed": "false" },
-      icon("screen"),
-      label,
-    );
-    const dress = () => {
-      const shares = this.share !== null;
-      button.setAttribute("aria-pressed", String(shares));
-      label.textContent = shares ? "Stop sharing" : "Share screen";
-    };
-    button.hidden = !this.room.may("publish") || navigator.mediaDevices?.getDisplayMedia === undefined;
-    button.onclick = async () => {
-      if (this.share !== null) {
-        await this.share.stop();
-        return;
-      }
-      button.disabled = true;
-      try {
-        const share = await this.room.shareScreen({ detail: this.choice.stills ? "ask" : "off" });
-        this.share = share;
-        share.on("ended", () => {
-          this.share = null;
-          dress();
-        });
-      } catch (error) {
-        if (error instanceof WindlassError) this.say(`${error.message} ${error.hint}`, false, 6000);
-      } finally {
-        button.disabled = false;
-        dress();
-      }
-    };
-    return button;
-  }
-
-  private layersChoice(layers: Layers): HTMLElement {
-    const choices: [Layers, string][] = [
-      ["qhf", "Full"],
-      ["qh", "Weak uplink"],
-      ["q", "Very weak"],
-    ];
-    return chooser("Sending", choices, layers, (value) => {
-      const video = this.publications.find((p) => p.kind === "video");
-      void video?.setLayers(value);
-    });
-  }
-
-  private rungChoice(layers: Layers): HTMLElement {
-    const choices: [Rung, string][] = [["q+", "Quarter size"]];
-    if (layers !== "q") choices.push(["h+", "Half size"]);
-    return chooser("Low layer", choices, this.maxRung ?? "q+", (value) => {
-      this.maxRung = value;
-      for (const track of this.room.tracks) if (track.kind === "video") track.setMaxRung(value);
-    });
-  }
-
-  private copyButton(style: string): HTMLElement {
-    const label = make("span", {}, "Copy link");
-    const button = make("button", { class: `${style} copy`, type: "button" }, icon("link"), label);
-    button.onclick = async () => {
-      const link = roomLink(new URL(location.href), this.choice.room);
-      try {
-        await navigator.clipboard.writeText(link);
-        label.textContent = "Copied";
-        setTimeout(() => {
-          label.textContent = "Copy link";
-        }, 2000);
-      } catch {
-        prompt("The link to this call:", link);
-      }
-    };
-    return button;
-  }
-
-  private say(text: string, working: boolean, forMs?: number): void {
-    this.banner.replaceChildren(working ? make("span", { class: "spinner", "aria-hidden": "true" }) : "", text);
-    this.banner.hidden = false;
-    if (forMs === undefined) return;
-    setTimeout(() => {
-      if (this.banner.textContent === text) this.banner.hidden = true;
-    }, forMs);
-  }
-}
-
-/** A labelled select element for the controls. */
-function chooser<T extends string>(
-  label: string,
-  choices: readonly [T, string][],
-  current: T,
-  chosen: (value: T) => void,
-): HTMLElement {
-  const select = make("select", { "aria-label": label });
-  for (const [value, text] of choices) select.append(make("option", { value, selected: value === current }, text));
-  select.onchange = () => {
-    const found = choices.find(([value]) => value === select.value);
-    if (found !== undefined) chosen(found[0]);
-  };
-  return make("label", { class: "control send" }, make("span", {}, label), select);
 }

@@ -1,8 +1,12 @@
 /** Functions that make elements. */
+import { Words, words, write } from "./language.js";
 
-type Child = Node | string | null | undefined;
+type Child = Node | string | Words | null | undefined;
 
-/** Makes an element with properties, attributes (names with `-`, or `role`) and children. */
+/**
+ * Makes an element with properties, attributes (names with `-`, or `role`) and children. Texts of the page, also as
+ * attributes, follow its language.
+ */
 export function make<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   properties: Record<string, unknown> = {},
@@ -10,11 +14,20 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[Tag] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (name === "class") element.className = String(value);
+    if (value instanceof Words) write(element, value, name);
+    else if (name === "class") element.className = String(value);
     else if (name.includes("-") || name === "role" || name === "for") element.setAttribute(name, String(value));
     else Object.assign(element, { [name]: value });
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  const [only] = children;
+  if (children.length === 1 && only instanceof Words) {
+    write(element, only);
+    return element;
+  }
+  for (const child of children) {
+    if (child instanceof Words) element.append(make("span", {}, child));
+    else if (child !== null && child !== undefined) element.append(child);
+  }
   return element;
 }
 
@@ -32,7 +45,18 @@ const PATHS = {
     "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7Zm-7 9c0-4 3-6 7-6s7 2 7 6M16 4.5a3.5 3.5 0 0 1 0 6M19 20c0-2.500-1-4.500-3-5.500",
   expand: "M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5",
   file: "M6 3h8l4 4v14H6zM14 3v4h4M10 12l5 3-5 3z",
-  handle: "M9 7l-5 5 5 5M15 7l5 5-5 5",
+  pin: "M9 4h6l-1 6 3 3H7l3-3zM12 13v7",
+  float: "M4 5h16v14H4zM12 12h6v5h-6z",
+  grid: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
+  speaker: "M4 4h16v10H4zM4 17h4v3H4zM10 17h4v3h-4zM16 17h4v3h-4z",
+  sound: "M4 9v6h4l5 4V5L8 9zM16 9a4 4 0 0 1 0 6M18.500 6.500a8 8 0 0 1 0 11",
+  more: "M12 6v.01M12 12v.01M12 18v.01",
+  settings:
+    "M4 7h9m5 0h2M4 17h2m5 0h9M15.500 9.500a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5ZM8.500 19.500a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5Z",
+  close: "M6 6l12 12M18 6 6 18",
+  back: "M15 5l-7 7 7 7",
+  forth: "M9 5l7 7-7 7",
+  keyboard: "M3 6h18v12H3zM7 10v.01M11 10v.01M15 10v.01M18 10v.01M8 14h8",
   shield: "M12 3l7 3v5c0 4.500-3 8-7 10-4-2-7-5.500-7-10V6zM9 12l2 2 4-4",
   alert: "M12 4 2.500 20h19zM12 10v4m0 3v.01",
   check: "M5 12.500l4.500 4.500L19 7.500",
@@ -62,5 +86,5 @@ let mark: HTMLElement | null = null;
  */
 export function brand(): HTMLElement {
   mark ??= make("img", { src: "icon.svg", alt: "", width: 28, height: 28 });
-  return make("span", { class: "brand" }, mark, "Windlass");
+  return make("span", { class: "brand" }, mark, words("product"));
 }

@@ -1,11 +1,17 @@
 /** The demo page: the start screen, the call, and the screen after a call or a failure. */
 import { EnhancedTrack, join, type Room, type TrackStats, WindlassError } from "../sdk/index.js";
 import { CallScreen } from "./call.js";
-import { brand, icon, make } from "./dom.js";
-import { pageOptions } from "./options.js";
+import { saidOf, titleOf } from "./failure.js";
+import { chooseLanguage, say, setLanguage, words } from "./language.js";
+import { type PageOptions, pageOptions } from "./options.js";
+import { overScreen, waitingScreen } from "./over.js";
+import { preferences } from "./preferences.js";
 import { type Choice, StartScreen } from "./start.js";
+import { TabToken } from "./token.js";
 
 const options = pageOptions(new URL(location.href));
+setLanguage(options.language ?? preferences.language ?? chooseLanguage(navigator.languages));
+const token = new TabToken(tabStore(), options.room, options.token);
 const app = document.getElementById("app") as HTMLElement;
 
 /** `window.windlass`: the state of the page, for tests and the console. */
@@ -30,37 +36,20 @@ const hook: PageHook = {
 };
 Object.assign(window, { windlass: hook });
 
-const TITLES: Partial<Record<WindlassError["code"], string>> = {
-  left: "You have left the call",
-  unauthorized: "This call needs an invitation",
-  token_expired: "The invitation has expired",
-  forbidden: "The invitation is for something else",
-  replaced: "You have joined from elsewhere",
-  removed: "You were removed from the call",
-  banned: "You are banned from this call",
-  revoked: "The invitation was taken back",
-  refused: "You were not let in",
-  locked: "The call is locked",
-  room_full: "The room is full",
-  server_full: "The server is full",
-  no_codec: "This browser cannot join",
-  unreachable: "The server does not answer",
-  connection_lost: "The connection is gone",
-  media_failed: "Audio and video cannot get through",
-  shutting_down: "The server is going down",
-  unsupported_version: "This page is out of date",
-};
+/** The call that runs. */
+let running: { screen: CallScreen; room: string } | null = null;
 
 function failed(error: unknown): WindlassError {
   const reason =
-    error instanceof WindlassError ? error : new WindlassError("internal", String(error), "Reload the page.");
+    error instanceof WindlassError ? error : new WindlassError("internal", String(error), say("failure.reload"));
   hook.failure = { code: reason.code, message: reason.message, hint: reason.hint };
   return reason;
 }
 
-function showStart(): StartScreen {
+/** `former`: what was chosen for the call that is over: who was muted there does not begin to send. */
+function showStart(former?: Choice): StartScreen {
   hook.phase = "start";
-  const screen = new StartScreen(options, async (choice) => {
+  const screen = new StartScreen(former === undefined ? options : as(former), former, async (choice) => {
     hook.phase = "joining";
     hook.failure = null;
     try {
@@ -69,82 +58,68 @@ function showStart(): StartScreen {
       const reason = failed(error);
       hook.phase = "start";
       app.replaceChildren(screen.element);
-      const title = TITLES[reason.code];
-      const uninvited = reason.code === "unauthorized" && options.token === null;
-      const hint = uninvited ? invitation(choice.room) : reason.hint;
-      screen.fail(title === undefined ? reason.message : `${title}.`, hint);
+      const title = titleOf(reason.code);
+      const { message, hint } = saidOf(reason);
+      const uninvited = reason.code === "unauthorized" && token.current === null;
+      screen.fail(title === null ? message : `${title}.`, uninvited ? invitation(choice.room) : hint);
     }
   });
   app.replaceChildren(screen.element);
-  document.title = "Windlass";
+  document.title = say("product");
   return screen;
+}
+
+/** The options of the page with what was chosen for a call. */
+function as({ room, name, layers, stills, loopback, ready: { origin } }: Choice): PageOptions {
+  const source = origin === "none" ? "none" : "camera";
+  return { ...options, auto: true, layers, source, detail: stills, ...(loopback ? {} : { room, name }) };
 }
 
 /** The hint where a token is missing. */
 function invitation(room: string): string {
   const page = location.origin + location.pathname.replace(/\/$/, "");
-  return (
-    "Open the link that you were sent: it ends with an access token. " +
-    `Who runs the server makes such links there: windlass token --key KEY --room ${room} --identity NAME --page ${page}`
-  );
+  return say("token.none", { command: `windlass token --key KEY --room ${room} --identity NAME --page ${page}` });
 }
 
 async function enter(choice: Choice): Promise<void> {
   const { room: name, loopback } = choice;
-  const { token } = options;
   const attempt = new AbortController();
   const room = await join(location.href, {
     waiting: () => showWaiting(attempt),
     signal: attempt.signal,
     // A token may be for its room only; the name of a loopback room does not matter.
-    room: loopback && token === null ? `alone-${crypto.randomUUID().slice(0, 12)}` : name,
+    room: loopback && token.current === null ? `alone-${crypto.randomUUID().slice(0, 12)}` : name,
     name: choice.name,
     loopback,
     output: options.output,
     maxNetwork: options.maxNetwork,
     networkBackend: options.networkBackend,
-    ...(token === null ? {} : { token }),
+    // At each attempt to connect the newest.
+    ...(token.current === null ? {} : { token: () => token.current ?? "" }),
   });
   hook.room = room;
   hook.phase = "call";
-  if (!loopback) history.replaceState(null, "", linkTo(name));
+  if (!loopback) {
+    token.keep(name);
+    history.replaceState(null, "", linkTo(name));
+  }
   const screen = new CallScreen(room, choice, options, (reason) => {
     screen.close();
-    choice.source?.stop();
     hook.room = null;
+    running = null;
     showOver(failed(reason), choice);
   });
+  running = { screen, room: name };
   app.replaceChildren(screen.element);
-  document.title = `${loopback ? "Just you" : name} – Windlass`;
-  // The room's events report a failure to send; the call continues.
-  await screen.publish().catch(() => undefined);
+  document.title = say("title", { room: loopback ? words("alone") : name });
+  await screen.begin();
 }
 
 /** Shows that a moderator must admit this participant. The screen of a running call has its own banner for that. */
 function showWaiting(attempt: AbortController): void {
   if (hook.phase !== "joining") return;
   hook.phase = "waiting";
-  const cancel = make("button", { class: "secondary", type: "button" }, "Do not wait");
-  cancel.onclick = () => attempt.abort();
-  app.replaceChildren(
-    make(
-      "main",
-      { class: "over calm" },
-      brand(),
-      make(
-        "div",
-        { class: "card" },
-        make("span", { class: "spinner", "aria-hidden": "true" }),
-        make("h1", {}, "Waiting to be let in"),
-        make(
-          "p",
-          { role: "status" },
-          "Somebody in the call sees that you wait. Nothing of you is sent until they let you in.",
-        ),
-        make("div", { class: "actions" }, cancel),
-      ),
-    ),
-  );
+  app.replaceChildren(waitingScreen(() => attempt.abort()));
 }
 
 /** The URL of the call with the other options of the page, but without the token: people share URLs. */
@@ -158,34 +133,35 @@ function linkTo(room: string): string {
 
 function showOver(reason: WindlassError, choice: Choice): void {
   hook.phase = "over";
-  const again = make("button", { class: "primary", type: "button" }, "Join again");
-  again.onclick = () => void showStart().join(choice.loopback);
-  const back = make("button", { class: "secondary", type: "button" }, "Back to the start");
-  back.onclick = () => showStart();
-  const kind = reason.code === "left" ? "calm" : "trouble";
-  const title = TITLES[reason.code] ?? "The call has ended";
-  const redundant = kind === "calm" || `${title}.` === reason.message;
-  app.replaceChildren(
-    make(
-      "main",
-      { class: `over ${kind}` },
-      brand(),
-      make(
-        "div",
-        { class: "card" },
-        icon(kind === "calm" ? "leave" : "alert"),
-        make("h1", {}, title),
-        make("p", { role: "alert" }, redundant ? reason.hint : `${reason.message} ${reason.hint}`),
-        make("div", { class: "actions" }, again, back),
-      ),
-    ),
-  );
-  again.focus();
+  const again = () => {
+    const start = showStart(choice);
+    // A file is chosen again: nobody expects the camera instead.
+    if (choice.ready.origin !== "file") void start.join(choice.loopback);
+  };
+  app.replaceChildren(overScreen(reason, again, () => showStart(choice)));
+}
+
+/** Null where the browser keeps nothing for this page. */
+function tabStore(): Storage | null {
+  try {
+    return sessionStorage;
+  } catch {
+    return null;
+  }
 }
 
 // A link with another token may differ in its fragment only, for which browsers do not reload a page.
 addEventListener("hashchange", () => {
-  if (hook.phase !== "call") location.reload();
+  if (running === null) {
+    location.reload();
+    return;
+  }
+  const { screen, room } = running;
+  const asked = pageOptions(new URL(location.pathname + location.hash, location.href));
+  if (asked.token === null || (asked.room ?? room) !== room) return;
+  token.keep(room, asked.token);
+  history.replaceState(null, "", linkTo(room));
+  screen.renewed();
 });
 
 const start = showStart();

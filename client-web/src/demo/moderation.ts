@@ -1,12 +1,13 @@
 /** The panel of a moderator: the lobby, the participants and their grants, and the lock of the room. */
 import type { Participant, Room } from "../sdk/index.js";
-import { WindlassError } from "../sdk/index.js";
 import { icon, make } from "./dom.js";
+import { lineOf } from "./failure.js";
+import { type Words, words } from "./language.js";
 
 /** See the module's head. Hidden without the grant `moderate`. */
 export class ModerationPanel {
   readonly button = make("button", { class: "control moderate", type: "button", "aria-expanded": "false" });
-  readonly element = make("aside", { class: "moderation", hidden: true, "aria-label": "Moderate the call" });
+  readonly element = make("aside", { class: "moderation", hidden: true, "aria-label": words("moderate.panel") });
   private readonly locked = make("input", { type: "checkbox", name: "locked" });
   private readonly lobby = make("input", { type: "checkbox", name: "lobby" });
   private readonly waiting = make("ul", { class: "waiting", "aria-live": "polite" });
@@ -22,11 +23,18 @@ export class ModerationPanel {
     this.locked.onchange = () => this.do(room.moderate.lock(this.locked.checked));
     this.lobby.onchange = () => this.do(room.moderate.setLobby(this.lobby.checked));
     this.button.onclick = () => this.open(this.element.hidden === true);
+    const onKey = ({ key }: KeyboardEvent) => {
+      if (key !== "Escape") return;
+      this.open(false);
+      this.button.focus();
+    };
+    this.button.onkeydown = onKey;
+    this.element.onkeydown = onKey;
     this.element.append(
-      make("label", {}, this.locked, "Nobody new comes in"),
-      make("label", {}, this.lobby, "Whoever comes waits until let in"),
+      make("label", {}, this.locked, words("moderate.lock")),
+      make("label", {}, this.lobby, words("moderate.lobby")),
       this.waiting,
-      make("h2", {}, "In the call"),
+      make("h2", {}, words("moderate.people")),
       this.people,
     );
     const show = () => this.show();
@@ -63,15 +71,18 @@ export class ModerationPanel {
     this.locked.checked = room.door.locked;
     this.lobby.checked = room.door.lobby;
     const count = room.waiting.length;
-    this.button.replaceChildren(icon("shield"), make("span", {}, count > 0 ? `Moderate (${count})` : "Moderate"));
+    this.button.replaceChildren(
+      icon("shield"),
+      make("span", {}, count > 0 ? words("moderate.waiting", { count }) : words("moderate")),
+    );
     this.waiting.replaceChildren(
       ...room.waiting.map((knock) =>
         make(
           "li",
           {},
-          make("span", { class: "who" }, `${knock.name} waits to be let in`),
-          this.act("Let in", () => room.moderate.admit(knock)),
-          this.act("Refuse", () => room.moderate.refuse(knock), "hard"),
+          make("span", { class: "who" }, words("moderate.waits", { name: knock.name })),
+          this.act(words("moderate.admit"), () => room.moderate.admit(knock)),
+          this.act(words("moderate.refuse"), () => room.moderate.refuse(knock), "hard"),
         ),
       ),
     );
@@ -91,14 +102,14 @@ export class ModerationPanel {
       "li",
       {},
       make("span", { class: "who" }, person.name),
-      this.act(stopped ? "Let send" : "Stop sending", stop),
-      this.act("Remove", () => moderate.remove(person), "hard"),
+      this.act(words(stopped ? "moderate.allow" : "moderate.stop"), stop),
+      this.act(words("moderate.remove"), () => moderate.remove(person), "hard"),
       // A ban is by identity.
-      person.identity === undefined ? null : this.act("Ban", () => moderate.ban(person), "hard"),
+      person.identity === undefined ? null : this.act(words("moderate.ban"), () => moderate.ban(person), "hard"),
     );
   }
 
-  private act(label: string, act: () => Promise<void>, style = ""): HTMLElement {
+  private act(label: Words, act: () => Promise<void>, style = ""): HTMLElement {
     const button = make("button", { type: "button", class: style }, label);
     button.onclick = () => this.do(act());
     return button;
@@ -106,7 +117,7 @@ export class ModerationPanel {
 
   private do(done: Promise<void>): void {
     done.catch((error: unknown) => {
-      this.say(error instanceof WindlassError ? `${error.message} ${error.hint}` : String(error));
+      this.say(lineOf(error));
       this.show();
     });
   }

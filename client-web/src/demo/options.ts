@@ -1,11 +1,13 @@
 /**
  * The options in the URL of the page: `?room=…&name=…&auto=1&loopback=1&layers=q|qh|qhf&view=enhanced|plain|split`
- * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0&maxNetwork=none|xxs|xs`, and
- * for tests `&networkBackend=webgpu`. The room may also be the fragment. An access token belongs in the fragment, which
+ * `&maxRung=q|q+|h|h+|f&source=camera|none&output=stream|post|canvas&detail=1&adaptive=0&maxNetwork=none|xxs|xs`
+ * `&figures=1&lang=en|de`, and for tests `&networkBackend=webgpu`. The room may also be the fragment. An access token belongs in the fragment, which
  * browsers send to no server: `#token=…` or `#room=…&token=…`; `?token=…` works too.
  */
 import type { Layers, NetworkBackend, NetworkTier, OutputKind, Rung, View } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";
+
+import { LANGUAGES, type Language } from "./language.js";
 
 /** The options of the page. */
 export interface PageOptions {
@@ -29,6 +31,10 @@ export interface PageOptions {
   networkBackend: NetworkBackend;
   /** The server learns the size and visibility of tiles. Off: each tile gets what the bandwidth allows. */
   adaptive: boolean;
+  /** The figures of engineers are shown from the start. */
+  figures: boolean;
+  /** Null: by the person's choice, or the browser's languages. */
+  language: Language | null;
 }
 
 function choice<T extends string>(value: string | null, allowed: readonly T[]): T | null {
@@ -73,6 +79,8 @@ export function pageOptions(address: URL): PageOptions {
     maxNetwork: choice(query.get("maxNetwork"), ["none", "xxs", "xs"] as const) ?? "xs",
     networkBackend: choice(query.get("networkBackend"), ["webgpu"] as const) ?? "auto",
     adaptive: query.get("adaptive") !== "0",
+    figures: flag("figures"),
+    language: choice(query.get("lang"), LANGUAGES),
   };
 }
 

@@ -1,167 +1,159 @@
-/** The tile of a participant: its `<windlass-video>`, name, buttons for the view, and figures. */
-import type {
-  AnchorSource,
-  EnhancedTrack,
-  NativeReason,
-  Participant,
-  PictureState,
-  Refusal,
-  TrackStats,
-  View,
-} from "../sdk/index.js";
+/** The tile of a participant, or of a screen: its `<windlass-video>`, name, buttons, and the figures of engineers. */
+import type { EnhancedTrack, NativeReason, Participant, TrackStats, View } from "../sdk/index.js";
 import { WindlassVideo } from "../sdk/index.js";
-import { icon, make } from "./dom.js";
+import { QualityBars } from "./bars.js";
+import { type IconName, icon, make } from "./dom.js";
+import { figureRows, madeOf, size } from "./figures.js";
+import { canFloat, followFloating, toggleFloating } from "./floating.js";
+import { say, type Words, words, write } from "./language.js";
 
-const VIEWS: readonly { view: View; label: string }[] = [
-  { view: "enhanced", label: "Enhanced" },
-  { view: "split", label: "Split" },
-  { view: "plain", label: "Plain" },
-];
+const VIEWS: readonly View[] = ["enhanced", "split", "plain"];
 
-const REASONS: Record<NativeReason, string> = {
-  starting: "Plain picture for now: the better one is starting",
-  fills: "Plain picture: it is as large as it is shown",
-  "too-slow": "Plain picture: this machine is busy; trying again soon",
-  fault: "Plain picture: enhancement is restarting",
-  gap: "Plain picture: mending a loss",
-  "too-large": "Plain picture: it arrives in full size",
-  unsupported: "Plain picture: enhancement cannot run here",
-  worker: "Plain picture: the page's worker for enhancement does not run",
-  wasm: "Plain picture: the decoder for enhancement did not load",
-  stalled: "Plain picture: enhancement has stopped",
-};
-
-const PAUSED = "Paused: your connection does not carry this picture now";
-
-/** In the place of the anchors' rate. */
-const REFUSALS: Record<Refusal, string> = {
-  promise: "none: the server keeps its promise to others",
-  processor: "none: the server's processor is busy",
-  memory: "none: the server's memory for enhancement is full",
-  full: "none: the server enhances as many as it may",
-  size: "none: the publisher's picture is too large to be enhanced",
-  slow: "none: the server's processor is too slow for this picture",
-  other: "none: refused by the server",
-};
-
-const STATES: Record<PictureState, string> = {
-  native: "plain picture",
-  rebuilt: "rebuilt from the plain picture by filters alone",
-  enhanced: "rebuilt with detail from the server",
-};
-
-/** What the better picture is made with, by where its detail comes from. */
-const DETAIL: Record<AnchorSource, string> = {
-  captured: "Rebuilt, with the camera's stills",
-  enhanced: "Rebuilt, with a network's detail",
-};
+/** What a tile shows. */
+export interface Shown {
+  readonly participant: Participant;
+  readonly source: "camera" | "screen";
+  readonly name: Words | string;
+}
 
 /** See the module's head. */
 export class Tile {
   readonly element: HTMLElement;
+  readonly bars = new QualityBars();
+  readonly screen: boolean;
+  /** When who it shows began to speak last, milliseconds; 0: never. */
+  spokeAt = 0;
   private readonly video: WindlassVideo;
-  private readonly notice = make("p", { class: "notice", role: "status" });
+  private readonly notice = make("p", { class: "notice" });
   private readonly badge = make("span", { class: "badge" });
   private readonly facts = make("dl", { class: "facts" });
-  private readonly infoButton: HTMLButtonElement;
   private readonly sides = {
     left: make("span", { slot: "left", class: "side" }),
     right: make("span", { slot: "right", class: "side" }),
   };
-  private readonly buttons = new Map<View, HTMLButtonElement>();
+  private readonly views = new Map<View, HTMLButtonElement>();
   private readonly silent = make("span", { class: "silent", hidden: true }, icon("mic-off"));
+  private readonly pin: HTMLButtonElement;
   private readonly endings: (() => void)[] = [];
   private track: EnhancedTrack | null = null;
   private endTrack: (() => void)[] = [];
 
-  /** `name`: for people. `adaptive`: the server learns how large the tile is. */
+  /** `adaptive`: the server learns how large the tile is. `pinned` is called when the tile is to be large, or no longer. */
   constructor(
-    private readonly participant: Participant,
-    private readonly source: "camera" | "screen",
-    name: string,
+    readonly shown: Shown,
     view: View,
-    { adaptive, infoOpen }: { adaptive: boolean; infoOpen: boolean },
+    adaptive: boolean,
+    pinned: () => void,
   ) {
+    const { participant, source, name } = shown;
+    this.screen = source === "screen";
     this.video = source === "camera" ? participant.element : new WindlassVideo();
     this.video.setAttribute("source", source);
     this.video.participant = participant;
-    this.video.setAttribute("name", name);
+    this.video.setAttribute("name", String(name));
     this.video.toggleAttribute("fixed-size", !adaptive);
-    this.silent.append(make("span", { class: "sr" }, "microphone muted"));
-    this.infoButton = make(
-      "button",
-      { class: "chip", type: "button", title: "Figures", "aria-label": `Figures of ${name}`, "aria-expanded": "false" },
-      icon("info"),
-    );
-    this.infoButton.onclick = () => this.showInfo(this.facts.hidden === true);
-    const whole = make(
-      "button",
-      { class: "chip", type: "button", title: "Full screen", "aria-label": `Full screen: ${name}` },
-      icon("expand"),
-    );
-    whole.hidden = !document.fullscreenEnabled;
-    whole.onclick = () => void this.toggleFullScreen();
-    const switcher = make("div", { class: "switch", role: "group", "aria-label": `Picture of ${name}` });
-    for (const { view: value, label } of VIEWS) {
-      const button = make("button", { type: "button" }, label);
-      button.onclick = () => this.setView(value);
-      this.buttons.set(value, button);
-      switcher.append(button);
-    }
-    const nameplate = make("span", { class: "nameplate" }, this.silent, make("span", { class: "name" }, name));
     this.video.append(this.sides.left, this.sides.right);
-    this.element = make(
-      "section",
-      { class: "tile", "aria-label": name },
-      this.video,
-      make("div", { class: "tile-top" }, this.infoButton, whole, switcher),
+    this.silent.append(make("span", { class: "sr" }, words("tile.muted")));
+    this.pin = this.button("pin", words("tile.pin", { name }), pinned);
+    this.pin.setAttribute("aria-pressed", "false");
+    const float = this.button("float", words("tile.float", { name }), () => void this.float());
+    float.hidden = !canFloat();
+    const whole = this.button("expand", words("tile.whole", { name }), () => void this.toggleFullScreen());
+    whole.hidden = !document.fullscreenEnabled;
+    const nameplate = make("span", { class: "nameplate" }, this.silent, make("span", { class: "name" }, name));
+    nameplate.append(this.bars.element);
+    const element = make("section", { class: "tile" }, this.video);
+    element.append(
+      make("div", { class: "tile-top" }, this.switcher(name), this.pin, float, whole),
       this.facts,
       this.notice,
       make("div", { class: "tile-bottom" }, nameplate, this.badge),
     );
+    if (typeof name === "string") element.setAttribute("aria-label", name);
+    else write(element, name, "aria-label");
+    this.element = element;
     const dress = () => this.dress();
-    this.video.addEventListener("state", dress);
-    this.endings.push(participant.on("change", dress), () => this.video.removeEventListener("state", dress));
-    this.showInfo(infoOpen);
+    const state = () => {
+      dress();
+      void followFloating(this.video).catch(() => undefined);
+    };
+    this.video.addEventListener("state", state);
+    this.endings.push(participant.on("change", dress), () => this.video.removeEventListener("state", state));
     this.setView(view);
   }
 
   /** Shows the enhanced picture, the plain one, or both side by side. */
   setView(view: View): void {
     this.video.view = view;
-    for (const [value, button] of this.buttons) button.setAttribute("aria-pressed", String(value === view));
+    for (const [value, button] of this.views) button.setAttribute("aria-pressed", String(value === view));
     this.dress();
+  }
+
+  /** Shows whether it is pinned. */
+  setPinned(pinned: boolean): void {
+    this.pin.setAttribute("aria-pressed", String(pinned));
+    const { name } = this.shown;
+    for (const attribute of ["aria-label", "title"]) {
+      write(this.pin, words(pinned ? "tile.unpin" : "tile.pin", { name }), attribute);
+    }
   }
 
   /** Removes the tile. */
   close(): void {
     for (const end of [...this.endings.splice(0), ...this.endTrack.splice(0)]) end();
-    if (this.source === "screen") this.video.participant = null;
+    if (this.screen) this.video.participant = null;
     this.element.remove();
   }
 
-  private showInfo(open: boolean): void {
-    this.facts.hidden = !open;
-    this.infoButton.setAttribute("aria-expanded", String(open));
+  /** Shows the tile in full screen, or ends that. The browser may refuse; then nothing changes. */
+  async toggleFullScreen(): Promise<void> {
+    const change =
+      document.fullscreenElement === this.element ? document.exitFullscreen() : this.element.requestFullscreen();
+    await change.catch(() => undefined);
+  }
+
+  private async float(): Promise<void> {
+    await toggleFloating(this.video).catch(() => undefined);
+  }
+
+  private button(look: IconName, label: Words, press: () => void): HTMLButtonElement {
+    const button = make("button", { class: "chip", type: "button", title: label, "aria-label": label }, icon(look));
+    button.onclick = press;
+    return button;
+  }
+
+  /** The choice of the view, for engineers, and where one sees oneself as others do. */
+  private switcher(name: Words | string): HTMLElement {
+    const switcher = make("div", { class: "switch", role: "group", "aria-label": words("tile.views", { name }) });
+    for (const view of VIEWS) {
+      const button = make("button", { type: "button" }, words(`view.${view}`));
+      button.onclick = () => this.setView(view);
+      this.views.set(view, button);
+      switcher.append(button);
+    }
+    return switcher;
   }
 
   private dress(): void {
-    const { participant, source } = this;
-    this.take(source === "camera" ? participant.camera : participant.screen);
+    const { participant } = this.shown;
+    this.take(this.screen ? participant.screen : participant.camera);
     const { track } = this;
     const state = track?.state ?? "native";
     const off = track === null || track.muted;
-    this.element.classList.toggle("speaking", source === "camera" && participant.speaking);
+    this.element.classList.toggle("speaking", !this.screen && participant.speaking);
     this.element.dataset["video"] = off ? "off" : "on";
-    this.silent.hidden = source !== "camera" || participant.microphone?.muted !== true;
+    this.silent.hidden = this.screen || participant.microphone?.muted !== true;
+    const paused = track?.paused === true;
     const wanted = this.video.view !== "plain" && !off && state === "native";
-    if (track?.paused === true) this.notice.textContent = PAUSED;
-    else this.notice.textContent = wanted ? REASONS[track?.reason ?? "starting"] : "";
+    const reason: NativeReason = track?.reason ?? "starting";
+    this.notice.classList.toggle("why", !paused);
+    this.notice.textContent = paused ? say("tile.paused") : wanted ? say(`native.${reason}`) : "";
     const rung = track?.rung;
     this.badge.textContent = rung?.rung ?? "";
     this.badge.classList.toggle("plus", rung?.rung.endsWith("+") ?? false);
     this.badge.classList.toggle("rebuilt", state === "rebuilt");
-    this.badge.title = rung === null || rung === undefined ? "" : `Rung ${rung.rung}, ${STATES[state]}`;
+    this.badge.dataset["rebuilt"] = say("badge.rebuilt");
+    this.badge.title = rung === null || rung === undefined ? "" : say(`badge.${state}.title`, { rung: rung.rung });
   }
 
   /** Listens to the track that is shown now. */
@@ -177,47 +169,12 @@ export class Tile {
     );
   }
 
-  /** Shows the tile in full screen, or ends that. */
-  private async toggleFullScreen(): Promise<void> {
-    // The browser may reject the request; then nothing changes.
-    const change =
-      document.fullscreenElement === this.element ? document.exitFullscreen() : this.element.requestFullscreen();
-    await change.catch(() => undefined);
-  }
-
-  /** Labels the two sides of the divider. */
-  private nameSides(stats: TrackStats): void {
-    const label = (what: string, how: string) => [make("strong", {}, what), make("span", {}, how)];
-    this.sides.left.replaceChildren(...label("Plain", `${size(this.video.pictureSize)}, enlarged by the browser`));
-    const made = stats.state === "enhanced" && stats.detailFrom !== null ? DETAIL[stats.detailFrom] : "Rebuilt";
-    this.sides.right.replaceChildren(...label(made, size(stats.hr)));
-  }
-
   private fill(stats: TrackStats): void {
-    this.nameSides(stats);
-    const ms = (value: number | null) => (value === null ? "–" : value.toFixed(value < 10 ? 1 : 0));
-    const rebuilt = stats.state !== "native";
-    const rows: [string, string][] = [
-      ["Rung", stats.rung ?? "–"],
-      ["Size", rebuilt ? `${size(stats.lr)} → ${size(stats.hr)}` : size(stats.lr)],
-      ["Shown / enhanced", `${stats.shownFps.toFixed(0)} / ${stats.enhancedFps.toFixed(0)} fps`],
-      ["Video + anchors", `${stats.videoKbps.toFixed(0)} + ${stats.anchorKbps.toFixed(0)} kbit/s`],
-      ["Anchors", stats.refused === null ? `${stats.anchorsPerSecond.toFixed(1)} /s` : REFUSALS[stats.refused]],
-      ["Anchor p50 / p95", `${ms(stats.anchorP50Ms)} / ${ms(stats.anchorP95Ms)} ms`],
-      ["Rebuild / anchor", `${ms(stats.decodeMs)} / ${ms(stats.anchorApplyMs)} ms`],
-      ["Network", rebuilt ? network(stats) : "–"],
-      ["Lost / late", `${stats.framesLost} frames / ${stats.anchorsLate + stats.anchorsLost} anchors`],
-    ];
-    this.facts.replaceChildren(...rows.flatMap(([term, value]) => [make("dt", {}, term), make("dd", {}, value)]));
+    // The two sides of the divider.
+    const label = (what: Words, how: string) => [make("strong", {}, what), make("span", {}, how)];
+    const plain = say("side.enlarged", { size: size(this.video.pictureSize) });
+    this.sides.left.replaceChildren(...label(words("view.plain"), plain));
+    this.sides.right.replaceChildren(...label(madeOf(stats), size(stats.hr)));
+    this.facts.replaceChildren(...figureRows(stats));
   }
-}
-
-/** The network that runs on every frame, and where. */
-function network({ network, networkBackend, networkMs }: TrackStats): string {
-  if (networkBackend !== "webgpu") return network;
-  return networkMs === null ? `${network}, WebGPU` : `${network}, WebGPU in ${networkMs.toFixed(1)} ms`;
-}
-
-function size(of: { width: number; height: number } | null): string {
-  return of === null ? "–" : `${of.width}×${of.height}`;
 }

@@ -18,6 +18,7 @@ export { deviceError, insecurePage } from "./devices/errors.js";
 export type { InputDevice, LocalInput, LocalInputEvents, StartOptions } from "./devices/local-input.js";
 export type { Facing, Source } from "./devices/open.js";
 export type { SoundGate, SoundGateEvents } from "./devices/playback.js";
+export { Preview } from "./devices/preview.js";
 export type { EndCause } from "./devices/replacement.js";
 export { type View, WindlassVideo, type WindlassVideoEvents } from "./element/windlass-video.js";
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";

@@ -125,7 +125,8 @@ export class Room extends Emitter<RoomEvents> {
       if (camera !== false || microphone !== false) refused(notGranted());
       return;
     }
-    if (camera !== false && microphone !== false && of(camera).muted !== true) {
+    const given = of(camera).track !== undefined || of(microphone).track !== undefined;
+    if (camera !== false && microphone !== false && of(camera).muted !== true && !given) {
       this.both = openBoth(of(camera), of(microphone));
     }
     const start = async (input: LocalInput, choice: boolean | StartOptions) => {

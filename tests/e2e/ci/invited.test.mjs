@@ -47,10 +47,36 @@ describe("the page of a server with a token key", { timeout: 60_000 }, () => {
     await tab.page.goto(`${server.url}/#tea`);
     await tab.page.evaluate((link) => (location.href = link), link);
     await until(() => tab.page.locator("#room").inputValue().then((room) => room === "tea"), "the link's page");
+    await tab.page.locator(".more summary").click();
     await tab.page.locator("input[name=origin][value=none]").check({ force: true });
     await tab.page.locator("#name").fill("Ana");
     await tab.page.locator("form button.primary").click();
     await until(async () => (await phase(tab.page)) === "call", "Ana is in the call");
     assert.ok(!tab.page.url().includes("token"), "an address that is passed on has no token");
+  });
+
+  test("lets the tab in again after the page was loaded again, and another tab not", async () => {
+    await tab.page.goto(`${server.url}/?room=tea&name=Ana&auto=1&source=none`);
+    await until(async () => (await phase(tab.page)) === "call", "Ana is in the call again");
+    const other = await tab.newPage();
+    await other.page.goto(tab.page.url());
+    await until(() => other.page.locator(".problem:visible").count(), "the other tab is told");
+    assert.match(await other.page.locator(".problem").innerText(), /This call needs an invitation/);
+    await other.closePage();
+  });
+
+  test("takes a newer invitation while the call goes on, and copies a link without it", async () => {
+    const link = windlass("token", "--key", key, "--room", "tea", "--identity", "ana", "--ttl", "2h", "--page", server.url).trim();
+    const newer = new URL(link).hash;
+    await tab.page.evaluate((hash) => (location.hash = hash), newer);
+    await until(async () => (await tab.page.locator(".banner").innerText()).includes("new invitation is kept"), "the page says so");
+    assert.equal(await phase(tab.page), "call");
+    assert.ok(!tab.page.url().includes("token"));
+    const { token } = await tab.page.evaluate(() => JSON.parse(sessionStorage.getItem("windlass-token")));
+    assert.ok(newer.includes(token));
+    await tab.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await tab.page.locator(".bar .copy").click();
+    await until(async () => /Guests need an invitation/.test(await tab.page.locator(".bar .copy").innerText()), "it is copied");
+    assert.equal(await tab.page.evaluate(() => navigator.clipboard.readText()), `${server.url}/?room=tea`);
   });
 });

@@ -103,7 +103,8 @@ describe("the demo page", { timeout: 240_000 }, () => {
     test("one's own low layer is shown plain and, larger, enhanced", async () => {
       const [plain, better] = [await shows(page, PLAIN), await shows(page, ENHANCED)];
       assert.deepEqual([plain.width, plain.height], [scene.width / 4, scene.height / 4]);
-      assert.deepEqual([better.width, better.height], [scene.width / 2, scene.height / 2]);
+      // Two or four times as large, as the machine is fast.
+      assert.ok([2, 4].some((scale) => better.width === scale * plain.width && better.height === scale * plain.height), JSON.stringify(better));
       assert.equal(await page.locator(".tile windlass-video").getAttribute("view"), "split");
     });
 
@@ -151,7 +152,7 @@ describe("the demo page", { timeout: 240_000 }, () => {
         return Number.parseFloat(found.Anchors) > 0 && found.Rung === "q+" && found;
       }, "figures of q+ with anchors");
       const expected = {
-        Size: /^160×90 → 320×180$/,
+        Size: /^160×90 → (320×180|640×360)$/,
         "Shown / enhanced": /^\d+ \/ \d+ fps$/,
         "Video + anchors": /^\d+ \+ \d+ kbit\/s$/,
         Anchors: /^\d+\.\d \/s$/,
@@ -204,14 +205,14 @@ describe("the demo page", { timeout: 240_000 }, () => {
     test("no permission for the camera", async () => {
       const denied = await openPage({ cameraAllowed: false });
       await denied.page.goto(`${server.url}/?room=denied&name=Ada&auto=1`);
-      await says(denied.page, ".problem", /may not use your camera.*Allow camera and microphone/);
+      await says(denied.page, ".problem", /may not use your camera.*Allow camera for this page/);
       assert.equal(await denied.page.evaluate(() => window.windlass.phase), "start");
       await denied.close();
     });
 
     for (const { name, pattern } of [
       { name: "NotAllowedError", pattern: /may not use your camera/ },
-      { name: "NotFoundError", pattern: /no camera on this machine.*use a video file/ },
+      { name: "NotFoundError", pattern: /no camera on this machine.*join without a camera/ },
       { name: "NotReadableError", pattern: /camera does not start.*Close other programs/ },
     ]) {
       test(`the camera answers ${name}`, async () => {
@@ -280,7 +281,7 @@ describe("the demo page", { timeout: 240_000 }, () => {
     before(async () => {
       const [, watcher] = await Promise.all([
         publisher.page.goto(`${server.url}/?room=call&name=Publisher&auto=1&layers=qh`),
-        subscribe(server, { browser: viewer, init }),
+        subscribe(server, { browser: viewer, init, query: "&figures=1" }),
       ]);
       watching = watcher;
       ({ page } = watcher);
@@ -335,7 +336,7 @@ describe("the demo page", { timeout: 240_000 }, () => {
         window.fetch = (url, ...rest) =>
           `${url}`.endsWith("/windlass.wasm") ? Promise.resolve(new Response("rubbish")) : real(url, ...rest);
       };
-      const tab = await subscribe(server, { browser: viewer, name: "Broken", init: broken });
+      const tab = await subscribe(server, { browser: viewer, name: "Broken", init: broken, query: "&figures=1" });
       await shows(tab.page, PLAIN);
       await says(tab.page, ".notice", /^Plain picture: the decoder for enhancement did not load$/);
       const darkest = await tab.page.locator(`${TILE} .stage`).evaluate(async (stage) => {
@@ -385,7 +386,10 @@ describe("the demo page", { timeout: 240_000 }, () => {
 
     test("a publisher limited to its smallest layer is seen as q+", async () => {
       await until(async () => (await remote(page)).rung.startsWith("h"), "the half layer", 25_000);
+      await publisher.page.getByRole("button", { name: "More" }).click();
+      await publisher.page.getByRole("menuitem", { name: "Settings" }).click();
       await publisher.page.getByLabel("Sending").selectOption({ label: "Very weak" });
+      await publisher.page.keyboard.press("Escape");
       const state = () => standing(server, publisher, { page });
       await until(async () => (await remote(page)).rung === "q+", "the rung is q+", 25_000, state);
       await enhanced(page);

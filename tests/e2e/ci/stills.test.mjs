@@ -140,6 +140,11 @@ describe("consent", { timeout: 120_000 }, () => {
   });
 
   const box = () => tab.page.getByRole("checkbox", { name: /full-size stills/i });
+  /** Opens the start screen, and there what most people leave as it is. */
+  const begin = async (query = "") => {
+    await tab.page.goto(`${server.url}/?room=consent&name=Ada${query}`);
+    if (!(await box().isVisible())) await tab.page.locator(".more summary").click();
+  };
   const join = async () => {
     await tab.page.getByRole("button", { name: /Join the call|Start the call/ }).click();
     await until(() => tab.page.evaluate(() => window.windlass.phase === "call"), "the call begins");
@@ -148,7 +153,7 @@ describe("consent", { timeout: 120_000 }, () => {
   const lines = () => withVideo(tab.page, (video) => ({ stills: video.stills, transform: video.sender.transform !== null }));
 
   test("the choice is on the start screen, off, and says what it means", async () => {
-    await tab.page.goto(`${server.url}/?room=consent&name=Ada`);
+    await begin();
     assert.equal(await box().isChecked(), false);
     assert.match(await tab.page.locator(".consent").textContent(), /others may get full-size pictures of your camera.*off, none are sent/);
   });
@@ -160,7 +165,7 @@ describe("consent", { timeout: 120_000 }, () => {
   });
 
   test("who ticks it sends none until the server asks", async () => {
-    await tab.page.goto(`${server.url}/?room=consent&name=Ada`);
+    await begin();
     await box().check();
     await join();
     await sleep(2500);
@@ -170,7 +175,7 @@ describe("consent", { timeout: 120_000 }, () => {
   });
 
   test("the address may tick it, and the person may take that back", async () => {
-    await tab.page.goto(`${server.url}/?room=consent&name=Ada&detail=1`);
+    await begin("&detail=1");
     assert.equal(await box().isChecked(), true);
     await box().uncheck();
     await join();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { WindlassError } from "../errors.js";
 import { pass, settle, startClock, stopClock } from "../testing/clock.js";
-import { camera, FakeMachine, FakePublication, type FakeTrack, microphone } from "../testing/devices.js";
+import { camera, FakeMachine, FakePublication, FakeTrack, microphone } from "../testing/devices.js";
 import { DeviceList, type MediaDeviceSource } from "./device-list.js";
 import { deviceError, type InputKind } from "./errors.js";
 import { type InputHost, LocalInput, type LocalInputEvents } from "./local-input.js";
@@ -620,4 +620,28 @@ test("the level is measured while somebody listens and the microphone is on", as
   assert.equal(stage.meters, 1);
   forget();
   assert.equal(stage.meters, 0);
+});
+
+test("a track that is open already is sent, and no device is opened", async () => {
+  const machine = new FakeMachine(camera("a"), camera("b"));
+  const preview = await started("camera", machine);
+  const call = new Stage("camera", machine);
+  const track = preview.input.handOver() as MediaStreamTrack;
+  await call.input.start({ track });
+  assert.equal(machine.tracks.length, 1);
+  assert.deepEqual(call.now, { sends: "a", lit: ["a"], muted: false, device: "a" });
+  assert.deepEqual([preview.input.active, preview.input.track], [false, null]);
+});
+
+test("a given track that has ended is opened anew, and one of a camera that starts muted is closed", async () => {
+  const machine = new FakeMachine(camera("a"));
+  const dead = new FakeTrack("video", "a", { deviceId: "a" });
+  dead.stop();
+  const stage = new Stage("camera", machine);
+  await stage.input.start({ track: dead as unknown as MediaStreamTrack });
+  assert.deepEqual(stage.now.lit, ["a"]);
+  const muted = new Stage("camera", machine);
+  const live = new FakeTrack("video", "a", { deviceId: "a" });
+  await muted.input.start({ track: live as unknown as MediaStreamTrack, muted: true });
+  assert.deepEqual([live.readyState, muted.published.length], ["ended", 0]);
 });

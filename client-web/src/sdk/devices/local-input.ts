@@ -39,6 +39,11 @@ export interface StartOptions extends Source {
    * unmuted. Default: false.
    */
   muted?: boolean;
+  /**
+   * A track that is open already, as by a preview. It is sent instead of opening a device, and belongs to the input from
+   * then on.
+   */
+  track?: MediaStreamTrack;
   /** How the track is published. */
   publish?: PublishOptions;
 }
@@ -88,6 +93,8 @@ export class LocalInput extends Emitter<LocalInputEvents> {
   private isMuted = false;
   private source: Source = {};
   private publishOptions: PublishOptions = {};
+  /** A track that was given to it and is not sent yet. */
+  private given: MediaStreamTrack | null = null;
   private current: InputDevice | null = null;
   private live: MediaStreamTrack | null = null;
   private published: Publication | null = null;
@@ -152,7 +159,11 @@ export class LocalInput extends Emitter<LocalInputEvents> {
    * `forbidden` (without the grant `publish`), or `aborted` (by {@link stop}).
    */
   start(options: StartOptions = {}): Promise<void> {
-    this.starting ??= this.begin(options);
+    if (this.starting !== null) {
+      options.track?.stop();
+      return this.starting;
+    }
+    this.starting = this.begin(options);
     return this.starting;
   }
 
@@ -164,6 +175,16 @@ export class LocalInput extends Emitter<LocalInputEvents> {
     const unpublished = this.host.unpublish(publication);
     this.steps = Promise.all([this.steps, unpublished.catch(nothing)]);
     await unpublished;
+  }
+
+  /** Stops, and gives its track away open, as to the input of a call; null where none is open. @internal */
+  handOver(): MediaStreamTrack | null {
+    const { live } = this;
+    this.unlisten();
+    this.unlisten = nothing;
+    this.live = null;
+    this.stop().catch(nothing);
+    return live;
   }
 
   /**
@@ -246,8 +267,9 @@ export class LocalInput extends Emitter<LocalInputEvents> {
     if (publication === this.published) this.end();
   }
 
-  private begin({ muted = false, publish = {}, ...source }: StartOptions): Promise<void> {
+  private begin({ muted = false, publish = {}, track, ...source }: StartOptions): Promise<void> {
     const { epoch } = this;
+    this.given = track ?? null;
     const chosen = source.facing === undefined ? this.source : this.size;
     this.source = { ...chosen, ...source };
     this.publishOptions = publish;
@@ -263,12 +285,16 @@ export class LocalInput extends Emitter<LocalInputEvents> {
   /** The step of {@link start}. */
   private async open(epoch: number): Promise<void> {
     if (epoch !== this.epoch) throw aborted(this.kind);
+    const { given } = this;
+    this.given = null;
     if (this.wantsMuted && this.kind === "camera") {
+      given?.stop();
       this.isActive = true;
       this.changed();
       return;
     }
-    await this.publish(await this.openDevice(this.source), epoch);
+    const open = given?.readyState === "live" ? given : await this.openDevice(this.source);
+    await this.publish(open, epoch);
   }
 
   /** Publishes a track that was just opened. */
@@ -527,6 +553,8 @@ export class LocalInput extends Emitter<LocalInputEvents> {
   private end(): void {
     this.epoch++;
     this.starting = null;
+    this.given?.stop();
+    this.given = null;
     this.isActive = false;
     this.published = null;
     this.isMuted = false;

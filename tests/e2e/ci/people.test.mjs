@@ -1,0 +1,329 @@
+// The demo page as people use it: what they see of themselves before a call, devices, layouts, keys, languages, phones, screen readers.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { openPage } from "../support/browser.mjs";
+import { until } from "../support/call.mjs";
+import { startServer } from "../support/server.mjs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const texts = (language) => JSON.parse(readFileSync(new URL(`../../../client-web/src/demo/messages/${language}.json`, import.meta.url), "utf8"));
+/** What makes a call of several people on a machine that has other things to do. */
+const SMALL = "layers=q&maxNetwork=none";
+const PHONE = { width: 360, height: 740 };
+const USUAL = { width: 1280, height: 800 };
+
+/** In the page, before its scripts: Chromium's second fake camera is one for depth, whose pictures it does not show. */
+const twoCameras = () => {
+  const { enumerateDevices } = MediaDevices.prototype;
+  MediaDevices.prototype.enumerateDevices = async function () {
+    return (await enumerateDevices.call(this)).filter(({ label }) => label !== "fake_device_1");
+  };
+};
+
+/** In the page: keeps everything that is announced. */
+const listen = () => {
+  window.announced = [];
+  const note = () => {
+    const said = [...document.querySelectorAll(".announcer p")].map(({ textContent }) => textContent);
+    window.announced.push(...said.filter((text) => !window.announced.includes(text)));
+  };
+  new MutationObserver(note).observe(document, { childList: true, subtree: true });
+};
+
+const phase = (page) => page.evaluate(() => window.windlass?.phase);
+const inCall = (page, who) => until(async () => (await phase(page)) === "call", `${who} is in the call`, 20_000);
+const named = (page, name, role = "button") => page.getByRole(role, { name });
+
+/** What axe finds that keeps people out, by its rules. */
+async function barriers(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  return serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, any }) => `${html.slice(0, 160)} (${any[0]?.message ?? ""})`).join("; ")}`);
+}
+
+/** The same in light and dark. */
+async function barriersOfBoth(page) {
+  const found = [];
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    found.push(...(await barriers(page)).map((barrier) => `${colorScheme}: ${barrier}`));
+  }
+  return found;
+}
+
+/** What sticks out of a window to its right, so that it would have to be scrolled. */
+const sticksOut = (page) =>
+  page.evaluate(() => {
+    const wide = [...document.querySelectorAll("body *")].filter((element) => {
+      const { right, width } = element.getBoundingClientRect();
+      return width > 1 && right > innerWidth + 1;
+    });
+    return { scrolls: document.documentElement.scrollWidth > innerWidth, wide: wide.map(({ className }) => String(className)) };
+  });
+
+/** Moves the focus by the Tab key until it is on what `wanted` is true of, in the page. */
+async function tabTo(page, wanted, what) {
+  for (let presses = 0; presses < 60; presses++) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate(wanted)) return;
+  }
+  throw new Error(`no Tab leads to ${what}`);
+}
+
+describe("the demo page for people", { timeout: 120_000 }, () => {
+  let server;
+  /** Ana has two cameras and joins by hand. */
+  let ana;
+  /** The others join by their addresses. */
+  let bo;
+  let cy;
+
+  before(async () => {
+    server = await startServer({ args: ["--device=off", "--no-congestion-control"] });
+    ana = await openPage({ args: ["--use-fake-device-for-media-stream=device-count=3"], init: twoCameras });
+  });
+
+  after(async () => {
+    await ana?.close();
+    await server?.stop();
+  });
+
+  const join = async (name, source = "camera") => {
+    const tab = await ana.newPage({ init: listen });
+    await tab.page.goto(`${server.url}/?room=tea&name=${name}&auto=1&source=${source}&${SMALL}`);
+    await inCall(tab.page, name);
+    return tab;
+  };
+
+  describe("before a call", () => {
+    const preview = () =>
+      ana.page.evaluate(() => {
+        const element = document.querySelector(".preview windlass-video");
+        return { label: element.track?.label, time: element.shadowRoot.querySelector("video.plain").currentTime };
+      });
+
+    test("one sees oneself and the level of the microphone, at once where both are allowed", async () => {
+      await ana.page.context().grantPermissions(["camera", "microphone"]);
+      await ana.page.goto(`${server.url}/?room=tea&${SMALL}`);
+      const { time } = await until(async () => (await preview()).time > 0 && preview(), "the preview begins");
+      await until(async () => (await preview()).time > time, "the preview moves");
+      const level = async () => Number(await named(ana.page, "Level of your microphone", "meter").getAttribute("aria-valuenow"));
+      // The fake microphone beeps once a second.
+      await until(async () => (await level()) > 20, "the meter moves");
+    });
+
+    test("the pickers switch camera, microphone and loudspeaker", async () => {
+      const first = (await preview()).label;
+      const cameras = ana.page.getByLabel("Choose the camera").locator("option");
+      assert.equal(await cameras.count(), 2);
+      await ana.page.getByLabel("Choose the camera").selectOption({ index: 1 });
+      await until(async () => ![first, undefined].includes((await preview()).label), "the other camera is seen");
+      assert.equal((await preview()).label, await cameras.nth(1).innerText());
+      const kept = () => ana.page.evaluate(() => JSON.parse(localStorage.getItem("windlass")));
+      for (const kind of ["microphone", "loudspeaker"]) {
+        const select = ana.page.getByLabel(`Choose the ${kind}`);
+        await select.selectOption({ index: (await select.locator("option").count()) - 1 });
+        const chosen = await select.inputValue();
+        await until(async () => (await kept())?.[kind === "microphone" ? kind : "speaker"] === chosen, `the ${kind} is remembered`);
+      }
+    });
+
+    test("a camera that is switched off is dark, and is on again", async () => {
+      await named(ana.page, /^Camera: on/).click();
+      await until(async () => (await preview()).label === undefined, "the camera is closed");
+      await ana.page.getByText("Your camera is off.").waitFor();
+      await named(ana.page, /^Camera: off/).click();
+      await until(async () => (await preview()).label !== undefined, "the camera is back");
+    });
+
+    test("axe finds no barrier, in light and dark", async () => {
+      await ana.page.locator(".more summary").click();
+      assert.deepEqual(await barriersOfBoth(ana.page), []);
+      await ana.page.locator(".more summary").click();
+    });
+
+    test("it fits on a phone", async () => {
+      await ana.page.setViewportSize(PHONE);
+      assert.deepEqual(await sticksOut(ana.page), { scrolls: false, wide: [] });
+      await ana.page.setViewportSize(USUAL);
+    });
+
+    test("one joins by keyboard alone, with the devices of the preview, and is asked for a name", async () => {
+      await tabTo(ana.page, () => document.activeElement.id === "name", "the name");
+      await ana.page.keyboard.press("Enter");
+      assert.equal(await phase(ana.page), "start");
+      await ana.page.keyboard.type("Ana");
+      const { label } = await preview();
+      await ana.page.keyboard.press("Enter");
+      await inCall(ana.page, "Ana");
+      const camera = () => ana.page.evaluate(() => ({ label: window.windlass.room.camera.device?.label, on: window.windlass.room.camera.publication !== null }));
+      await until(async () => (await camera()).on, "the camera is sent");
+      assert.equal((await camera()).label, label);
+    });
+  });
+
+  describe("in a call", () => {
+    /** Everything that was announced. */
+    const said = () => ana.page.evaluate(() => window.announced);
+    const announced = (pattern) => until(async () => (await said()).some((text) => pattern.test(text)), `${pattern} is announced`, 15_000, said);
+    const tile = (name) => ana.page.locator(`.tile[aria-label="${name}"]`);
+    const large = () => ana.page.locator(".tile.large").evaluateAll((tiles) => tiles.map((tile) => tile.getAttribute("aria-label")));
+
+    before(async () => {
+      await ana.page.evaluate(listen);
+      bo = await join("Bo");
+      cy = await join("Cy", "none");
+      await tile("Bo").and(ana.page.locator("[data-video=on]")).waitFor();
+    });
+
+    test("who comes is announced, and who is muted", async () => {
+      await announced(/^Bo has joined\.$/);
+      await announced(/^Cy has joined\.$/);
+      const told = () => cy.page.evaluate(() => window.announced);
+      assert.ok(!(await told()).some((text) => /has joined/.test(text)), "who was there before is no news");
+      await bo.page.keyboard.press("m");
+      await announced(/^Bo is muted\.$/);
+      await tile("Bo").locator(".silent").waitFor({ state: "visible" });
+      await bo.page.keyboard.press("m");
+      await announced(/^Bo can be heard\.$/);
+    });
+
+    test("a tile is pinned, and one speaks in the large place", async () => {
+      await tile("Cy").hover();
+      await named(ana.page, "Pin: Cy").click();
+      assert.deepEqual(await large(), ["Cy"]);
+      await named(ana.page, "Unpin: Cy").click();
+      assert.deepEqual(await large(), []);
+      await named(ana.page, "Speaker").click();
+      // Of the two, one alone has a microphone.
+      await until(async () => (await large()).join() === "Bo", "Bo is large");
+      const [box, strip] = [await tile("Bo").boundingBox(), await tile("Cy").boundingBox()];
+      assert.ok(box.height > 2 * strip.height && box.y + box.height <= strip.y, JSON.stringify({ box, strip }));
+      await named(ana.page, "Grid").click();
+      assert.deepEqual(await large(), []);
+    });
+
+    test("how well others come through is on their tiles", async () => {
+      await until(async () => (await tile("Bo").locator(".bars").getAttribute("aria-label")) === "Good connection", "Bo has bars");
+      assert.equal(await tile("Cy").locator(".bars").isVisible(), false, "who sends nothing has none");
+    });
+
+    test("figures are for engineers, by a key", async () => {
+      assert.equal(await tile("Bo").locator(".badge").isVisible(), false);
+      assert.equal(await named(ana.page, "Split").first().isVisible(), false);
+      await ana.page.keyboard.press("i");
+      await tile("Bo").locator(".facts dt").first().waitFor();
+      await ana.page.keyboard.press("i");
+      assert.equal(await tile("Bo").locator(".facts").isVisible(), false);
+    });
+
+    test("the menu goes by arrow keys, and Escape closes it", async () => {
+      await tabTo(ana.page, () => document.activeElement.getAttribute("aria-haspopup") === "menu", "the menu");
+      const focused = () => ana.page.evaluate(() => document.activeElement.textContent);
+      await ana.page.keyboard.press("ArrowDown");
+      assert.equal(await focused(), "Settings");
+      await ana.page.keyboard.press("ArrowUp");
+      assert.equal(await focused(), "Full screen");
+      await ana.page.keyboard.press("Escape");
+      assert.equal(await ana.page.getByRole("menu").isVisible(), false);
+      assert.equal(await focused(), "More");
+    });
+
+    test("the settings switch devices during the call, and Escape closes them", async () => {
+      await ana.page.keyboard.press("Enter");
+      await ana.page.keyboard.press("Enter");
+      const label = () => ana.page.evaluate(() => window.windlass.room.camera.device.label);
+      const before = await label();
+      await ana.page.getByLabel("Choose the camera").selectOption({ index: 0 });
+      await until(async () => (await label()) !== before, "the other camera is sent");
+      assert.deepEqual(await barriersOfBoth(ana.page), []);
+      await ana.page.keyboard.press("Escape");
+      await ana.page.locator("dialog").waitFor({ state: "detached" });
+      assert.equal(await ana.page.evaluate(() => document.activeElement.getAttribute("aria-haspopup")), "menu");
+    });
+
+    test("axe finds no barrier, in light and dark", async () => {
+      assert.deepEqual(await barriersOfBoth(ana.page), []);
+    });
+
+    test("it fits on a phone, and every control can be reached there", async () => {
+      await ana.page.setViewportSize(PHONE);
+      assert.deepEqual(await sticksOut(ana.page), { scrolls: false, wide: [] });
+      for (const name of [/^Microphone/, /^Camera/, "Share screen", "More", "Leave"]) {
+        const { x, y, width, height } = await named(ana.page, name).boundingBox();
+        assert.ok(x >= 0 && x + width <= PHONE.width && y + height <= PHONE.height && height >= 44, `${name} is at ${x}, ${y}`);
+      }
+      await ana.page.setViewportSize(USUAL);
+    });
+
+    test("who leaves is announced, and one leaves by keyboard alone", async () => {
+      await cy.closePage();
+      await announced(/^Cy has left\.$/);
+      await tabTo(ana.page, () => document.activeElement.textContent === "Leave", "Leave");
+      await ana.page.keyboard.press("Enter");
+      assert.equal(await ana.page.locator("h1").innerText(), "You have left the call");
+      assert.equal(await ana.page.evaluate(() => document.activeElement.textContent), "Join again");
+    });
+  });
+
+  describe("in German", () => {
+    let tab;
+    /** English texts that German has not, of two words or more. */
+    const english = Object.entries(texts("en")).filter(([key, text]) => text !== texts("de")[key] && /\w \w/.test(text) && !text.includes("{"));
+    const left = async () => {
+      const shown = await tab.page.evaluate(() => {
+        const labels = [...document.querySelectorAll("[aria-label], [title], [placeholder]")];
+        const attributes = labels.flatMap((e) => [e.getAttribute("aria-label"), e.title, e.getAttribute("placeholder")]);
+        const parts = [...document.querySelectorAll("#app, dialog")].map(({ textContent }) => textContent);
+        return [...parts, ...attributes].join("\n");
+      });
+      return english.filter(([, text]) => shown.includes(text)).map(([, text]) => text);
+    };
+
+    before(async () => {
+      tab = await ana.newPage({ init: () => Object.defineProperty(Navigator.prototype, "languages", { get: () => ["fr", "de-AT", "en"] }) });
+    });
+
+    test("the page speaks the language of the browser", async () => {
+      await tab.page.goto(`${server.url}/?room=tee&source=none`);
+      await named(tab.page, "Teilnehmen").waitFor();
+      assert.equal(await tab.page.locator("html").getAttribute("lang"), "de");
+      assert.deepEqual(await left(), []);
+    });
+
+    test("so does the call, also what it says of failures", async () => {
+      await tab.page.getByLabel("Ihr Name").fill("Uwe");
+      await named(tab.page, "Teilnehmen").click();
+      await inCall(tab.page, "Uwe");
+      await named(tab.page, "Mehr").click();
+      await named(tab.page, "Einstellungen", "menuitem").click();
+      assert.deepEqual(await left(), []);
+    });
+
+    test("another one is chosen in the settings, at once and for later", async () => {
+      await tab.page.getByLabel("Sprache").selectOption({ label: "English" });
+      await tab.page.keyboard.press("Escape");
+      await named(tab.page, "Leave").click();
+      assert.equal(await tab.page.locator("h1").innerText(), "You have left the call");
+      await tab.page.goto(`${server.url}/?room=tee&source=none`);
+      await named(tab.page, "Join the call").waitFor();
+      assert.deepEqual(tab.errors, []);
+      await tab.closePage();
+    });
+  });
+
+  test("one may try it alone without a name", async () => {
+    await ana.page.goto(`${server.url}/?${SMALL}`);
+    await ana.page.getByLabel("Your name").fill("");
+    await named(ana.page, "Try it alone").click();
+    await inCall(ana.page, "somebody without a name");
+    await ana.page.locator(".tile[data-video=on]").waitFor();
+    assert.equal(await ana.page.evaluate(() => window.windlass.room.microphone.active), false, "nobody listens");
+    await until(async () => (await barriers(ana.page)).length === 0, "axe finds no barrier", 5000, () => barriers(ana.page));
+  });
+
+  test("nothing is written to the console as an error", () => assert.deepEqual([...ana.errors, ...bo.errors, ...cy.errors], []));
+});
