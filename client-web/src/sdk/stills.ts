@@ -8,7 +8,7 @@ import { type RegionCounts, RegionSender } from "./regions.js";
 import type { Relay } from "./relay.js";
 import { contentOf } from "./screen-content.js";
 import type { LayerSetting } from "./uplink/layers.js";
-import { availableKbps, capKbps, UplinkSampler } from "./uplink/sample.js";
+import { availableKbps, capsOf, UplinkSampler } from "./uplink/sample.js";
 import { SpareUplink } from "./uplink/spare.js";
 
 /** Interval at which {@link Stills.sampleUplink} is called, milliseconds. */
@@ -68,7 +68,7 @@ export class Stills {
   sampleUplink(report: readonly object[]): void {
     const settings = this.host.settings();
     if (this.samples++ % FULL_SAMPLE_EVERY !== 0) {
-      this.spare.onEstimate(availableKbps(report), capKbps(settings));
+      this.spare.onEstimate(availableKbps(report), capsOf(settings).firstKbps);
       return;
     }
     const sample = this.sampler.sample(report, settings);

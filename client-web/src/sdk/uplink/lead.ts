@@ -46,7 +46,7 @@ const USABLE_SHARE = 0.9;
 /** Bitrate of audio and headers, kbit/s. */
 const AUDIO_KBPS = 45;
 /** Bitrate left to `q` where it is needed, kbit/s. */
-const QUARTER_KBPS = 35;
+export const QUARTER_KBPS = 35;
 /** The cap of `h` falls with the estimate at once, and rises in steps of this factor: each changes the encoder. */
 const STEP = 1.15;
 /** Min cap of `h`, kbit/s. */

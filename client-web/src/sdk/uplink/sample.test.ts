@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { LayerWish } from "../protocol.js";
 import { layerSettings } from "./layers.js";
 import { UplinkSampler } from "./sample.js";
 
@@ -30,6 +31,7 @@ test("rates are those since the last look", () => {
   assert.deepEqual(sampler.sample(low(3, 80, 0.5), settings), {
     availableKbps: 300,
     lowCapKbps: 150,
+    firstKbps: 150,
     lowTargetKbps: 90,
     wantedFps: 30,
     lowFps: 25,
@@ -56,6 +58,12 @@ test("a layer that is given less than it may use has enough where the uplink has
   assert.equal(new UplinkSampler().sample(wide, settings).served, true);
   const other = { id: "h", type: "outbound-rtp", rid: "h", targetBitrate: 50_000 };
   assert.equal(new UplinkSampler().sample([...wide, other], settings).served, false);
+});
+
+test("a half layer that leads comes before stills, with the rest that it leaves the quarter layer", () => {
+  const settings = layerSettings("qhf", new Map([["f", { active: false } as LayerWish]]), undefined, { q: 61, h: 60 });
+  const { lowCapKbps, firstKbps } = new UplinkSampler().sample(low(1, 30, 0), settings);
+  assert.deepEqual([lowCapKbps, firstKbps], [35, 95]);
 });
 
 test("a capped frame rate is no lack of frames", () => {

@@ -1,5 +1,6 @@
 /** Samples of one camera's uplink, from the browser's statistics. Pure. */
 import type { LayerSetting } from "./layers.js";
+import { QUARTER_KBPS } from "./lead.js";
 import type { PathSample } from "./narrow.js";
 import type { UplinkSample } from "./spare.js";
 
@@ -52,7 +53,7 @@ export class UplinkSampler {
     const cameraFps = source?.framesPerSecond ?? null;
     return {
       availableKbps: availableKbps(all),
-      lowCapKbps: capKbps(settings),
+      ...capsOf(settings),
       lowTargetKbps: smallest?.targetBitrate === undefined ? null : smallest.targetBitrate / 1000,
       wantedFps: cameraFps === null ? null : Math.min(cameraFps, setting?.maxFramerate ?? cameraFps),
       lowFps: last === null || seconds < 0.5 ? null : since(setting?.rid ?? "") / seconds,
@@ -69,8 +70,17 @@ export class UplinkSampler {
 
 const smallestLayer = (settings: readonly LayerSetting[]) => settings.find((layer) => layer.active) ?? settings[0];
 
-/** The cap of the smallest active layer, kbit/s. */
-export const capKbps = (settings: readonly LayerSetting[]): number => (smallestLayer(settings)?.maxBitrate ?? 0) / 1000;
+/** What the smallest active layer, and those that come before stills, may take, kbit/s. */
+export function capsOf(settings: readonly LayerSetting[]): Pick<UplinkSample, "lowCapKbps" | "firstKbps"> {
+  const smallest = smallestLayer(settings);
+  const kbps = (smallest?.maxBitrate ?? 0) / 1000;
+  const next = settings.find((layer) => layer.active && layer !== smallest);
+  // A half layer that leads has the lower cap, and leaves the quarter layer a small rest.
+  const leads = smallest?.active === true && next !== undefined && next.maxBitrate < smallest.maxBitrate;
+  return leads
+    ? { lowCapKbps: QUARTER_KBPS, firstKbps: next.maxBitrate / 1000 + QUARTER_KBPS }
+    : { lowCapKbps: kbps, firstKbps: kbps };
+}
 
 /** The bandwidth estimate of the candidate pair in use, kbit/s; null while there is none. Other pairs may be stale. */
 export function availableKbps(report: Iterable<object>): number | null {

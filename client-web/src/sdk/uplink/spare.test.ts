@@ -5,6 +5,7 @@ import { type Guarded, SpareUplink, type UplinkSample } from "./spare.js";
 const GOOD: UplinkSample = {
   availableKbps: 400,
   lowCapKbps: 150,
+  firstKbps: 150,
   lowTargetKbps: 150,
   wantedFps: 30,
   lowFps: 30,

@@ -3,7 +3,7 @@
  * milliseconds and arguments.
  *
  * Stills go by a data channel, outside the congestion control of video. The spare bandwidth is a share of the estimate
- * less the cap of the smallest layer, once every layer has had enough for a while. It is zero where that is very
+ * less what the smallest layer may take, and a half layer that leads, once every layer has had enough for a while. It is zero where that is very
  * little, while the machine is too slow, and while the smallest layer lacks frames or bits.
  */
 import { USABLE_SHARE } from "./sample.js";
@@ -12,8 +12,10 @@ import { USABLE_SHARE } from "./sample.js";
 export interface UplinkSample {
   /** The bandwidth estimate, kbit/s; null while there is none. */
   availableKbps: number | null;
-  /** The cap of the smallest layer, kbit/s. */
+  /** What the smallest layer may take, kbit/s: its cap, or the rest that a leading half layer leaves it. */
   lowCapKbps: number;
+  /** What the layers that come before stills may take, kbit/s: the smallest, and a half layer that leads. */
+  firstKbps: number;
   /** The target of its encoder, kbit/s; null: it sends nothing. */
   lowTargetKbps: number | null;
   /** The frame rate that the smallest layer should have; null while unknown. */
@@ -40,9 +42,9 @@ const SERVED_MS = 2000;
 /** Poor samples in a row that count as a lack of frames or bits. */
 const POOR_SAMPLES = 2;
 
-/** The bandwidth beside the smallest layer, kbit/s. */
-const roomOf = (availableKbps: number | null, lowCapKbps: number): number =>
-  availableKbps === null ? 0 : availableKbps * USABLE_SHARE - lowCapKbps;
+/** The bandwidth beside the layers that come first, kbit/s. */
+const roomOf = (availableKbps: number | null, firstKbps: number): number =>
+  availableKbps === null ? 0 : availableKbps * USABLE_SHARE - firstKbps;
 
 /** See the module's head. */
 export class SpareUplink {
@@ -57,7 +59,7 @@ export class SpareUplink {
 
   /** Takes a sample, once a second. */
   onSample(now: number, sample: UplinkSample, guarded: Guarded): void {
-    const room = roomOf(sample.availableKbps, sample.lowCapKbps);
+    const room = roomOf(sample.availableKbps, sample.firstKbps);
     const overloaded = this.isOverloaded(sample, room, guarded);
     this.servedSince = sample.served && !overloaded ? (this.servedSince ?? now) : null;
     const served = this.servedSince !== null && now - this.servedSince >= SERVED_MS;
@@ -65,8 +67,8 @@ export class SpareUplink {
   }
 
   /** Takes an estimate between two samples: a path that narrows is full within a fraction of a second. */
-  onEstimate(availableKbps: number | null, lowCapKbps: number): void {
-    if (availableKbps === null || roomOf(availableKbps, lowCapKbps) >= MIN_KBPS) return;
+  onEstimate(availableKbps: number | null, firstKbps: number): void {
+    if (availableKbps === null || roomOf(availableKbps, firstKbps) >= MIN_KBPS) return;
     this.spare = 0;
     this.servedSince = null;
   }
