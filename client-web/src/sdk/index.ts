@@ -12,10 +12,17 @@ export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerSta
 export type { NetworkTier } from "../worker/network-choice.js";
 export type { TokenSource } from "./access-token.js";
 export type { Assets } from "./assets.js";
-export type { Device, DeviceKind, DeviceList, DeviceListEvents, Devices } from "./devices/device-list.js";
-export { deviceError, insecurePage } from "./devices/errors.js";
+export {
+  type Device,
+  type DeviceKind,
+  DeviceList,
+  type DeviceListEvents,
+  type Devices,
+} from "./devices/device-list.js";
+export { deviceError, type InputKind, insecurePage } from "./devices/errors.js";
+export { analyserMeter, type Meter } from "./devices/level.js";
 export type { InputDevice, LocalInput, LocalInputEvents, StartOptions } from "./devices/local-input.js";
-export type { Facing, Source } from "./devices/open.js";
+export { type Facing, openBoth, openDevice, type Source } from "./devices/open.js";
 export type { SoundGate, SoundGateEvents } from "./devices/playback.js";
 export type { EndCause } from "./devices/replacement.js";
 export { type View, WindlassVideo, type WindlassVideoEvents } from "./element/windlass-video.js";

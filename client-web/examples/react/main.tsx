@@ -1,0 +1,20 @@
+// A call in React: everybody who opens the page is in the room. Camera and microphone need HTTPS or localhost.
+import { StrictMode, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { Call, type JoinChoices, PreJoin } from "windlass-react";
+import "windlass-react/styles.css";
+
+// The page's address may name another server: ?server=https://calls.example/
+const server = new URLSearchParams(location.search).get("server") ?? "http://localhost:7880/";
+
+function App() {
+  const [choices, setChoices] = useState<JoinChoices | null>(null);
+  if (choices === null) return <PreJoin onJoin={setChoices} />;
+  return <Call url={server} room="standup" {...choices} onLeave={() => setChoices(null)} />;
+}
+
+createRoot(document.querySelector("#app") as Element).render(
+  <StrictMode>
+    <App />
+  </StrictMode>,
+);

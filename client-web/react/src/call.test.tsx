@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { renderToString } from "react-dom/server";
+import { Call } from "./call.js";
+import { PreJoin } from "./pre-join.js";
+
+test("a call is rendered on a server, where it joins nothing", () => {
+  const html = renderToString(<Call url="https://calls.example/" room="standup" name="Ada" />);
+  assert.match(html, /aria-label="Call standup"/);
+  assert.match(html, /Joining …/);
+});
+
+test("so is the page before it", () => {
+  assert.match(renderToString(<PreJoin onJoin={() => undefined} name="Ada" />), /Your name<input[^>]* value="Ada"/);
+});
+
+test("the README's lines are the example's", () => {
+  const read = (file: string) => readFileSync(new URL(`../${file}`, import.meta.url), "utf8");
+  const [, lines = ""] = read("README.md").match(/```tsx\n(.*?)```/s) ?? [];
+  const example = read("../examples/react/main.tsx");
+  assert.ok(lines.length > 0);
+  for (const line of lines.split("\n")) assert.ok(example.includes(line), `not in examples/react: ${line}`);
+});

@@ -1,0 +1,102 @@
+/** A participant's picture with its name. */
+import { type ReactNode, useEffect, useRef } from "react";
+import { type Participant, WindlassVideo } from "windlass-client";
+import { useCurrentCall } from "./call.js";
+import { Icon } from "./icon.js";
+import { useInput } from "./input.js";
+import { useParticipant } from "./people.js";
+
+/** Properties of {@link Tile}. */
+export interface TileProps {
+  /** Whom it shows. Default: this participant's own camera. */
+  participant?: Participant;
+  /** What it shows of the participant: its camera, or the screen that it shares. Default: `camera`. */
+  source?: "camera" | "screen";
+}
+
+/** Shows a participant by the SDK's `<windlass-video>`, with its name and whether it is muted; and plays its sound. */
+export function Tile({ participant, source = "camera" }: TileProps): ReactNode {
+  return participant === undefined ? <OwnTile /> : <TheirTile participant={participant} source={source} />;
+}
+
+function TheirTile({ participant, source }: Required<TileProps>): ReactNode {
+  const { name, muted, speaking } = useParticipant(participant);
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const video = new WindlassVideo();
+    if (source === "screen") video.setAttribute("source", source);
+    video.participant = participant;
+    place.current?.append(video);
+    return () => {
+      video.remove();
+      video.participant = null;
+    };
+  }, [participant, source]);
+  const screen = source === "screen";
+  return (
+    <Frame
+      name={screen ? `Screen of ${name}` : name}
+      muted={muted && !screen}
+      speaking={speaking && !screen}
+      kind={source}
+    >
+      <div ref={place} className="windlass-picture" />
+    </Frame>
+  );
+}
+
+function OwnTile(): ReactNode {
+  const { on, track } = useInput("camera");
+  const microphone = useInput("microphone");
+  return (
+    <Frame name="You" muted={!microphone.on} speaking={false} kind="camera">
+      <OwnPicture track={on ? track : null} name={useCurrentCall().name} />
+    </Frame>
+  );
+}
+
+/** A camera of this page, as in a mirror. `name`: whose initials are shown where there is no picture. */
+export function OwnPicture({ track, name }: { track: MediaStreamTrack | null; name: string }): ReactNode {
+  const place = useRef<HTMLDivElement>(null);
+  const video = useRef<WindlassVideo | null>(null);
+  useEffect(() => {
+    const made = new WindlassVideo();
+    made.setAttribute("mirror", "");
+    place.current?.append(made);
+    video.current = made;
+    return () => {
+      made.remove();
+      made.track = null;
+    };
+  }, []);
+  useEffect(() => {
+    if (video.current !== null) video.current.track = track;
+  }, [track]);
+  useEffect(() => video.current?.setAttribute("name", name), [name]);
+  return <div ref={place} className="windlass-picture" />;
+}
+
+interface FrameProps {
+  name: string;
+  muted: boolean;
+  speaking: boolean;
+  kind: "camera" | "screen";
+  children: ReactNode;
+}
+
+function Frame({ name, muted, speaking, kind, children }: FrameProps): ReactNode {
+  return (
+    <figure className="windlass-tile" data-source={kind} data-speaking={speaking}>
+      {children}
+      <figcaption>
+        <span className="windlass-name">{name}</span>
+        {muted ? (
+          <>
+            <Icon name="microphone" off />
+            <span className="windlass-unseen">, muted</span>
+          </>
+        ) : null}
+      </figcaption>
+    </figure>
+  );
+}
