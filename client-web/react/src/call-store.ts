@@ -16,6 +16,7 @@ export type CallStatus = "joining" | "waiting" | "joined" | "reconnecting" | "ov
 
 /** What `useCall` gives: a call as it is now, and what can be done with it. */
 export interface CallState {
+  /** Where it stands. */
   readonly status: CallStatus;
   /** The name with which this participant joins. */
   readonly name: string;
@@ -31,7 +32,7 @@ export interface CallState {
   rejoin(): void;
   /** Shares a screen that the person chooses, or (false) ends that. Call it when a button is pressed. */
   shareScreen(shared?: boolean): Promise<void>;
-  /** Sets {@link problem}; null: it was read. */
+  /** Sets `problem`; null: it was read. */
   report(problem: WindlassError | null): void;
 }
 

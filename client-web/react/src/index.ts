@@ -7,6 +7,8 @@
  *
  * <Call url="https://calls.example/" room="standup" name="Ada" camera microphone />
  * ```
+ *
+ * @module windlass-react
  */
 export { Call, type CallProps, CallProvider, useCall, useCurrentCall } from "./call.js";
 export type { CallOptions, CallState, CallStatus } from "./call-store.js";

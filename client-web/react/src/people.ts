@@ -6,6 +6,7 @@ import { useWatch } from "./watch.js";
 
 /** A participant as it is now. */
 export interface ParticipantState {
+  /** The name that it joined with. */
   readonly name: string;
   /** Its camera; null: none. */
   readonly camera: EnhancedTrack | null;
@@ -15,6 +16,7 @@ export interface ParticipantState {
   readonly screen: EnhancedTrack | null;
   /** Whether nothing is heard of it: all its sounds are muted, or it sends none. */
   readonly muted: boolean;
+  /** Whether it speaks, or was the last to speak. */
   readonly speaking: boolean;
   /** Whether it is not known now if it is still there, as this page has lost its connection. */
   readonly away: boolean;
@@ -22,7 +24,9 @@ export interface ParticipantState {
 
 /** A track with its owner. */
 export interface OwnedTrack {
+  /** What is sent. */
   readonly track: RemoteTrack;
+  /** Who sends it. */
   readonly participant: Participant;
 }
 

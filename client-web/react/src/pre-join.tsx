@@ -8,6 +8,7 @@ import { OwnPicture } from "./tile.js";
 
 /** What the person has chosen, as properties of `Call`. */
 export interface JoinChoices {
+  /** The name that the others see. */
   name: string;
   /** False: off. */
   camera: false | StartOptions;

@@ -68,7 +68,10 @@ const nothing = (): void => undefined;
 const isAbsent = ({ code }: WindlassError) => code === "device_missing" || code === "device_unfit";
 const opposite = (facing: string): Facing => (facing === "user" ? "environment" : "user");
 
-/** See the module's head. */
+/**
+ * This participant's camera or microphone: opened, sent, muted, exchanged and, when it is unplugged, replaced. Whatever is
+ * called, and however often, the last call holds.
+ */
 export class LocalInput extends Emitter<LocalInputEvents> {
   /** Whether it is a camera or a microphone. */
   readonly kind: InputKind;
