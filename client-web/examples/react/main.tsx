@@ -1,4 +1,6 @@
 // A call in React: everybody who opens the page is in the room. Camera and microphone need HTTPS or localhost.
+// `cargo xtask run` starts a server; then, once `npm run build` and `npm run types` in ../../react have built the
+// components, `npm install` and `npm start` here.
 import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { Call, type JoinChoices, PreJoin } from "windlass-react";
