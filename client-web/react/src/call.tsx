@@ -67,7 +67,7 @@ export function Call({ url, children, onLeave, ...options }: CallProps): ReactNo
   return (
     <CallProvider state={state}>
       <section className="windlass-call" aria-label={`Call ${options.room}`}>
-        <Standing />
+        {hasLeft && onLeave !== undefined ? null : <Standing />}
         {state.call === null
           ? null
           : (children ?? (

@@ -68,10 +68,19 @@ function DeviceMenu(): ReactNode {
         Devices
       </summary>
       <div className="windlass-menu">
-        <DeviceSelect label="Microphone" devices={microphones} value={microphone.device} onChange={microphone.choose} />
-        <DeviceSelect label="Camera" devices={cameras} value={camera.device} onChange={camera.choose} />
+        {microphone.device === "" ? null : (
+          <DeviceSelect
+            label="Microphone"
+            devices={microphones}
+            value={microphone.device}
+            onChange={microphone.choose}
+          />
+        )}
+        {camera.device === "" ? null : (
+          <DeviceSelect label="Camera" devices={cameras} value={camera.device} onChange={camera.choose} />
+        )}
         <DeviceSelect label="Loudspeaker" devices={speakers} value={speaker} onChange={setSpeaker} />
-        <p className="windlass-none">Allow a camera or a microphone to choose one here.</p>
+        <p className="windlass-none">Switch on the microphone or the camera to choose another one.</p>
       </div>
     </details>
   );
