@@ -117,6 +117,40 @@ test("waiting, reconnecting and the end are told", async () => {
   assert.equal(store.get().call, null);
 });
 
+test("leaving aborts what is not joined yet, and says that it was left", async () => {
+  enter();
+  asked[0]?.options.waiting?.();
+  store.get().leave();
+  assert.equal(asked[0]?.options.signal?.aborted, true);
+  asked[0]?.refuse(failure("left"));
+  await settle();
+  assert.deepEqual([store.get().status, store.get().error?.code], ["over", "left"]);
+  store.get().rejoin();
+  assert.equal(asked.length, 2);
+});
+
+test("leaving before the task that joins comes in time", () => {
+  store.enter("https://calls.example/", () => options);
+  store.get().leave();
+  mock.timers.tick(0);
+  assert.equal(asked.length, 0);
+});
+
+test("a call that could not be joined can be left", async () => {
+  enter();
+  asked[0]?.refuse(failure("room_full"));
+  await settle();
+  store.get().leave();
+  assert.equal(store.get().error?.code, "left");
+});
+
+test("a joined call is left", async () => {
+  const { call } = await entered();
+  store.get().leave();
+  assert.equal(call.left, 1);
+  assert.deepEqual([store.get().call, store.get().error?.code], [null, "left"]);
+});
+
 test("a call that was left changes nothing more", async () => {
   const { call, leave } = await entered();
   leave();

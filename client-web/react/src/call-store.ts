@@ -28,6 +28,8 @@ export interface CallState {
   readonly problem: WindlassError | null;
   /** What this participant shares; null: nothing. */
   readonly screen: ScreenShare | null;
+  /** Leaves, or gives up joining; `error` is `left` then, also where it could not be joined. */
+  leave(): void;
   /** Joins again, where it is over. */
   rejoin(): void;
   /** Shares a screen that the person chooses, or (false) ends that. Call it when a button is pressed. */
@@ -41,13 +43,15 @@ type Standing = Pick<CallState, "status" | "name" | "call" | "error" | "problem"
 
 const JOINING: Standing = { status: "joining", name: "", call: null, error: null, problem: null, screen: null };
 
+const OVER = { status: "over", call: null, screen: null } as const;
+
 /** See the module's head. */
 export class CallStore {
   private state: CallState;
   private readonly listeners = new Set<() => void>();
   /** Joins, as at the latest {@link enter}. */
   private begin: () => void = () => undefined;
-  /** Ends what {@link begin} has begun. */
+  /** Ends what {@link begin} has begun, or will. */
   private end: () => void = () => undefined;
 
   /** `enterRoom`: in place of the SDK's `join`, for tests. */
@@ -55,9 +59,14 @@ export class CallStore {
     const rejoin = () => {
       if (this.state.status === "over") this.begin();
     };
+    const leave = () => {
+      this.stop();
+      const error = new WindlassError("left", "You left the call.", "Join again whenever you like.");
+      this.change({ ...OVER, error });
+    };
     const report = (problem: WindlassError | null) => this.change({ problem });
     const shareScreen = (shared = true) => this.shareScreen(shared);
-    this.state = { ...JOINING, rejoin, report, shareScreen };
+    this.state = { ...JOINING, leave, rejoin, report, shareScreen };
   }
 
   readonly get = (): CallState => this.state;
@@ -73,19 +82,23 @@ export class CallStore {
    */
   enter(url: string, options: () => CallOptions): () => void {
     this.begin = () => {
-      this.end();
+      this.stop();
       const wanted = options();
       this.change({ ...JOINING, name: wanted.name });
       this.end = this.join(url, wanted);
     };
     const timer = setTimeout(this.begin, 0);
+    this.end = () => clearTimeout(timer);
     return () => {
-      clearTimeout(timer);
       this.begin = () => undefined;
-      this.end();
-      this.end = () => undefined;
+      this.stop();
       this.change(JOINING);
     };
+  }
+
+  private stop(): void {
+    this.end();
+    this.end = () => undefined;
   }
 
   private join(url: string, options: CallOptions): () => void {
@@ -93,7 +106,7 @@ export class CallStore {
     const { signal } = abort;
     const ends: (() => void)[] = [];
     const over = (error: WindlassError) => {
-      if (!signal.aborted) this.change({ status: "over", call: null, screen: null, error });
+      if (!signal.aborted) this.change({ ...OVER, error });
     };
     const waiting = () => {
       if (!signal.aborted && this.state.call === null) this.change({ status: "waiting" });

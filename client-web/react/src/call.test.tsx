@@ -9,6 +9,7 @@ test("a call is rendered on a server, where it joins nothing", () => {
   const html = renderToString(<Call url="https://calls.example/" room="standup" name="Ada" />);
   assert.match(html, /aria-label="Call standup"/);
   assert.match(html, /Joining …/);
+  assert.match(html, />Leave</);
 });
 
 test("so is the page before it", () => {

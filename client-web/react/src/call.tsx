@@ -91,7 +91,7 @@ const SAID = {
 
 /** How the call stands, in words, and who has come and gone for those who do not see it. */
 function Standing(): ReactNode {
-  const { status, call, error, problem, rejoin, report } = useCurrentCall();
+  const { status, call, error, problem, leave, rejoin, report } = useCurrentCall();
   const news = useMemo(() => new News(call), [call]);
   const said = useSyncExternalStore(news.subscribe, news.get, news.get);
   const failure = error ?? problem;
@@ -115,6 +115,11 @@ function Standing(): ReactNode {
           </>
         )}
       </div>
+      {call === null && error?.code !== "left" ? (
+        <button type="button" className="windlass-leave" onClick={leave}>
+          Leave
+        </button>
+      ) : null}
     </>
   );
 }

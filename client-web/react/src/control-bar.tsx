@@ -8,7 +8,7 @@ import { useDevices, useInput, useMayPublish, useSpeaker } from "./input.js";
 
 /** Microphone, camera, sharing a screen, the choice of devices, and leaving. Nothing to send where that is not granted. */
 export function ControlBar(): ReactNode {
-  const { call } = useCurrentCall();
+  const { leave } = useCurrentCall();
   const mayPublish = useMayPublish();
   return (
     <fieldset className="windlass-controls" aria-label="Call controls">
@@ -20,7 +20,7 @@ export function ControlBar(): ReactNode {
         </>
       ) : null}
       <DeviceMenu />
-      <button type="button" className="windlass-leave" onClick={() => call?.leave()}>
+      <button type="button" className="windlass-leave" onClick={leave}>
         <Icon name="leave" />
         Leave
       </button>

@@ -75,7 +75,8 @@ export function PreJoin({ onJoin, name: first = "" }: PreJoinProps): ReactNode {
           required
           pattern=".*\S.*"
           title="A name that the others see"
-          maxLength={64}
+          // A character has up to three bytes, of which the server takes 128.
+          maxLength={42}
           autoComplete="name"
         />
       </label>
