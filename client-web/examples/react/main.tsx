@@ -10,9 +10,14 @@ import "windlass-react/styles.css";
 const server = new URLSearchParams(location.search).get("server") ?? "http://localhost:7880/";
 
 function App() {
-  const [choices, setChoices] = useState<JoinChoices | null>(null);
-  if (choices === null) return <PreJoin onJoin={setChoices} />;
-  return <Call url={server} room="standup" {...choices} onLeave={() => setChoices(null)} />;
+  const [choices, setChoices] = useState<JoinChoices>();
+  const [joined, setJoined] = useState(false);
+  const join = (chosen: JoinChoices) => {
+    setChoices(chosen);
+    setJoined(true);
+  };
+  if (choices === undefined || !joined) return <PreJoin {...choices} onJoin={join} />;
+  return <Call url={server} room="standup" {...choices} onLeave={() => setJoined(false)} />;
 }
 
 createRoot(document.querySelector("#app") as Element).render(

@@ -17,4 +17,5 @@ export { Grid } from "./grid.js";
 export { type Input, useDevices, useInput } from "./input.js";
 export { type OwnedTrack, type ParticipantState, useParticipant, useParticipants, useTracks } from "./people.js";
 export { type JoinChoices, PreJoin, type PreJoinProps } from "./pre-join.js";
+export type { InputChoice } from "./preview.js";
 export { Tile, type TileProps } from "./tile.js";

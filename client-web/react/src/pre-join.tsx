@@ -1,40 +1,45 @@
 /** The page before a call. */
 import { type FormEvent, type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
-import { analyserMeter, type InputKind, type StartOptions } from "windlass-client";
+import { analyserMeter, type InputKind, LevelWatch } from "windlass-client";
 import { DeviceSelect } from "./device-select.js";
 import { Icon } from "./icon.js";
-import { Preview, type PreviewInput } from "./preview.js";
+import { choiceOf, type InputChoice, Preview, type PreviewInput } from "./preview.js";
 import { OwnPicture } from "./tile.js";
 
 /** What the person has chosen, as properties of `Call`. */
 export interface JoinChoices {
   /** The name that the others see. */
   name: string;
-  /** False: off. */
-  camera: false | StartOptions;
-  /** False: off. */
-  microphone: false | StartOptions;
+  /** Its camera. */
+  camera: InputChoice;
+  /** Its microphone. */
+  microphone: InputChoice;
 }
 
-/** Properties of {@link PreJoin}. */
-export interface PreJoinProps {
-  /** Called when the person wants to join. Camera and microphone are closed then: the call opens them. */
-  onJoin: (choices: JoinChoices) => void;
-  /** The name to begin with. Default: empty. */
-  name?: string;
+/** Properties of {@link PreJoin}: what is chosen at first, such as what the person chose before, and `onJoin`. */
+export interface PreJoinProps extends Partial<JoinChoices> {
+  /**
+   * Called when the person wants to join. Show the call instead of this component then: the call opens camera and
+   * microphone anew. Nobody can join again before a promise that it returns is settled.
+   */
+  onJoin: (choices: JoinChoices) => unknown;
 }
 
 /** Lets the person look at itself, choose devices, see that the microphone hears, and give its name. */
-export function PreJoin({ onJoin, name: first = "" }: PreJoinProps): ReactNode {
-  const [preview] = useState(() => new Preview());
+export function PreJoin({ onJoin, name: first = "", ...chosen }: PreJoinProps): ReactNode {
+  const [preview] = useState(() => new Preview(chosen));
   useEffect(preview.start, [preview]);
   const { camera, microphone, devices } = useSyncExternalStore(preview.subscribe, preview.get, preview.get);
   const [name, setName] = useState(first);
-  const join = (event: FormEvent) => {
+  const [joining, setJoining] = useState(false);
+  const join = async (event: FormEvent) => {
     event.preventDefault();
-    const choices = { name: name.trim(), camera: choiceOf(camera), microphone: choiceOf(microphone) };
-    preview.stop();
-    onJoin(choices);
+    setJoining(true);
+    try {
+      await onJoin({ name: name.trim(), camera: choiceOf(camera), microphone: choiceOf(microphone) });
+    } finally {
+      setJoining(false);
+    }
   };
   const errors = new Map([camera, microphone].flatMap(({ error }) => (error === null ? [] : [[error.message, error]])));
   return (
@@ -57,13 +62,13 @@ export function PreJoin({ onJoin, name: first = "" }: PreJoinProps): ReactNode {
       <DeviceSelect
         label="Microphone"
         devices={devices.microphones}
-        value={microphone.device}
+        value={deviceOf(microphone)}
         onChange={(device) => preview.choose("microphone", device)}
       />
       <DeviceSelect
         label="Camera"
         devices={devices.cameras}
-        value={camera.device}
+        value={deviceOf(camera)}
         onChange={(device) => preview.choose("camera", device)}
       />
       <label className="windlass-field">
@@ -80,7 +85,9 @@ export function PreJoin({ onJoin, name: first = "" }: PreJoinProps): ReactNode {
           autoComplete="name"
         />
       </label>
-      <button type="submit">Join</button>
+      <button type="submit" disabled={joining}>
+        Join
+      </button>
     </form>
   );
 }
@@ -102,27 +109,16 @@ function PreviewToggle({ kind, label, input, preview }: PreviewToggleProps): Rea
   );
 }
 
-/** Interval of readings of the level, milliseconds. */
-const READ_MS = 100;
-
 /** How loud the microphone is. */
 function Level({ track }: { track: MediaStreamTrack | null }): ReactNode {
   const [level, setLevel] = useState(0);
   useEffect(() => {
-    if (track === null) return;
-    const meter = analyserMeter(track);
-    const timer = setInterval(() => setLevel(meter.read()), READ_MS);
-    return () => {
-      clearInterval(timer);
-      meter.close();
-      setLevel(0);
-    };
+    const watch = new LevelWatch(analyserMeter, setLevel);
+    watch.watch(track);
+    return () => watch.watch(null);
   }, [track]);
   return <meter className="windlass-level" min={0} max={1} value={level} aria-label="Level of the microphone" />;
 }
 
-/** What fails in the preview would fail in the call, and be told once more. */
-function choiceOf({ on, error, device }: PreviewInput): false | StartOptions {
-  if (!on || error !== null) return false;
-  return device === "" ? {} : { device };
-}
+/** The id of the device that is open, or would be; empty: the browser's choice. */
+const deviceOf = ({ track, device }: PreviewInput): string => track?.getSettings().deviceId ?? device;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 import type { Devices, InputKind, Source } from "windlass-client";
-import { Preview, type PreviewHost } from "./preview.js";
+import { choiceOf, type InputChoice, Preview, type PreviewHost } from "./preview.js";
 
 /** A track of a device. */
 class FakeTrack extends EventTarget {
@@ -39,9 +39,9 @@ const open = (device: string): FakeTrack => {
 };
 
 const host = {
-  openBoth: async () => {
+  openBoth: async (...[first, second]: Source[]) => {
     if (!together) return null;
-    const [camera, microphone] = [open("camera 1"), open("microphone 1")];
+    const [camera, microphone] = [open(first?.device ?? "camera 1"), open(second?.device ?? "microphone 1")];
     return { getVideoTracks: () => [camera], getAudioTracks: () => [microphone] };
   },
   openDevice: async (kind: InputKind, { device = `${kind} 1` }: Source) => open(device),
@@ -63,8 +63,8 @@ beforeEach(() => {
   together = true;
 });
 
-async function started(): Promise<{ preview: Preview; end: () => void }> {
-  const preview = new Preview(host);
+async function started(chosen: { camera?: InputChoice; microphone?: InputChoice } = {}) {
+  const preview = new Preview(chosen, host);
   const end = preview.start();
   mock.timers.tick(0);
   await settle();
@@ -76,13 +76,13 @@ const live = () => opened.filter(({ readyState }) => readyState === "live").map(
 test("camera and microphone are opened, and closed at the end", async () => {
   const { preview, end } = await started();
   assert.deepEqual(live(), ["camera 1", "microphone 1"]);
-  assert.equal(preview.get().camera.device, "camera 1");
+  assert.deepEqual(choiceOf(preview.get().camera), {}, "what nobody chose is the browser's choice in the call, too");
   end();
   assert.deepEqual(live(), []);
 });
 
 test("what is mounted twice opens once", async () => {
-  const preview = new Preview(host);
+  const preview = new Preview({}, host);
   preview.start()();
   preview.start();
   mock.timers.tick(0);
@@ -91,7 +91,7 @@ test("what is mounted twice opens once", async () => {
 });
 
 test("what comes after the end is closed", async () => {
-  const preview = new Preview(host);
+  const preview = new Preview({}, host);
   const end = preview.start();
   mock.timers.tick(0);
   end();
@@ -118,16 +118,44 @@ test("a failure is told, and trying again clears it", async () => {
   assert.deepEqual(live(), ["camera 1"]);
 });
 
-test("switched off, its device is closed; the last of many choices holds", async () => {
+test("switched off, its device is closed", async () => {
   const { preview } = await started();
   preview.setOn("camera", false);
   assert.deepEqual(live(), ["microphone 1"]);
-  assert.equal(preview.get().camera.on, false);
+  assert.equal(choiceOf(preview.get().camera), false);
+});
+
+test("the last of many choices holds", async () => {
+  const { preview } = await started();
   preview.choose("camera", "camera 2");
   preview.choose("camera", "camera 3");
   await settle();
   assert.deepEqual(live(), ["microphone 1", "camera 3"]);
-  assert.equal(preview.get().camera.device, "camera 3");
+  assert.deepEqual(choiceOf(preview.get().camera), { device: "camera 3" });
+});
+
+test("choosing a device of what is off does not switch it on, and is remembered", async () => {
+  const { preview } = await started();
+  preview.setOn("microphone", false);
+  preview.choose("microphone", "headset");
+  await settle();
+  assert.deepEqual(live(), ["camera 1"]);
+  assert.deepEqual(choiceOf(preview.get().microphone), { device: "headset", muted: true });
+  preview.setOn("microphone", true);
+  await settle();
+  assert.deepEqual(live(), ["camera 1", "headset"]);
+});
+
+test("it begins with what was chosen before", async () => {
+  await started({ camera: { device: "camera 2" }, microphone: { device: "headset" } });
+  assert.deepEqual(live(), ["camera 2", "headset"]);
+});
+
+test("what was off before is not opened", async () => {
+  const { preview } = await started({ camera: false, microphone: { device: "headset", muted: true } });
+  assert.deepEqual(live(), []);
+  assert.equal(choiceOf(preview.get().camera), false);
+  assert.deepEqual(choiceOf(preview.get().microphone), { device: "headset", muted: true });
 });
 
 test("an unplugged device is replaced by the browser's choice", async () => {
@@ -136,5 +164,6 @@ test("an unplugged device is replaced by the browser's choice", async () => {
   await settle();
   opened.at(-1)?.die();
   await settle();
-  assert.equal(preview.get().camera.device, "camera 1");
+  assert.deepEqual(live(), ["microphone 1", "camera 1"]);
+  assert.deepEqual(choiceOf(preview.get().camera), {});
 });

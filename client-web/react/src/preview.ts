@@ -6,6 +6,8 @@ import {
   type InputKind,
   openBoth,
   openDevice,
+  type Source,
+  type StartOptions,
   type WindlassError,
 } from "windlass-client";
 
@@ -15,7 +17,7 @@ export interface PreviewInput {
   readonly on: boolean;
   /** Null: off, being opened, or failed. */
   readonly track: MediaStreamTrack | null;
-  /** The id of its device; empty: the browser's choice. */
+  /** The id of the device that the person chose; empty: the browser's choice. */
   readonly device: string;
   /** Why it cannot be opened; null: it can, or is off. */
   readonly error: WindlassError | null;
@@ -28,6 +30,9 @@ export interface PreviewState {
   readonly devices: Devices;
 }
 
+/** A camera or a microphone as the person wants it. False: off. `muted`: off, with a device for later. */
+export type InputChoice = false | Pick<StartOptions, "device" | "muted">;
+
 /** What a preview needs of the SDK. */
 export interface PreviewHost {
   openBoth: typeof openBoth;
@@ -36,22 +41,39 @@ export interface PreviewHost {
 }
 
 const SDK: PreviewHost = { openBoth, openDevice, devices: () => new DeviceList() };
-const WANTED: PreviewInput = { on: true, track: null, device: "", error: null };
 const KINDS: readonly InputKind[] = ["camera", "microphone"];
+
+const inputOf = (choice: InputChoice = {}): PreviewInput => ({
+  on: choice !== false && choice.muted !== true,
+  track: null,
+  device: (choice !== false && choice.device) || "",
+  error: null,
+});
+const sourceOf = (device: string): Source => (device === "" ? {} : { device });
+
+/** What is wanted of an input. What fails in the preview would fail in the call, and be told once more. */
+export function choiceOf({ on, error, device }: PreviewInput): InputChoice {
+  if (error !== null) return false;
+  if (on) return sourceOf(device);
+  return device === "" ? false : { device, muted: true };
+}
 
 /** See the module's head. */
 export class Preview {
-  private state: PreviewState = {
-    camera: WANTED,
-    microphone: WANTED,
-    devices: { cameras: [], microphones: [], speakers: [] },
-  };
+  private state: PreviewState;
   private readonly listeners = new Set<() => void>();
   private devices: ReturnType<PreviewHost["devices"]> | null = null;
   /** Counts what was asked of each input: what is opened for an earlier wish is closed again. */
   private readonly wishes = { camera: 0, microphone: 0 };
 
-  constructor(private readonly host: PreviewHost = SDK) {}
+  /** `chosen`: what the person chose before. Default: both are on. */
+  constructor(
+    chosen: { camera?: InputChoice | undefined; microphone?: InputChoice | undefined },
+    private readonly host: PreviewHost = SDK,
+  ) {
+    const devices = { cameras: [], microphones: [], speakers: [] };
+    this.state = { camera: inputOf(chosen.camera), microphone: inputOf(chosen.microphone), devices };
+  }
 
   readonly get = (): PreviewState => this.state;
 
@@ -61,7 +83,7 @@ export class Preview {
   };
 
   /**
-   * Opens camera and microphone, in a task of its own: React mounts twice in its strict mode. The returned function
+   * Opens what is on, in a task of its own: React mounts twice in its strict mode. The returned function
    * closes them.
    */
   readonly start = (): (() => void) => {
@@ -72,8 +94,7 @@ export class Preview {
     };
   };
 
-  /** Closes what is open. */
-  stop(): void {
+  private stop(): void {
     for (const kind of KINDS) this.close(kind);
     this.devices?.close();
     this.devices = null;
@@ -88,9 +109,10 @@ export class Preview {
     }
   }
 
-  /** Opens another device. */
+  /** Opens another device; of an input that is off, when it is switched on. */
   choose(kind: InputKind, device: string): void {
-    void this.open(kind, device);
+    if (this.state[kind].on) void this.open(kind, device);
+    else this.change(kind, { device });
   }
 
   private async begin(): Promise<void> {
@@ -102,12 +124,15 @@ export class Preview {
     devices.on("change", list);
     devices.list().then(list, () => undefined);
     const wish = { camera: ++this.wishes.camera, microphone: ++this.wishes.microphone };
+    const { camera, microphone } = this.state;
+    const wanted = KINDS.filter((kind) => this.state[kind].on);
     // At once, so that the person is asked once.
-    const stream = await this.host.openBoth({}, {});
-    for (const kind of KINDS) {
+    const both = wanted.length === 2;
+    const stream = both ? await this.host.openBoth(sourceOf(camera.device), sourceOf(microphone.device)) : null;
+    for (const kind of wanted) {
       const [track] = (kind === "camera" ? stream?.getVideoTracks() : stream?.getAudioTracks()) ?? [];
       if (wish[kind] !== this.wishes[kind]) track?.stop();
-      else if (track === undefined) void this.open(kind, "");
+      else if (track === undefined) void this.open(kind, this.state[kind].device);
       else this.show(kind, track);
     }
   }
@@ -117,7 +142,7 @@ export class Preview {
     const wish = this.wishes[kind];
     this.change(kind, { on: true, device, error: null });
     try {
-      const track = await this.host.openDevice(kind, device === "" ? {} : { device });
+      const track = await this.host.openDevice(kind, sourceOf(device));
       if (wish !== this.wishes[kind]) track.stop();
       else this.show(kind, track);
     } catch (error) {
@@ -131,7 +156,7 @@ export class Preview {
       // Unplugged: another one, or the error that says that there is none.
       if (wish === this.wishes[kind]) void this.open(kind, "");
     });
-    this.change(kind, { on: true, track, device: track.getSettings().deviceId ?? "", error: null });
+    this.change(kind, { track, error: null });
     // Labels are known from now on.
     void this.devices?.refresh().catch(() => undefined);
   }

@@ -24,7 +24,7 @@ export {
   type SoundElement,
 } from "./devices/device-list.js";
 export { deviceError, type InputKind, insecurePage, type Surroundings } from "./devices/errors.js";
-export { analyserMeter, type Meter } from "./devices/level.js";
+export { analyserMeter, LevelWatch, type Meter } from "./devices/level.js";
 export type { InputDevice, LocalInput, LocalInputEvents, StartOptions } from "./devices/local-input.js";
 export { type Facing, type MediaSource, openBoth, openDevice, type Source } from "./devices/open.js";
 export type { GestureTarget, Playable, SoundGate, SoundGateEvents } from "./devices/playback.js";
