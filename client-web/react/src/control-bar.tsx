@@ -68,17 +68,8 @@ function DeviceMenu(): ReactNode {
         Devices
       </summary>
       <div className="windlass-menu">
-        {microphone.device === "" ? null : (
-          <DeviceSelect
-            label="Microphone"
-            devices={microphones}
-            value={microphone.device}
-            onChange={microphone.choose}
-          />
-        )}
-        {camera.device === "" ? null : (
-          <DeviceSelect label="Camera" devices={cameras} value={camera.device} onChange={camera.choose} />
-        )}
+        <DeviceSelect label="Microphone" devices={microphones} value={microphone.device} onChange={microphone.choose} />
+        <DeviceSelect label="Camera" devices={cameras} value={camera.device} onChange={camera.choose} />
         <DeviceSelect label="Loudspeaker" devices={speakers} value={speaker} onChange={setSpeaker} />
         <p className="windlass-none">Switch on the microphone or the camera to choose another one.</p>
       </div>

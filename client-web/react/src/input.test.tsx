@@ -9,6 +9,7 @@ import { type Input, ListedDevices, useInput } from "./input.js";
 /** A camera that notes what is asked of it. */
 class FakeInput {
   active = false;
+  starting = false;
   muted = false;
   track = null;
   device: { id: string; label: string } | null = null;
@@ -73,6 +74,15 @@ test("it is started when it is first switched on, and unmuted later", () => {
   assert.deepEqual(camera.asked, ["start", "mute", "unmute"]);
 });
 
+test("while it is being started it is on, and can be muted", () => {
+  camera.starting = true;
+  assert.equal(input().on, true);
+  input().setOn(false);
+  camera.muted = true;
+  input().setOn(true);
+  assert.deepEqual(camera.asked, ["mute", "unmute"]);
+});
+
 test("a failure is reported, and forgotten when it is tried again", async () => {
   camera.fails = failure("permission_denied");
   input().setOn(true);
@@ -95,6 +105,12 @@ test("a device that cannot be taken is reported", async () => {
   await settle();
   assert.deepEqual(camera.asked, ["camera 2"]);
   assert.deepEqual(problems, ["device_busy"]);
+});
+
+test("another device than one that does not start is started", async () => {
+  input().choose("camera 2");
+  await settle();
+  assert.deepEqual(camera.asked, ["camera 2", "start"]);
 });
 
 test("devices are told once they are known, and when they change, until the end", async () => {

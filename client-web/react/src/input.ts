@@ -7,7 +7,7 @@ import { useWatch } from "./watch.js";
 
 /** What `useInput` gives: the camera or the microphone as it is now. Failures are told by `problem` of the call. */
 export interface Input {
-  /** Whether it is sent: started, and not muted. */
+  /** Whether it is sent, or about to be: started, or being started, and not muted. */
   readonly on: boolean;
   /** Its track, such as for a preview; null while there is none. */
   readonly track: MediaStreamTrack | null;
@@ -15,7 +15,7 @@ export interface Input {
   readonly device: string;
   /** Mutes or unmutes it. It is started where it has not been. */
   setOn(on: boolean): void;
-  /** Changes to another device. */
+  /** Changes to another device. It is started with that where it has not been, such as for want of a device. */
   choose(device: string): void;
 }
 
@@ -32,10 +32,13 @@ export function useInput(kind: InputKind): Input {
     };
     const setOn = (on: boolean) => {
       if (on) report(null);
-      const starts = on && input?.active === false;
+      const starts = on && input !== null && !isBegun(input);
       (starts ? input.start() : input?.setMuted(!on))?.catch(failed);
     };
-    const choose = (device: string) => void input?.switchTo(device).then(() => report(null), failed);
+    const choose = (device: string) => {
+      const started = input?.switchTo(device).then(() => input.start());
+      started?.then(() => report(null), failed);
+    };
     return { ...state, setOn, choose };
   }, [input, report, state]);
 }
@@ -96,9 +99,11 @@ const listenToGrants = (call: Room | null, changed: () => void) => {
 };
 const listenToInput = (input: LocalInput | null, changed: () => void) => input?.on("change", changed) ?? nothing;
 
+const isBegun = ({ active, starting }: LocalInput) => active || starting;
+
 function stateOf(input: LocalInput | null) {
   return {
-    on: input?.active === true && !input.muted,
+    on: input !== null && isBegun(input) && !input.muted,
     track: input?.track ?? null,
     device: input?.device?.id ?? "",
   };

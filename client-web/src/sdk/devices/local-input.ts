@@ -78,7 +78,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
   private readonly host: InputHost;
   private readonly watch: LevelWatch;
   /** The latest start; null: it is stopped. */
-  private starting: Promise<void> | null = null;
+  private begun: Promise<void> | null = null;
   private isActive = false;
   /** Counts starts and stops: what began before a stop is no longer wanted. */
   private epoch = 0;
@@ -110,6 +110,11 @@ export class LocalInput extends Emitter<LocalInputEvents> {
   /** Whether it has been started, muted or not. */
   get active(): boolean {
     return this.isActive;
+  }
+
+  /** Whether it is being started: it can be muted already. */
+  get starting(): boolean {
+    return this.begun !== null && !this.isActive;
   }
 
   /** Whether it is muted: by the person, by a moderator, or for want of a device. */
@@ -155,8 +160,11 @@ export class LocalInput extends Emitter<LocalInputEvents> {
    * `forbidden` (without the grant `publish`), or `aborted` (by {@link stop}).
    */
   start(options: StartOptions = {}): Promise<void> {
-    this.starting ??= this.begin(options);
-    return this.starting;
+    if (this.begun !== null) return this.begun;
+    const begun = this.begin(options);
+    this.begun = begun;
+    this.changed();
+    return begun;
   }
 
   /** Ends the publication and the track; the device's light goes off at once. */
@@ -175,7 +183,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
    * opened, it stays muted and this rejects as {@link start} does; with `forbidden` where a moderator has muted it.
    */
   async setMuted(muted: boolean): Promise<void> {
-    if (this.starting === null) return;
+    if (this.begun === null) return;
     this.wantsMuted = muted;
     if (muted) {
       this.mute();
@@ -197,7 +205,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
    */
   async switchTo(device: string): Promise<void> {
     const choice = ++this.choices;
-    if (this.starting === null) {
+    if (this.begun === null) {
       this.source = { ...this.size, device };
       return;
     }
@@ -258,7 +266,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
     this.isMuted = muted;
     const starting = this.inOrder(() => this.open(epoch));
     starting.catch(() => {
-      if (this.starting === starting) this.end();
+      if (this.begun === starting) this.end();
     });
     return starting;
   }
@@ -529,7 +537,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
 
   private end(): void {
     this.epoch++;
-    this.starting = null;
+    this.begun = null;
     this.isActive = false;
     this.published = null;
     this.isMuted = false;
