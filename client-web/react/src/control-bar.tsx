@@ -53,6 +53,7 @@ function ScreenButton(): ReactNode {
 
 function DeviceMenu(): ReactNode {
   const { call, report } = useCurrentCall();
+  const mayPublish = useMayPublish();
   const { cameras, microphones, speakers } = useDevices();
   const [camera, microphone, speaker] = [useInput("camera"), useInput("microphone"), useSpeaker()];
   const setSpeaker = (id: string) => call?.devices.setSpeaker(id).catch((error: unknown) => report(asError(error)));
@@ -68,8 +69,17 @@ function DeviceMenu(): ReactNode {
         Devices
       </summary>
       <div className="windlass-menu">
-        <DeviceSelect label="Microphone" devices={microphones} value={microphone.device} onChange={microphone.choose} />
-        <DeviceSelect label="Camera" devices={cameras} value={camera.device} onChange={camera.choose} />
+        {mayPublish ? (
+          <>
+            <DeviceSelect
+              label="Microphone"
+              devices={microphones}
+              value={microphone.device}
+              onChange={microphone.choose}
+            />
+            <DeviceSelect label="Camera" devices={cameras} value={camera.device} onChange={camera.choose} />
+          </>
+        ) : null}
         <DeviceSelect label="Loudspeaker" devices={speakers} value={speaker} onChange={setSpeaker} />
         <p className="windlass-none">Switch on the microphone or the camera to choose another one.</p>
       </div>

@@ -1,21 +1,19 @@
 /** All pictures of a call. */
 import type { ReactNode } from "react";
-import { useParticipants } from "./people.js";
+import { useParticipants, useTracks } from "./people.js";
 import { Tile } from "./tile.js";
 
 /** All participants in tiles, shared screens before them, and this participant's own camera last. */
 export function Grid(): ReactNode {
   const participants = useParticipants();
-  const keys = new Map(participants.map((participant) => [participant, keyOf(participant)]));
+  const sharing = new Set(useTracks("screen").map(({ participant }) => participant));
   return (
     <div className="windlass-grid">
-      {participants
-        .filter(({ screen }) => screen !== null)
-        .map((participant) => (
-          <Tile key={`screen ${keys.get(participant)}`} participant={participant} source="screen" />
-        ))}
+      {[...sharing].map((participant) => (
+        <Tile key={`screen ${keyOf(participant)}`} participant={participant} source="screen" />
+      ))}
       {participants.map((participant) => (
-        <Tile key={keys.get(participant)} participant={participant} />
+        <Tile key={keyOf(participant)} participant={participant} />
       ))}
       <Tile />
     </div>

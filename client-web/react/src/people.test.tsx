@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderToString } from "react-dom/server";
-import type { Room } from "windlass-client";
+import type { Participant, Room } from "windlass-client";
 import { CallProvider } from "./call.js";
 import { CallStore } from "./call-store.js";
-import { everybody, listenToAll, useParticipants, useTracks } from "./people.js";
+import { everybody, listenToAll, listenToOne, stateOf, tracksOf, useParticipants, useTracks } from "./people.js";
 import { FakeCall, FakeParticipant } from "./testing/call.js";
 import { Watch } from "./watch.js";
 
@@ -84,6 +84,38 @@ test("useParticipants and useTracks give who and what is in the call", () => {
     rendered(call, () => String(useTracks().length)),
     "2",
   );
+});
+
+test("who is away keeps what it sent, until it is back", () => {
+  const ada = new FakeParticipant("Ada");
+  ada.sounds = [{ muted: false }];
+  const watch = new Watch(ada as unknown as Participant, stateOf, listenToOne);
+  watch.subscribe(() => undefined);
+  const change = (away: boolean, sounds: { muted: boolean }[]) => {
+    Object.assign(ada, { away, sounds });
+    ada.tell("change", undefined);
+  };
+  change(true, []);
+  assert.deepEqual([watch.get().muted, watch.get().away], [false, true]);
+  change(false, [{ muted: true }]);
+  assert.deepEqual([watch.get().muted, watch.get().away], [true, false]);
+});
+
+test("so do the tracks of all", () => {
+  const call = new FakeCall();
+  const ada = new FakeParticipant("Ada");
+  ada.tracks = [{ name: "screen" }];
+  call.participants.push(ada);
+  const watch = new Watch(call as unknown as Room, tracksOf, listenToAll);
+  watch.subscribe(() => undefined);
+  const change = (away: boolean, tracks: { name: string }[]) => {
+    Object.assign(ada, { away, tracks });
+    ada.tell("change", undefined);
+  };
+  change(true, []);
+  assert.equal(watch.get().length, 1);
+  change(false, []);
+  assert.equal(watch.get().length, 0);
 });
 
 test("a component out of a call says what is missing", () => {

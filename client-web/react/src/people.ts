@@ -4,7 +4,7 @@ import type { EnhancedTrack, Participant, RemoteAudioTrack, RemoteTrack, Room } 
 import { useCurrentCall } from "./call.js";
 import { useWatch } from "./watch.js";
 
-/** A participant as it is now. */
+/** A participant as it is now; what it sends as it was, while it is `away`. */
 export interface ParticipantState {
   /** The name that it joined with. */
   readonly name: string;
@@ -22,7 +22,7 @@ export interface ParticipantState {
   readonly away: boolean;
 }
 
-/** A track with its owner. */
+/** A track with its owner; the tracks that it had, while that is `away`. */
 export interface OwnedTrack {
   /** What is sent. */
   readonly track: RemoteTrack;
@@ -48,18 +48,26 @@ export function useParticipant(participant: Participant): ParticipantState {
  * `camera`, `microphone`, `screen` and `screen_audio`.
  */
 export function useTracks(...names: readonly string[]): readonly OwnedTrack[] {
-  const participants = useParticipants();
+  const all = useWatch(useCurrentCall().call, tracksOf, listenToAll);
   const wanted = names.join("\n");
-  return useMemo(() => {
-    const all = participants.flatMap((participant) => participant.tracks.map((track) => ({ track, participant })));
-    return wanted === "" ? all : all.filter(({ track }) => wanted.split("\n").includes(track.name));
-  }, [participants, wanted]);
+  return useMemo(
+    () => (wanted === "" ? all : all.filter(({ track }) => wanted.split("\n").includes(track.name))),
+    [all, wanted],
+  );
 }
 
 /** Another list each time, as what is the same has not changed for React. */
 export const everybody = (call: Room | null): readonly Participant[] => [...(call?.participants ?? [])];
 
-const listenToOne = (participant: Participant, changed: () => void) => participant.on("change", changed);
+/** The tracks of all. */
+export const tracksOf = (call: Room | null, former: readonly OwnedTrack[] = []): readonly OwnedTrack[] =>
+  everybody(call).flatMap((participant) =>
+    participant.away
+      ? former.filter((owned) => owned.participant === participant)
+      : participant.tracks.map((track) => ({ track, participant })),
+  );
+
+export const listenToOne = (participant: Participant, changed: () => void) => participant.on("change", changed);
 
 /** Listens to a call, and to each participant for as long as it is there. */
 export function listenToAll(call: Room | null, changed: () => void): () => void {
@@ -88,7 +96,8 @@ export function listenToAll(call: Room | null, changed: () => void): () => void 
   };
 }
 
-function stateOf(participant: Participant): ParticipantState {
+export function stateOf(participant: Participant, former?: ParticipantState): ParticipantState {
   const { name, camera, microphone, screen, sounds, speaking, away } = participant;
+  if (away && former !== undefined) return { ...former, speaking, away };
   return { name, camera, microphone, screen, muted: sounds.every(({ muted }) => muted), speaking, away };
 }

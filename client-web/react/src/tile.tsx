@@ -12,26 +12,26 @@ export interface TileProps {
   participant?: Participant;
   /** What it shows of the participant: its camera, or the screen that it shares. Default: `camera`. */
   source?: "camera" | "screen";
+  /** Does not play its sound, such as where another tile of the participant does. Default: false. */
+  silent?: boolean;
 }
 
 /** Shows a participant by the SDK's `<windlass-video>`, with its name and whether it is muted; and plays its sound. */
-export function Tile({ participant, source = "camera" }: TileProps): ReactNode {
-  return participant === undefined ? <OwnTile /> : <TheirTile participant={participant} source={source} />;
+export function Tile({ participant, source = "camera", silent = false }: TileProps): ReactNode {
+  if (participant === undefined) return <OwnTile />;
+  return <TheirTile participant={participant} source={source} silent={silent} />;
 }
 
-function TheirTile({ participant, source }: Required<TileProps>): ReactNode {
+function TheirTile({ participant, source, silent }: Required<TileProps>): ReactNode {
   const { name, muted, speaking } = useParticipant(participant);
-  const place = useRef<HTMLDivElement>(null);
+  const { place, video } = useVideo();
+  useEffect(() => video.current?.setAttribute("source", source), [video, source]);
   useEffect(() => {
-    const video = new WindlassVideo();
-    if (source === "screen") video.setAttribute("source", source);
-    video.participant = participant;
-    place.current?.append(video);
-    return () => {
-      video.remove();
-      video.participant = null;
-    };
-  }, [participant, source]);
+    video.current?.toggleAttribute("silent", silent);
+  }, [video, silent]);
+  useEffect(() => {
+    if (video.current !== null) video.current.participant = participant;
+  }, [video, participant]);
   const screen = source === "screen";
   return (
     <Frame
@@ -57,23 +57,29 @@ function OwnTile(): ReactNode {
 
 /** A camera of this page, as in a mirror. `name`: whose initials are shown where there is no picture. */
 export function OwnPicture({ track, name }: { track: MediaStreamTrack | null; name: string }): ReactNode {
+  const { place, video } = useVideo();
+  useEffect(() => video.current?.setAttribute("mirror", ""), [video]);
+  useEffect(() => {
+    if (video.current !== null) video.current.track = track;
+  }, [video, track]);
+  useEffect(() => video.current?.setAttribute("name", name), [video, name]);
+  return <div ref={place} className="windlass-picture" />;
+}
+
+/** A `<windlass-video>` in a place of the component. */
+function useVideo() {
   const place = useRef<HTMLDivElement>(null);
   const video = useRef<WindlassVideo | null>(null);
   useEffect(() => {
     const made = new WindlassVideo();
-    made.setAttribute("mirror", "");
     place.current?.append(made);
     video.current = made;
     return () => {
       made.remove();
-      made.track = null;
+      made.participant = null;
     };
   }, []);
-  useEffect(() => {
-    if (video.current !== null) video.current.track = track;
-  }, [track]);
-  useEffect(() => video.current?.setAttribute("name", name), [name]);
-  return <div ref={place} className="windlass-picture" />;
+  return { place, video };
 }
 
 interface FrameProps {
