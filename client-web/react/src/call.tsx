@@ -109,14 +109,14 @@ function Standing(): ReactNode {
             <p>
               <strong>{failure.message}</strong> {failure.hint}
             </p>
-            <button type="button" onClick={status === "over" ? rejoin : () => report(null)}>
+            <button type="button" className="windlass-button" onClick={status === "over" ? rejoin : () => report(null)}>
               {status !== "over" ? "Dismiss" : failure.code === "left" ? "Join again" : "Try again"}
             </button>
           </>
         )}
       </div>
       {call === null && error?.code !== "left" ? (
-        <button type="button" className="windlass-leave" onClick={leave}>
+        <button type="button" className="windlass-button windlass-leave" onClick={leave}>
           Leave
         </button>
       ) : null}

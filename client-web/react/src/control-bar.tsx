@@ -20,7 +20,7 @@ export function ControlBar(): ReactNode {
         </>
       ) : null}
       <DeviceMenu />
-      <button type="button" className="windlass-leave" onClick={leave}>
+      <button type="button" className="windlass-button windlass-leave" onClick={leave}>
         <Icon name="leave" />
         Leave
       </button>
@@ -31,7 +31,7 @@ export function ControlBar(): ReactNode {
 function Toggle({ kind, label }: { kind: "microphone" | "camera"; label: string }): ReactNode {
   const { on, setOn } = useInput(kind);
   return (
-    <button type="button" aria-pressed={on} onClick={() => setOn(!on)}>
+    <button type="button" className="windlass-button" aria-pressed={on} onClick={() => setOn(!on)}>
       <Icon name={kind} off={!on} />
       {label}
     </button>
@@ -44,7 +44,7 @@ function ScreenButton(): ReactNode {
   if (typeof navigator.mediaDevices?.getDisplayMedia !== "function") return null;
   const shared = screen !== null;
   return (
-    <button type="button" aria-pressed={shared} onClick={() => void shareScreen(!shared)}>
+    <button type="button" className="windlass-button" aria-pressed={shared} onClick={() => void shareScreen(!shared)}>
       <Icon name="screen" />
       Share screen
     </button>

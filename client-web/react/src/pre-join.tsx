@@ -85,7 +85,7 @@ export function PreJoin({ onJoin, name: first = "", ...chosen }: PreJoinProps): 
           autoComplete="name"
         />
       </label>
-      <button type="submit" disabled={joining}>
+      <button type="submit" className="windlass-button" disabled={joining}>
         Join
       </button>
     </form>
@@ -102,7 +102,7 @@ interface PreviewToggleProps {
 function PreviewToggle({ kind, label, input, preview }: PreviewToggleProps): ReactNode {
   const on = input.on && input.error === null;
   return (
-    <button type="button" aria-pressed={on} onClick={() => preview.setOn(kind, !on)}>
+    <button type="button" className="windlass-button" aria-pressed={on} onClick={() => preview.setOn(kind, !on)}>
       <Icon name={kind} off={!on} />
       {label}
     </button>
