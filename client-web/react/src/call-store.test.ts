@@ -175,10 +175,17 @@ test("a shared screen is there until it ends by itself", async () => {
   assert.equal(store.get().screen, null);
 });
 
-test("a screen that was not chosen is a problem, and the call goes on", async () => {
+test("a screen that cannot be shared is a problem, and the call goes on", async () => {
+  const { call } = await entered();
+  call.shareFails = failure("unsupported");
+  await store.get().shareScreen();
+  assert.equal(store.get().problem?.code, "unsupported");
+  assert.equal(store.get().status, "joined");
+});
+
+test("a person who chooses no screen is told nothing", async () => {
   const { call } = await entered();
   call.shareFails = failure("permission_denied");
   await store.get().shareScreen();
-  assert.equal(store.get().problem?.code, "permission_denied");
-  assert.equal(store.get().status, "joined");
+  assert.equal(store.get().problem, null);
 });

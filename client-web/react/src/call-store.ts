@@ -150,7 +150,10 @@ export class CallStore {
       });
       this.change({ screen: share });
     } catch (error) {
-      if (this.state.call === call) this.change({ problem: asError(error) });
+      const problem = asError(error);
+      // The person has chosen none, which it knows.
+      const cancelled = problem.code === "permission_denied";
+      if (this.state.call === call && !cancelled) this.change({ problem });
     }
   }
 

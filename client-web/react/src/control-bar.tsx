@@ -61,7 +61,10 @@ function DeviceMenu(): ReactNode {
     <details
       className="windlass-devices"
       onKeyDown={(event) => {
-        if (event.key === "Escape") event.currentTarget.open = false;
+        if (event.key !== "Escape") return;
+        event.currentTarget.open = false;
+        // Else the focus is lost with what is closed.
+        event.currentTarget.querySelector("summary")?.focus();
       }}
     >
       <summary>

@@ -14,6 +14,7 @@ test("who comes at once is told at once, and who leaves", () => {
   const news = new News(call as unknown as Room);
   let told = 0;
   news.subscribe(() => told++);
+  mock.timers.tick(0);
   const [ada, bob] = [new FakeParticipant("Ada"), new FakeParticipant("Bob")];
   call.come(ada);
   call.come(bob);
@@ -26,10 +27,22 @@ test("who comes at once is told at once, and who leaves", () => {
   assert.equal(told, 2);
 });
 
+test("who was there before is not told", () => {
+  const call = new FakeCall();
+  const news = new News(call as unknown as Room);
+  // As the SDK does: after the task in which it has joined.
+  setTimeout(() => call.come(new FakeParticipant("Ada")), 0);
+  news.subscribe(() => assert.fail("told"));
+  mock.timers.tick(0);
+  mock.timers.tick(500);
+  assert.equal(news.get(), "");
+});
+
 test("nothing is told after the end", () => {
   const call = new FakeCall();
   const news = new News(call as unknown as Room);
   const end = news.subscribe(() => assert.fail("told"));
+  mock.timers.tick(0);
   call.come(new FakeParticipant("Ada"));
   end();
   mock.timers.tick(500);

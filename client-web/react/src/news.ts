@@ -26,11 +26,13 @@ export class News {
         notify();
       }, GATHER_MS);
     };
-    const ends = [
-      call.on("participant", ({ name }) => gather(this.came, name)),
-      call.on("participantLeft", ({ name }) => gather(this.left, name)),
-    ];
+    const ends = [call.on("participantLeft", ({ name }) => gather(this.left, name))];
+    // Those who are there already are announced after the task in which the SDK has joined, and before this one.
+    const start = setTimeout(() => {
+      ends.push(call.on("participant", ({ name }) => gather(this.came, name)));
+    }, 0);
     return () => {
+      clearTimeout(start);
       clearTimeout(this.timer);
       this.timer = undefined;
       for (const end of ends) end();
