@@ -110,6 +110,7 @@ describe("the React example", { timeout: 240_000, skip }, () => {
       assert.equal(await overflow(tab), 0);
       await tab.page.keyboard.press("Escape");
       assert.equal(await tab.page.locator("details select:visible").count(), 0);
+      assert.equal(await tab.page.locator("summary:focus").count(), 1);
     }
   });
 
@@ -135,7 +136,7 @@ describe("the React example", { timeout: 240_000, skip }, () => {
     await until(async () => (await ada.page.locator("figure").count()) === 1, "Ada is alone", 10_000);
     await until(async () => (await participants(server)) === 1, "the server knows");
     await until(async () => (await ada.page.getByText("Bob left.").count()) === 1, "Ada is told");
-    await bob.page.getByLabel("Your name").fill("Bob");
+    assert.equal(await bob.page.getByLabel("Your name").inputValue(), "Bob", "the name is kept");
     await button(bob, "Join").click();
     await until(async () => (await shown(ada, "Bob")) > 0, "Bob is back", 20_000);
     assert.deepEqual(Object.values(tabs).map(({ errors }) => errors), [[], []]);
@@ -150,5 +151,7 @@ describe("the React example", { timeout: 240_000, skip }, () => {
     const alert = bob.page.getByRole("alert");
     await until(async () => /The server does not answer. Check your connection/.test(await alert.textContent()), "the failure is told", 20_000, () => alert.textContent());
     assert.equal(await button(bob, "Try again").count(), 1);
+    await button(bob, "Leave").click();
+    assert.equal(await button(bob, "Join").count(), 1);
   });
 });
