@@ -152,6 +152,6 @@ describe("the React example", { timeout: 240_000, skip }, () => {
     await until(async () => /The server does not answer. Check your connection/.test(await alert.textContent()), "the failure is told", 20_000, () => alert.textContent());
     assert.equal(await button(bob, "Try again").count(), 1);
     await button(bob, "Leave").click();
-    assert.equal(await button(bob, "Join").count(), 1);
+    await until(async () => (await button(bob, "Join").count()) === 1, "the page before the call is back");
   });
 });
