@@ -1,17 +1,26 @@
-// Checks what npm would pack: these files and no others, none larger than `sizes.json` allows. They are built before.
+// Checks what npm would pack of the SDK, or of the package in the folder that is named: these files and no others, none
+// larger than its `sizes.json` allows. They are built before.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
-const here = fileURLToPath(new URL(".", import.meta.url));
+const [folder = "."] = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
+const here = fileURLToPath(new URL(`${folder}/`, import.meta.url));
 const LIMITS = "sizes.json";
 
-const limits = JSON.parse(readFileSync(path.join(here, LIMITS), "utf8"));
-const wanted = ["package.json", "README.md", "LICENSE-APACHE", "LICENSE-MIT", "types/sdk/index.d.ts"];
+const read = (file) => JSON.parse(readFileSync(path.join(here, file), "utf8"));
+const limits = read(LIMITS);
+const wanted = [
+  "package.json",
+  "README.md",
+  "LICENSE-APACHE",
+  "LICENSE-MIT",
+  path.normalize(read("package.json").types),
+];
 wanted.push(...Object.keys(limits));
-const declaration = /^types\/(sdk|worker)\/[\w./-]+\.d\.ts$/;
+const declaration = /^types\/(?!demo\/)[\w./-]+\.d\.ts$/;
 
 const pack = ["pack", "--dry-run", "--json", "--ignore-scripts", "--loglevel=error"];
 const [{ files }] = JSON.parse(execFileSync("npm", pack, { cwd: here, encoding: "utf8" }));
@@ -19,7 +28,8 @@ const packed = files.map((file) => file.path);
 
 const faults = [];
 for (const file of wanted) {
-  if (!packed.includes(file)) faults.push(`${file} is not packed: \`cargo xtask page\` builds it`);
+  if (!packed.includes(file))
+    faults.push(`${file} is not packed: it is not built, or not in \`files\` of package.json`);
 }
 for (const file of packed) {
   if (!wanted.includes(file) && !declaration.test(file))
@@ -35,5 +45,5 @@ for (const file of packed.filter((file) => file in limits)) {
   }
   if (process.argv.includes("--sizes")) console.log(file, sizes);
 }
-for (const fault of faults) console.error(`package: ${fault}`);
+for (const fault of faults) console.error(`${read("package.json").name}: ${fault}`);
 process.exit(faults.length > 0 ? 1 : 0);

@@ -18,7 +18,14 @@ use crate::{root, target_dir};
 
 /// Where crates of ours are locked, the workspaces of their own included.
 pub(crate) const WORKSPACES: [&str; 3] = [".", "tests/fuzz", "lab/engines"];
-const PACKAGES: [&str; 4] = ["client-web", "tests/e2e", "tests/e2e/bundlers", "tests/chart"];
+const PACKAGES: [&str; 6] = [
+    "client-web",
+    "client-web/react",
+    "client-web/reference",
+    "tests/e2e",
+    "tests/e2e/bundlers",
+    "tests/chart",
+];
 const DATABASE: &str = "https://github.com/rustsec/advisory-db";
 const NOTES: &str = "xtask/advisories.toml";
 /// For so long a note stands for an answer.

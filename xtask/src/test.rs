@@ -18,7 +18,7 @@ pub(crate) enum Part {
     Rust,
     /// Each fuzz target on its inputs so far and on new ones.
     Fuzz,
-    /// The SDK's unit tests.
+    /// The unit tests of the SDK and its React components.
     Web,
     /// The WebAssembly module against the native decoder.
     Wasm,
@@ -27,6 +27,9 @@ pub(crate) enum Part {
     /// Calls between real browsers through the real server.
     E2e,
 }
+
+/// Where the React components are.
+const REACT: &str = "client-web/react";
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 30;
@@ -67,8 +70,7 @@ fn perform(parts: &[Part]) -> Result<()> {
         } else {
             skipped::note("lints of Rust", "no clippy (`rustup component add clippy`)");
         }
-        npm("typecheck")?;
-        npm("lint")?;
+        web_lints()?;
         step("Building the documentation");
         Cmd::cargo(["doc", "--quiet", "--locked", "--workspace", "--no-deps"])
             .arg("--document-private-items")
@@ -96,8 +98,10 @@ fn perform(parts: &[Part]) -> Result<()> {
         fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable)?;
     }
     if wants(Part::Web) {
-        step("Running the SDK's tests");
-        npm("test")?;
+        step("Running the tests of the SDK and its React components");
+        npm("client-web", "test")?;
+        page::npm_ci(REACT)?;
+        npm(REACT, "test")?;
     }
     if wants(Part::Wasm) {
         wasm_twin()?;
@@ -175,14 +179,26 @@ fn chart() -> Result<()> {
         .run()
 }
 
-fn npm(script: &str) -> Result<()> {
-    Cmd::new("npm").args(["run", "--silent", script]).dir("client-web").run()
+/// Types, lints, packages and the API reference of the SDK and its React components.
+fn web_lints() -> Result<()> {
+    npm("client-web", "typecheck")?;
+    npm("client-web", "lint")?;
+    page::npm_ci(REACT)?;
+    npm(REACT, "typecheck")?;
+    npm(REACT, "lint")?;
+    page::npm_ci("client-web/reference")?;
+    npm("client-web", "docs")
+}
+
+fn npm(folder: &str, script: &str) -> Result<()> {
+    Cmd::new("npm").args(["run", "--silent", script]).dir(folder).run()
 }
 
 /// Runs test files of `tests/e2e` against the real server: those named, and all of the folders named.
 pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     page::npm_ci("tests/e2e")?;
     page::npm_ci("tests/e2e/bundlers")?;
+    page::npm_ci(REACT)?;
     step("Building the server for the browser tests");
     build_programs()?;
     step("Running calls between real browsers");

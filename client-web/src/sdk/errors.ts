@@ -1,8 +1,7 @@
 /** Errors: a code for programs, a message and a hint for people. */
-import type { ErrorCode } from "./protocol.gen.js";
+import type { ErrorCode as ServerErrorCode } from "./protocol.gen.js";
 
-/** Codes of the server's errors (`docs/signaling.md`). */
-export type ServerErrorCode = ErrorCode;
+export type { ErrorCode as ServerErrorCode } from "./protocol.gen.js";
 
 /**
  * Codes of the SDK's own errors.
@@ -44,6 +43,7 @@ export type ClientErrorCode =
 
 /** An error. `message` says what failed, {@link hint} what to do next. */
 export class WindlassError extends Error {
+  /** The same for all of them. */
   override readonly name = "WindlassError";
 
   constructor(
@@ -75,7 +75,7 @@ const TEMPORARY = new Set<string>([
 ]);
 
 /** Codes of a removal, after which the call does not reconnect. */
-export const OUT = ["removed", "banned", "revoked", "refused"] as const satisfies readonly ErrorCode[];
+export const OUT = ["removed", "banned", "revoked", "refused"] as const satisfies readonly ServerErrorCode[];
 
 /** The room is on another server, which the call tries next. */
 export class Moved extends WindlassError {

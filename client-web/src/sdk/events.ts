@@ -12,7 +12,7 @@ export interface CallEvents {
   /** Another participant is no longer in the room. Its tracks were removed before. */
   participantLeft: ParticipantInfo;
   /**
-   * A remote track is received now. Where {@link RemoteTrack.replaces} is set, it succeeds that track, and
+   * A remote track is received now. Where {@link EnhancedTrack.replaces} is set, it succeeds that track, and
    * `trackRemoved` of that track follows.
    */
   trackAdded: RemoteTrack;

@@ -7,17 +7,28 @@
  * const call = await join("https://calls.example/", { room: "standup", name: "Ada", camera: true, microphone: true });
  * call.on("participant", (who) => document.body.append(who.element));
  * ```
+ *
+ * @module windlass-client
  */
 export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 export type { NetworkTier } from "../worker/network-choice.js";
 export type { TokenSource } from "./access-token.js";
 export type { Assets } from "./assets.js";
 export { CHECK_TITLES, type CheckName, type CheckOptions, type CheckResult, check } from "./check.js";
-export type { Device, DeviceKind, DeviceList, DeviceListEvents, Devices } from "./devices/device-list.js";
-export { deviceError, insecurePage } from "./devices/errors.js";
+export {
+  type Device,
+  type DeviceKind,
+  DeviceList,
+  type DeviceListEvents,
+  type Devices,
+  type MediaDeviceSource,
+  type SoundElement,
+} from "./devices/device-list.js";
+export { deviceError, type InputKind, insecurePage, type Surroundings } from "./devices/errors.js";
+export { analyserMeter, LevelWatch, type Meter } from "./devices/level.js";
 export type { InputDevice, LocalInput, LocalInputEvents, StartOptions } from "./devices/local-input.js";
-export type { Facing, Source } from "./devices/open.js";
-export type { SoundGate, SoundGateEvents } from "./devices/playback.js";
+export { type Facing, type MediaSource, openBoth, openDevice, type Source } from "./devices/open.js";
+export type { GestureTarget, Playable, SoundGate, SoundGateEvents } from "./devices/playback.js";
 export { Preview } from "./devices/preview.js";
 export type { EndCause } from "./devices/replacement.js";
 export { type View, WindlassVideo, type WindlassVideoEvents } from "./element/windlass-video.js";
@@ -34,6 +45,7 @@ export {
   type Refusal,
   RUNGS,
   type Rung,
+  type ServerRefusal,
   type WaitingInfo,
 } from "./protocol.js";
 export type { Content, DetailChoice, Layers, Publication } from "./publication.js";

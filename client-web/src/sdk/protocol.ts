@@ -8,23 +8,32 @@ import type {
   ErrorCode,
   IceServer,
   IceServers,
-  Knock,
   LayerKnobs,
   OwnTrack,
-  Participant,
+  Participant as ParticipantInfo,
   Publish,
   Rung,
   ClientMessage as Said,
   Error as ServerFailure,
+  Refusal as ServerRefusal,
   Subscribe,
   ServerMessage as Told,
   Track,
   TrackStats,
   Uplink,
+  Knock as WaitingInfo,
 } from "./protocol.gen.js";
 import { VERSION } from "./protocol.gen.js";
 
-export type { Grant, IceServers, Report, Rung } from "./protocol.gen.js";
+export type {
+  Grant,
+  IceServers,
+  Knock as WaitingInfo,
+  Participant as ParticipantInfo,
+  Refusal as ServerRefusal,
+  Report,
+  Rung,
+} from "./protocol.gen.js";
 
 /** The protocol version of this client. */
 export const PROTOCOL_VERSION: number = VERSION;
@@ -43,10 +52,6 @@ const DEFAULT_MAX_SECTIONS = 64;
 /** Every rung, worst first. */
 export const RUNGS: readonly Rung[] = ["q", "q+", "h", "h+", "f"];
 
-/** A participant in the lobby. */
-export type WaitingInfo = Knock;
-/** A participant of the room. */
-export type ParticipantInfo = Participant;
 /** A track of the room. */
 export type TrackInfo = Track;
 /** A publication in an offer. */
@@ -55,7 +60,7 @@ export type PublishEntry = Publish;
 export type SubscribeEntry = Subscribe;
 
 /** Why the server does not enhance a track; `other`: a reason that this client does not know. */
-export type Refusal = NonNullable<TrackStats["refused"]> | "other";
+export type Refusal = ServerRefusal | "other";
 
 /** The server's statistics of a track. */
 export type ServerTrackStats = Omit<TrackStats, "refused"> & { refused?: Refusal };

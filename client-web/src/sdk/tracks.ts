@@ -7,6 +7,7 @@ import { followShowing, type Shown } from "./showing.js";
 
 /** A remote audio track. */
 export interface RemoteAudioTrack {
+  /** By which it is told from a video track. */
   readonly kind: "audio";
   /** The server's id of the track. Unique in the room on one server. */
   readonly id: string;
@@ -111,6 +112,7 @@ const MAX_VIEW_PIXELS = 65_535;
  * better of the two.
  */
 export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
+  /** By which it is told from an audio track. */
   readonly kind = "video";
   /** The server's id of the track. Unique in the room on one server. */
   readonly id: string;

@@ -1,4 +1,4 @@
-// The SDK as npm packs it, in an app of its own that bundlers make a page of.
+// The SDK as npm packs it, with its React components or without, in an app of its own that bundlers make a page of.
 import { execFileSync, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -15,25 +15,37 @@ const TYPES = { ".html": "text/html", ".js": "text/javascript", ".wasm": "applic
 /** Why bundlers cannot be run; false where they can. */
 export const noBundlers = () => !existsSync(path.join(bundlers, "node_modules/vite")) && "the bundlers are not installed (`npm ci` in tests/e2e/bundlers)";
 
-/** Packs the SDK; apps that have it installed come from `app`, and `remove` deletes all of them. */
-export function packSdk() {
+/**
+ * Packs the SDK, with `react` its React components too; apps that have them installed come from `app`, made from the files
+ * of a folder, and `remove` deletes all of them.
+ */
+export function packSdk({ react = false } = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), "windlass-packed-"));
   // Else the bundlers are sought in folders above.
   symlinkSync(path.join(bundlers, "node_modules"), path.join(folder, "node_modules"));
   const npm = (args, cwd) => execFileSync("npm", [...args, "--loglevel=error"], { cwd, encoding: "utf8" });
-  npm(["run", "--silent", "types"], client);
-  const [{ filename }] = JSON.parse(npm(["pack", "--json", "--ignore-scripts", "--pack-destination", folder], client));
-  return { app: (name) => makeApp(folder, name, path.join(folder, filename), npm), remove: () => rmSync(folder, { recursive: true, force: true }) };
+  const pack = (at, ...scripts) => {
+    for (const script of scripts) npm(["run", "--silent", script], at);
+    const [{ filename }] = JSON.parse(npm(["pack", "--json", "--ignore-scripts", "--pack-destination", folder], at));
+    return path.join(folder, filename);
+  };
+  const tarballs = [pack(client, "types")];
+  if (react) tarballs.push(pack(path.join(client, "react"), "build", "types"));
+  return {
+    app: (name, source = path.join(bundlers, "app")) => makeApp(folder, name, source, tarballs, npm),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
 }
 
-function makeApp(folder, name, tarball, npm) {
+function makeApp(folder, name, source, tarballs, npm) {
   const at = path.join(folder, name.replace(/\W+/g, "-"));
   mkdirSync(at);
-  cpSync(path.join(bundlers, "app"), at, { recursive: true });
+  cpSync(source, at, { recursive: true, filter: (file) => path.basename(file) !== "node_modules" });
   if (name.startsWith("next")) cpSync(path.join(bundlers, "next"), at, { recursive: true });
   cpSync(path.join(bundlers, "types.ts"), path.join(at, "types.ts"));
   writeFileSync(path.join(at, "package.json"), '{ "private": true, "type": "module" }\n');
-  npm(["install", "--offline", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", tarball], at);
+  // React is that of the bundlers, which npm does not know.
+  npm(["install", "--offline", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--legacy-peer-deps", ...tarballs], at);
   const environment = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", NO_COLOR: "1", NODE_ENV: undefined };
   const command = (program) => path.join(folder, "node_modules/.bin", program);
   return {

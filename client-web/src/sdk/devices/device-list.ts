@@ -12,6 +12,7 @@ export interface Device {
   id: string;
   /** Its name, for display; empty before the person has allowed a device of its kind. */
   label: string;
+  /** What it is for. */
   kind: DeviceKind;
 }
 
@@ -21,7 +22,9 @@ export interface Device {
  * choice after {@link LocalInput.start}. Chromium also lists the system's choice, by the id `default`.
  */
 export interface Devices {
+  /** Where pictures come from. */
   cameras: Device[];
+  /** Where sound comes from. */
   microphones: Device[];
   /** Empty where the browser cannot choose a loudspeaker. */
   speakers: Device[];
@@ -38,8 +41,9 @@ export interface DeviceListEvents {
 /** What {@link DeviceList} needs of `navigator.mediaDevices`. */
 export type MediaDeviceSource = Pick<MediaDevices, "enumerateDevices" | "addEventListener" | "removeEventListener">;
 
-/** What {@link playOn} needs of an element. `setSinkId` is missing in older browsers. */
+/** What playing on a chosen loudspeaker needs of an element. */
 export interface SoundElement {
+  /** Missing in older browsers. */
   setSinkId?(id: string): Promise<void>;
 }
 
@@ -74,7 +78,7 @@ export async function playOn(element: SoundElement, id: string): Promise<void> {
   }
 }
 
-/** See the module's head. */
+/** The devices of this machine, and the loudspeaker on which the call is played. Close it when it is no longer needed. */
 export class DeviceList extends Emitter<DeviceListEvents> {
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** The devices of which listeners know, as JSON. */
@@ -117,8 +121,8 @@ export class DeviceList extends Emitter<DeviceListEvents> {
 
   /**
    * Plays the call on another loudspeaker from now on; empty: on the system's choice. Resolves when the elements that
-   * follow play there; rejects with what {@link playOn} does, and all stays as it was. While that loudspeaker is away,
-   * the system's choice is used.
+   * follow play there. Rejects with a `WindlassError`, and all stays as it was: `unsupported` where the browser cannot,
+   * `device_missing`, or `permission_blocked`. While that loudspeaker is away, the system's choice is used.
    */
   async setSpeaker(id: string): Promise<void> {
     const former = this.current;

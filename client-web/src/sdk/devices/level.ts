@@ -4,6 +4,7 @@
 export interface Meter {
   /** The level now: 0 for silence (60 dB below full scale, or less), 1 for full scale; linear in decibels. */
   read(): number;
+  /** Ends the measuring. */
   close(): void;
 }
 

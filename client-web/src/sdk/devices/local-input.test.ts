@@ -95,6 +95,17 @@ test("what is started is sent, and what is stopped is closed and ended", async (
   assert.deepEqual(stage.machine.lit, []);
 });
 
+test("that it is being started is told, until it is started or fails", async () => {
+  const stage = new Stage("camera", new FakeMachine(camera("desk")));
+  const told: boolean[] = [];
+  stage.input.on("change", () => told.push(stage.input.starting));
+  stage.refusal = new WindlassError("forbidden", "You may not send.", "Ask for it.");
+  await assert.rejects(stage.input.start());
+  stage.refusal = null;
+  await stage.input.start();
+  assert.deepEqual(told, [true, false, true, false]);
+});
+
 test("a start that fails can be made again", async () => {
   const stage = new Stage("camera", new FakeMachine());
   assert.equal(await codeOf(stage.input.start()), "device_missing");

@@ -73,14 +73,17 @@ const nothing = (): void => undefined;
 const isAbsent = ({ code }: WindlassError) => code === "device_missing" || code === "device_unfit";
 const opposite = (facing: string): Facing => (facing === "user" ? "environment" : "user");
 
-/** See the module's head. */
+/**
+ * This participant's camera or microphone: opened, sent, muted, exchanged and, when it is unplugged, replaced. Whatever is
+ * called, and however often, the last call holds.
+ */
 export class LocalInput extends Emitter<LocalInputEvents> {
   /** Whether it is a camera or a microphone. */
   readonly kind: InputKind;
   private readonly host: InputHost;
   private readonly watch: LevelWatch;
   /** The latest start; null: it is stopped. */
-  private starting: Promise<void> | null = null;
+  private begun: Promise<void> | null = null;
   private isActive = false;
   /** Counts starts and stops: what began before a stop is no longer wanted. */
   private epoch = 0;
@@ -114,6 +117,11 @@ export class LocalInput extends Emitter<LocalInputEvents> {
   /** Whether it has been started, muted or not. */
   get active(): boolean {
     return this.isActive;
+  }
+
+  /** Whether it is being started: it can be muted already. */
+  get starting(): boolean {
+    return this.begun !== null && !this.isActive;
   }
 
   /** Whether it is muted: by the person, by a moderator, or for want of a device. */
@@ -159,12 +167,14 @@ export class LocalInput extends Emitter<LocalInputEvents> {
    * `forbidden` (without the grant `publish`), or `aborted` (by {@link stop}).
    */
   start(options: StartOptions = {}): Promise<void> {
-    if (this.starting !== null) {
+    if (this.begun !== null) {
       options.track?.stop();
-      return this.starting;
+      return this.begun;
     }
-    this.starting = this.begin(options);
-    return this.starting;
+    const begun = this.begin(options);
+    this.begun = begun;
+    this.changed();
+    return begun;
   }
 
   /** Ends the publication and the track; the device's light goes off at once. */
@@ -193,7 +203,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
    * opened, it stays muted and this rejects as {@link start} does; with `forbidden` where a moderator has muted it.
    */
   async setMuted(muted: boolean): Promise<void> {
-    if (this.starting === null) return;
+    if (this.begun === null) return;
     this.wantsMuted = muted;
     if (muted) {
       this.mute();
@@ -215,7 +225,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
    */
   async switchTo(device: string): Promise<void> {
     const choice = ++this.choices;
-    if (this.starting === null) {
+    if (this.begun === null) {
       this.source = { ...this.size, device };
       return;
     }
@@ -277,7 +287,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
     this.isMuted = muted;
     const starting = this.inOrder(() => this.open(epoch));
     starting.catch(() => {
-      if (this.starting === starting) this.end();
+      if (this.begun === starting) this.end();
     });
     return starting;
   }
@@ -552,7 +562,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
 
   private end(): void {
     this.epoch++;
-    this.starting = null;
+    this.begun = null;
     this.given?.stop();
     this.given = null;
     this.isActive = false;

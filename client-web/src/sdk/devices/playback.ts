@@ -4,6 +4,7 @@ import { soundBlocked } from "./errors.js";
 
 /** What is played: a media element. */
 export interface Playable {
+  /** As a media element's. */
   play(): Promise<void>;
 }
 

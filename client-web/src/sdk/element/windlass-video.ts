@@ -44,8 +44,10 @@ function styleSheet(of: Document): CSSStyleSheet {
 }
 
 /**
- * See the module's head. Out of the page it is silent, as browsers have it, and counts as hidden after some seconds. It may be
- * moved into another document, such as a floating window's.
+ * `<windlass-video>`: shows a participant, or a track alone. The enhanced picture lies above the native one, which always
+ * plays beneath, so that a fallback never shows black and a change never flickers. Out of the page it is silent, as
+ * browsers have it, and counts as hidden after some seconds. It may be moved into another document, such as a floating
+ * window's.
  *
  * - Attributes to set: `view` (`enhanced`, `split`, `plain`), `name` (its initials are shown where there is no picture),
  *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound).
@@ -56,6 +58,7 @@ function styleSheet(of: Document): CSSStyleSheet {
  * - Parts: `plain`, `enhanced`, `divider`, `unblock`, `avatar`.
  */
 export class WindlassVideo extends Base {
+  /** @internal */
   static readonly observedAttributes = ["view", "name", "source", "fixed-size", "silent"];
 
   private readonly plain = picture("plain");

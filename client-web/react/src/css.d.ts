@@ -1,0 +1,2 @@
+/** Style sheets that a page imports are its bundler's. */
+declare module "*.css";

@@ -1,0 +1,103 @@
+/** Who is in a call, and what they send. */
+import { useMemo } from "react";
+import type { EnhancedTrack, Participant, RemoteAudioTrack, RemoteTrack, Room } from "windlass-client";
+import { useCurrentCall } from "./call.js";
+import { useWatch } from "./watch.js";
+
+/** A participant as it is now; what it sends as it was, while it is `away`. */
+export interface ParticipantState {
+  /** The name that it joined with. */
+  readonly name: string;
+  /** Its camera; null: none. */
+  readonly camera: EnhancedTrack | null;
+  /** Its microphone; null: none. */
+  readonly microphone: RemoteAudioTrack | null;
+  /** The screen that it shares; null: none. */
+  readonly screen: EnhancedTrack | null;
+  /** Whether nothing is heard of it: all its sounds are muted, or it sends none. */
+  readonly muted: boolean;
+  /** Whether it speaks, or was the last to speak. */
+  readonly speaking: boolean;
+  /** Whether it is not known now if it is still there, as this page has lost its connection. */
+  readonly away: boolean;
+}
+
+/** A track with its owner; the tracks that it had, while that is `away`. */
+export interface OwnedTrack {
+  /** What is sent. */
+  readonly track: RemoteTrack;
+  /** Who sends it. */
+  readonly participant: Participant;
+}
+
+/**
+ * The others in the call, in the order in which they came. The component renders again when somebody comes or goes, and
+ * when something about them changes.
+ */
+export function useParticipants(): readonly Participant[] {
+  return useWatch(useCurrentCall().call, everybody, listenToAll);
+}
+
+/** A participant as it is now: the component renders again when that changes. */
+export function useParticipant(participant: Participant): ParticipantState {
+  return useWatch(participant, stateOf, listenToOne);
+}
+
+/**
+ * The tracks of the others with these names, such as `useTracks("screen")`; without a name, all of them. Usual names are
+ * `camera`, `microphone`, `screen` and `screen_audio`.
+ */
+export function useTracks(...names: readonly string[]): readonly OwnedTrack[] {
+  const all = useWatch(useCurrentCall().call, tracksOf, listenToAll);
+  const wanted = names.join("\n");
+  return useMemo(
+    () => (wanted === "" ? all : all.filter(({ track }) => wanted.split("\n").includes(track.name))),
+    [all, wanted],
+  );
+}
+
+/** Another list each time, as what is the same has not changed for React. */
+export const everybody = (call: Room | null): readonly Participant[] => [...(call?.participants ?? [])];
+
+/** The tracks of all. */
+export const tracksOf = (call: Room | null, former: readonly OwnedTrack[] = []): readonly OwnedTrack[] =>
+  everybody(call).flatMap((participant) =>
+    participant.away
+      ? former.filter((owned) => owned.participant === participant)
+      : participant.tracks.map((track) => ({ track, participant })),
+  );
+
+export const listenToOne = (participant: Participant, changed: () => void) => participant.on("change", changed);
+
+/** Listens to a call, and to each participant for as long as it is there. */
+export function listenToAll(call: Room | null, changed: () => void): () => void {
+  if (call === null) return () => undefined;
+  const ends = new Map<Participant, () => void>();
+  const follow = (participant: Participant) => {
+    if (!ends.has(participant)) ends.set(participant, participant.on("change", changed));
+  };
+  const unfollow = (participant: Participant) => {
+    ends.get(participant)?.();
+    ends.delete(participant);
+  };
+  for (const participant of call.participants) follow(participant);
+  const came = call.on("participant", (participant) => {
+    follow(participant);
+    changed();
+  });
+  const left = call.on("participantLeft", (participant) => {
+    unfollow(participant);
+    changed();
+  });
+  return () => {
+    came();
+    left();
+    for (const participant of [...ends.keys()]) unfollow(participant);
+  };
+}
+
+export function stateOf(participant: Participant, former?: ParticipantState): ParticipantState {
+  const { name, camera, microphone, screen, sounds, speaking, away } = participant;
+  if (away && former !== undefined) return { ...former, speaking, away };
+  return { name, camera, microphone, screen, muted: sounds.every(({ muted }) => muted), speaking, away };
+}
