@@ -15,7 +15,7 @@ export interface Input {
   readonly device: string;
   /** Mutes or unmutes it. It is started where it has not been. */
   setOn(on: boolean): void;
-  /** Changes to another device. It is started with that where it has not been, such as for want of a device. */
+  /** Changes to another device. Where it has not been started, such as for want of a device, it is started with that, but muted. */
   choose(device: string): void;
 }
 
@@ -36,8 +36,10 @@ export function useInput(kind: InputKind): Input {
       (starts ? input.start() : input?.setMuted(!on))?.catch(failed);
     };
     const choose = (device: string) => {
-      const started = input?.switchTo(device).then(() => input.start());
-      started?.then(() => report(null), failed);
+      if (input === null) return;
+      const muted = !isBegun(input);
+      const changed = input.switchTo(device).then(() => (muted ? input.start({ muted }) : undefined));
+      changed.then(() => report(null), failed);
     };
     return { ...state, setOn, choose };
   }, [input, report, state]);

@@ -12,6 +12,7 @@ export { CHECK_TITLES, type CheckName } from "./check/texts.js";
 
 /** What one part of the check has found. */
 export interface CheckResult {
+  /** What was checked. */
   readonly name: CheckName;
   /** The part's name for people. */
   readonly title: string;
