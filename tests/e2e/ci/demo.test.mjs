@@ -15,14 +15,16 @@ const seen = (page) =>
     return { state, frames, split: video?.split, figures, failure, room: room !== null };
   });
 
-/** Mean and deviation of the brightness of a canvas of the loupe. */
-const half = (page, i) =>
-  page.locator(".loupe canvas").nth(i).evaluate((canvas) => {
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const luma = Array.from({ length: data.length / 4 }, (_, p) => (data[4 * p] + data[4 * p + 1] + data[4 * p + 2]) / 3);
-    const mean = luma.reduce((a, b) => a + b) / luma.length;
-    return { mean, deviation: Math.sqrt(luma.reduce((sum, y) => sum + (y - mean) ** 2, 0) / luma.length) };
-  });
+/** Mean and deviation of the brightness of both halves of the loupe, at one moment. */
+const halves = (page) =>
+  page.locator(".loupe canvas").evaluateAll((all) =>
+    all.map((canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const luma = Array.from({ length: data.length / 4 }, (_, p) => (data[4 * p] + data[4 * p + 1] + data[4 * p + 2]) / 3);
+      const mean = luma.reduce((a, b) => a + b) / luma.length;
+      return { mean, deviation: Math.sqrt(luma.reduce((sum, y) => sum + (y - mean) ** 2, 0) / luma.length) };
+    }),
+  );
 
 /** Moves the slider to the step that says `kbps`. */
 const setUplink = (page, kbps) =>
@@ -85,11 +87,12 @@ describe("the demonstration", { timeout: 120_000 }, () => {
     const { page } = tab;
     const box = await page.locator(".scene").boundingBox();
     await page.mouse.move(box.x + 0.55 * box.width, box.y + 0.75 * box.height);
-    const both = await until(async () => {
-      const halves = [await half(page, 0), await half(page, 1)];
-      return halves.every(({ deviation }) => deviation > 10) && halves;
-    }, "both halves of the loupe show something");
-    assert.ok(Math.abs(both[0].mean - both[1].mean) < 12, JSON.stringify(both));
+    // The clip moves, and one may be a frame behind the other.
+    const alike = async () => {
+      const [plain, rebuilt] = await halves(page);
+      return plain.deviation > 10 && rebuilt.deviation > 10 && Math.abs(plain.mean - rebuilt.mean) < 12;
+    };
+    await until(alike, "both halves of the loupe show something, and the same", 10_000, () => halves(page));
     const before = await page.locator(".loupe-frame").boundingBox();
     await page.locator(".loupe").focus();
     await page.keyboard.press("ArrowLeft");
@@ -125,7 +128,7 @@ describe("the demonstration", { timeout: 120_000 }, () => {
     const { page } = tab;
     await setUplink(page, 150);
     await page.getByText("Small text").click();
-    const text = async () => (await half(page, 0)).mean > 190 && (await seen(page)).state !== "native";
+    const text = async () => (await halves(page))[0].mean > 190 && (await seen(page)).state !== "native";
     await until(text, "the text is seen, rebuilt", 10_000, () => seen(page));
     assert.equal((await server.metrics()).windlass_sfu_participants, 1);
     await page.screenshot({ path: "output/demo-text.png" });
