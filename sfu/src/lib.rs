@@ -17,16 +17,17 @@ mod relay;
 mod stats;
 
 pub use api::{
-    AnchorReport, Answer, DisconnectReason, JoinError, JoinOptions, Joined, Kind, Offer,
-    OfferError, ParseIdError, ParticipantId, Permissions, Publish, RegionRequest, ReportError,
-    SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo,
-    TrackStats, UplinkReport,
+    AnchorReport, Answer, DataContent, DataError, DataMessage, Delivery, DisconnectReason,
+    JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError, ParticipantId,
+    Permissions, Publish, RegionRequest, ReportError, SfuClosed, SfuEvent, StartError, Subscribe,
+    TakenReport, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};
 pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle, ThreadFault};
 pub use relay::{
-    AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
+    AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedData, RelayedPacket,
+    RelayedTrack,
 };
 pub use stats::{Counters, SfuStats};

@@ -15,6 +15,7 @@ mod audio;
 mod capture;
 mod channels;
 mod cpu_limit;
+mod data;
 mod dd;
 mod downlink;
 mod dynacast;
