@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use windlass_types::{Bitrate, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
-use crate::net::Waiting;
+pub use crate::delivery::Delivery;
 pub use windlass_types::{DataContent, DataMessage, Kind, ParseIdError, ParticipantId, TrackId};
 
 /// Options of a participant.
@@ -256,37 +256,6 @@ pub enum StartError {
     /// A thread cannot be started.
     #[error("cannot start the SFU's thread: {0}")]
     Thread(std::io::Error),
-}
-
-/// A data message for a participant.
-#[derive(Debug, Clone)]
-pub struct Delivery {
-    /// Who sent it.
-    pub from: ParticipantId,
-    /// Its number: each message of its sender has a larger one than those before.
-    pub seq: u32,
-    /// The message.
-    pub message: Arc<DataMessage>,
-    /// Its bytes in the queue of the participant's events.
-    waiting: Option<Arc<Waiting>>,
-}
-
-impl Delivery {
-    /// A message that is in no queue.
-    pub fn new(from: ParticipantId, seq: u32, message: Arc<DataMessage>) -> Delivery {
-        Delivery { from, seq, message, waiting: None }
-    }
-
-    /// It is in a queue.
-    pub(crate) fn set_waiting(&mut self, waiting: Waiting) {
-        self.waiting = Some(Arc::new(waiting));
-    }
-}
-
-impl PartialEq for Delivery {
-    fn eq(&self, other: &Delivery) -> bool {
-        (self.from, self.seq, &self.message) == (other.from, other.seq, &other.message)
-    }
 }
 
 /// An event for a participant.

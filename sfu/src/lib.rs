@@ -11,6 +11,7 @@
 mod api;
 mod config;
 pub mod core;
+mod delivery;
 mod latency;
 mod net;
 mod relay;

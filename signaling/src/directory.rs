@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use windlass_protocol::TrackKind;
+use windlass_protocol::{Attributes, TrackKind};
 use windlass_sfu::{JoinError, ParticipantId, TrackId};
 use windlass_types::{AnchorPolicy, Rung, Size};
 
@@ -206,13 +206,31 @@ impl Directory {
         self.inner.lock().remove(id, &self.webhooks);
     }
 
-    /// Name and identity of a participant; of one that has left: "Someone".
+    /// Who a participant is; of one that has left: "Someone".
     pub(crate) fn get(&self, id: ParticipantId) -> ParticipantInfo {
+        self.find(id).unwrap_or_else(ParticipantInfo::someone)
+    }
+
+    /// Who a participant is; `None`: it has left.
+    pub(crate) fn find(&self, id: ParticipantId) -> Option<ParticipantInfo> {
         let inner = self.inner.lock();
         let here = inner.participants.get(&id).map(|entry| &entry.state.info);
-        here.or_else(|| inner.remote.get(&id).map(|(_, info)| info))
-            .cloned()
-            .unwrap_or_else(ParticipantInfo::someone)
+        here.or_else(|| inner.remote.get(&id).map(|(_, info)| info)).cloned()
+    }
+
+    /// Sets a participant's attributes, and its name if that changes.
+    pub(crate) fn set_attributes(
+        &self,
+        id: ParticipantId,
+        name: Option<String>,
+        attributes: Attributes,
+    ) {
+        if let Some(Entry { state, .. }) = self.inner.lock().participants.get_mut(&id) {
+            state.info.attributes = attributes;
+            if let Some(name) = name {
+                state.info.name = name;
+            }
+        }
     }
 
     /// Sets all tracks that a participant publishes and subscribes to.
@@ -329,6 +347,13 @@ impl Directory {
             && !(entry.is_moving() && was == Some(entry.state.id.to_string()))
         {
             entry.commands.send_modify(|commands| commands.end = Some(End::Replaced));
+        }
+    }
+
+    /// A participant on another server has another name or other attributes.
+    pub(crate) fn remote_changed(&self, id: ParticipantId, name: String, attributes: Attributes) {
+        if let Some((_, info)) = self.inner.lock().remote.get_mut(&id) {
+            (info.name, info.attributes) = (name, attributes);
         }
     }
 

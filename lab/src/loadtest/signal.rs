@@ -138,6 +138,7 @@ impl Signal {
             token,
             ticket: None,
             seat: None,
+            attributes: Default::default(),
         };
         signal.send(ClientMessage::Join(join)).await?;
         let welcome = timeout(PATIENCE, async {

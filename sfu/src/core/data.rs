@@ -6,60 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::gcra::Gcra;
+use super::data_rate::{NODES, OWN, ROOM};
 use super::{Core, Output};
 use crate::api::{DataError, DataMessage, Delivery, ParticipantId, SfuEvent};
 use crate::relay::{NodeId, Relayed, RelayedData};
-
-/// A rate limit of messages and their bytes together.
-struct Rate {
-    /// Cost of a message, in time in which it is earned.
-    message: Duration,
-    /// Cost of a further KiB.
-    kib: Duration,
-    /// What may be used at once.
-    burst: Duration,
-}
-
-/// What a participant has whatever others send: two messages or 4 KiB a second.
-const OWN: Rate = Rate {
-    message: Duration::from_millis(500),
-    kib: Duration::from_millis(250),
-    burst: Duration::from_secs(5),
-};
-/// What the participants of a room at this node have together: 200 messages or 256 KiB a second, and as much at once.
-const ROOM: Rate = Rate {
-    message: Duration::from_millis(5),
-    kib: Duration::from_millis(4),
-    burst: Duration::from_secs(1),
-};
-/// What all rooms of this core have together for other nodes: 2,000 messages or 4 MiB a second.
-const NODES: Rate = Rate {
-    message: Duration::from_micros(500),
-    kib: Duration::from_micros(250),
-    burst: Duration::from_millis(250),
-};
-
-impl Rate {
-    fn cost(&self, bytes: usize) -> Duration {
-        self.message + self.kib.mul_f64(bytes as f64 / 1024.0)
-    }
-
-    fn admits(&self, used: Gcra, now: Instant) -> bool {
-        used.conforms(now, self.burst)
-    }
-}
-
-/// A participant that sends messages.
-#[derive(Debug, Default)]
-pub(super) struct DataSender {
-    /// Number of its last message.
-    seq: u32,
-    /// What it has used of [`OWN`].
-    used: Gcra,
-}
 
 /// Who gets a message, other than this node's participants.
 type Nodes = BTreeMap<NodeId, Option<Vec<ParticipantId>>>;
@@ -180,6 +132,8 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use windlass_types::DataContent;
 
     use super::*;

@@ -16,6 +16,7 @@ mod capture;
 mod channels;
 mod cpu_limit;
 mod data;
+mod data_rate;
 mod dd;
 mod downlink;
 mod dynacast;

@@ -21,7 +21,7 @@ use super::allocator::Allocator;
 use super::anchor_channel::AnchorChannel;
 use super::channels::ClientChannels;
 use super::cpu_limit::CpuLimit;
-use super::data::DataSender;
+use super::data_rate::DataSender;
 use super::dd;
 use super::downlink::{Downlink, Feedback, State};
 use super::fault_injection;

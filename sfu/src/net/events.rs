@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
 use crate::api::SfuEvent;
+use crate::delivery::Waiting;
 
 /// Maximum bytes of data messages that wait for a participant. One with more is too slow.
 const MAX_DATA: usize = 1024 * 1024;
@@ -34,19 +35,6 @@ pub(super) enum Put {
     Slow,
 }
 
-/// Bytes in a queue, until the event that has this is taken from it.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    all: Arc<AtomicUsize>,
-    bytes: usize,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
 impl EventQueue {
     /// A queue for `max` events, and its receiver.
     pub(super) fn new(max: usize) -> (EventQueue, mpsc::Receiver<SfuEvent>) {
@@ -71,8 +59,7 @@ impl EventQueue {
             if waiting + bytes > MAX_DATA {
                 return Put::Slow;
             }
-            self.data.fetch_add(bytes, Ordering::Relaxed);
-            delivery.set_waiting(Waiting { all: self.data.clone(), bytes });
+            delivery.set_waiting(Waiting::new(&self.data, bytes));
         }
         if self.sender.try_send(event).is_ok() { Put::Queued } else { Put::Slow }
     }

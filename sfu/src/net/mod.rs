@@ -21,7 +21,6 @@ use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 use windlass_types::{AnchorPolicy, Rung};
 
-pub(crate) use self::events::Waiting;
 pub use self::handle::SfuHandle;
 use self::handle::ThreadSenders;
 use self::placement::Placement;

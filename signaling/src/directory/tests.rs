@@ -7,11 +7,11 @@ const TWO: ParticipantId = ParticipantId(2);
 const THREE: ParticipantId = ParticipantId(3);
 
 fn ana() -> ParticipantInfo {
-    ParticipantInfo { name: "Ana".into(), identity: Some("ana".into()), was: None }
+    ParticipantInfo { name: "Ana".into(), identity: Some("ana".into()), ..Default::default() }
 }
 
 fn guest() -> ParticipantInfo {
-    ParticipantInfo { name: "Ana".into(), identity: None, was: None }
+    ParticipantInfo { name: "Ana".into(), identity: None, ..Default::default() }
 }
 
 fn enter(directory: &Directory, id: ParticipantId, room: &str, who: ParticipantInfo) -> Registered {
@@ -181,4 +181,23 @@ fn rungs_are_seen_until_their_track_or_subscription_ends() {
     directory.negotiated(ONE, Vec::new(), &[TrackId(7), TrackId(9)].into());
     let room = directory.room("tea").unwrap();
     assert_eq!(room.present[0].rungs, [(TrackId(9), given)].into());
+}
+
+#[test]
+fn attributes_and_names_change_here_and_on_other_servers() {
+    let directory = Directory::default();
+    let _seat = enter(&directory, ONE, "tea", guest());
+    let up: Attributes = [("hand".to_owned(), "up".to_owned())].into();
+    directory.set_attributes(ONE, None, up.clone());
+    let changed = ParticipantInfo { attributes: up.clone(), ..guest() };
+    assert_eq!(directory.find(ONE), Some(changed));
+    directory.set_attributes(ONE, Some("Anna".into()), Attributes::new());
+    assert_eq!(directory.find(ONE), Some(ParticipantInfo { name: "Anna".into(), ..guest() }));
+    directory.remote_joined(TWO, "tea", guest(), 0);
+    directory.remote_changed(TWO, "Bo".into(), up.clone());
+    let changed = ParticipantInfo { name: "Bo".into(), attributes: up.clone(), ..guest() };
+    assert_eq!(directory.find(TWO), Some(changed));
+    directory.remote_left(TWO);
+    directory.remote_changed(TWO, "Bo".into(), up);
+    assert_eq!(directory.find(TWO), None);
 }
