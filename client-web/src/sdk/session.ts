@@ -369,6 +369,8 @@ export class Session extends Emitter<SessionEvents> {
         if (!message.fatal && message.code !== "unknown_track")
           this.emit("refused", new WindlassError(message.code, message.message, message.hint));
         break;
+      case "participant_changed":
+      case "data":
       case "welcome":
       case "waiting":
       case "done":
