@@ -62,7 +62,7 @@ impl Default for SessionConfig {
             mutes: RateLimit { burst: 20, per_second: 4 },
             data: RateLimit { burst: 40, per_second: 20 },
             data_bytes: RateLimit { burst: 128 * 1024, per_second: 64 * 1024 },
-            changes: RateLimit { burst: 10, per_second: 2 },
+            changes: RateLimit { burst: 10, per_second: 1 },
             max_excess: 1000,
         }
     }
