@@ -139,8 +139,8 @@ async fn attributes_and_names_are_told_to_those_who_are_there_and_who_come() {
         "name": "Anna", "attributes": {"pen": "red"}});
     assert_eq!(bo.hear("participant_changed").await, told);
     let (_cy, welcome) = Client::joined(&server, "tea", "Cy").await;
-    let of_ana = welcome["participants"].as_array().unwrap().iter();
-    let of_ana = of_ana.into_iter().find(|one| one["id"] == ana_is["participant"]).unwrap();
+    let mut people = welcome["participants"].as_array().unwrap().iter();
+    let of_ana = people.find(|one| one["id"] == ana_is["participant"]).unwrap();
     assert_eq!((&of_ana["name"], &of_ana["attributes"]), (&json!("Anna"), &json!({"pen": "red"})));
     bo.hear("participant_joined").await;
     // She comes again, with what she said of herself.
