@@ -5,7 +5,8 @@ use windlass_types::{DataContent, DataMessage, Layer, Rung};
 use super::tests::anchor_of;
 use super::world::*;
 use super::*;
-use crate::api::{JoinOptions, Kind, TrackInfo};
+use crate::api::{Delivery, JoinOptions, Kind, TrackInfo};
+use crate::relay::RelayedData;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 

@@ -507,7 +507,7 @@ fn what_moderators_say_has_the_documented_shapes_and_limits() {
     assert_eq!(bad(json!({"action": "fly"})), ErrorCode::Malformed);
     assert_eq!(bad(json!({"action": "remove", "participant": "a b"})), ErrorCode::Malformed);
     assert_eq!(bad(json!({"action": "unban", "identity": "x".repeat(129)})), ErrorCode::Malformed);
-    let many = json!({"action": "grants", "participant": "p7", "grants": vec!["publish"; 6]});
+    let many = json!({"action": "grants", "participant": "p7", "grants": vec!["publish"; 7]});
     assert_eq!(bad(many), ErrorCode::TooLarge);
 }
 
