@@ -22,7 +22,7 @@ fn serve(nats: &Nats) -> Server {
 }
 
 /// Joins wherever the room is; what it is told there, and where that is.
-async fn join(server: &Server, more: Value) -> (Client, Value, String) {
+async fn join(server: &Server, more: &Value) -> (Client, Value, String) {
     let mut url = format!("ws://{}/ws", server.addr);
     let since = Instant::now();
     while since.elapsed() < Duration::from_secs(10) {
@@ -50,9 +50,9 @@ fn messages_and_attributes_pass_between_servers_in_their_order() {
         });
     }
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let (mut ana, ana_is, here) = join(&one, json!({"name": "Ana"})).await;
+        let (mut ana, ana_is, here) = join(&one, &json!({"name": "Ana"})).await;
         let hand = json!({"hand": "up"});
-        let (mut bo, _, there) = join(&one, json!({"name": "Bo", "attributes": hand})).await;
+        let (mut bo, _, there) = join(&one, &json!({"name": "Bo", "attributes": hand})).await;
         assert_ne!(here, there, "they are at two servers");
         let joined = ana.hear(&["participant_joined"]).await;
         assert_eq!((&joined["name"], &joined["attributes"]), (&json!("Bo"), &hand));
@@ -78,7 +78,7 @@ fn messages_and_attributes_pass_between_servers_in_their_order() {
         let told = json!({"type": "participant_changed", "participant": ana_is["participant"],
             "name": "Anna", "attributes": {"pen": "red"}});
         assert_eq!(bo.hear(&["participant_changed"]).await, told);
-        let (_cy, welcome, _) = join(&other, json!({"name": "Cy"})).await;
+        let (_cy, welcome, _) = join(&other, &json!({"name": "Cy"})).await;
         let people = welcome["participants"].as_array().unwrap();
         let of = |id: &Value| people.iter().find(|one| one["id"] == *id).expect("there").clone();
         let anna = of(&ana_is["participant"]);
