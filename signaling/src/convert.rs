@@ -9,8 +9,8 @@ use windlass_protocol::{
     TrackKind, TrackStats,
 };
 use windlass_sfu::{
-    AnchorReport, DataContent, DataError, Delivery, DisconnectReason, Kind, ParticipantId, Publish,
-    SfuEvent, Subscribe, TrackId, TrackInfo,
+    AnchorReport, DataContent, DataError, DataMessage, Delivery, DisconnectReason, Kind,
+    ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
 };
 use windlass_types::Layer;
 
@@ -80,8 +80,9 @@ pub(crate) fn data(delivery: &Delivery) -> ServerMessage {
         DataContent::Text(text) => (Some(text.clone()), None),
         DataContent::Bytes(bytes) => (None, Some(Base64(bytes.to_vec()))),
     };
-    let topic = delivery.message.topic.clone();
-    ServerMessage::Data { from: delivery.from.to_string(), seq: delivery.seq, topic, text, bytes }
+    let DataMessage { topic, number, .. } = &*delivery.message;
+    let (from, seq) = (delivery.from.to_string(), delivery.seq);
+    ServerMessage::Data { from, seq, number: *number, topic: topic.clone(), text, bytes }
 }
 
 pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {

@@ -130,7 +130,7 @@ pub(crate) struct Slots {
 pub(crate) struct Registered {
     /// Commands of others.
     pub commands: watch::Receiver<Commands>,
-    /// The participant with the same identity that it replaces, and which was commanded to leave.
+    /// The participant that it replaces, and which was commanded to leave: one with the same identity, or itself before its connection was lost.
     pub former: Option<ParticipantId>,
 }
 
@@ -154,6 +154,7 @@ impl Directory {
         let mut inner = self.inner.lock();
         let seat = info.identity.clone().map(|identity| (room.to_owned(), identity));
         let former = seat.as_ref().and_then(|seat| inner.identities.get(seat)).copied();
+        let former = former.or_else(|| inner.member(room, info.was.as_deref()?));
         if let Some(known) = inner.rooms.get(room) {
             let others = known.members.len() - usize::from(former.is_some());
             if known.settings.max_participants.is_some_and(|max| others >= max) {
@@ -340,11 +341,12 @@ impl Directory {
         let seat = info.identity.clone().map(|identity| (room.to_owned(), identity));
         let was = info.was.clone();
         inner.remote.insert(id, (room.to_owned(), info));
-        let former = seat.and_then(|seat| inner.identities.get(&seat).copied());
+        let itself = inner.member(room, was.as_deref());
+        let former = itself.or_else(|| inner.identities.get(&seat?).copied());
         // A participant that was sent there leaves by itself, when nobody here needs it any more.
         if let Some(entry) = former.and_then(|former| inner.participants.get(&former))
-            && (entry.state.since, entry.state.id) < (since, id)
-            && !(entry.is_moving() && was == Some(entry.state.id.to_string()))
+            && (itself.is_some() || (entry.state.since, entry.state.id) < (since, id))
+            && !(entry.is_moving() && itself.is_some())
         {
             entry.commands.send_modify(|commands| commands.end = Some(End::Replaced));
         }
@@ -468,6 +470,12 @@ impl Inner {
                 entry.commands.send_modify(|commands| commands.end = Some(End::AllMoved));
             }
         }
+    }
+
+    /// The participant with that id, if it is in the room on this server.
+    fn member(&self, room: &str, id: Option<&str>) -> Option<ParticipantId> {
+        let id = id?.parse().ok()?;
+        self.rooms.get(room)?.members.contains(&id).then_some(id)
     }
 
     fn state_of(&self, room: &Room) -> RoomState {

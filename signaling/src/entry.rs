@@ -164,6 +164,10 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         // A participant of this server has not moved here.
         info.was = former.filter(|former| !shared.directory.has(&key, former));
     }
+    // Who comes back after a lost connection says by its seat who it was, also without an identity.
+    let seat = seat.filter(|_| !options.loopback);
+    let seated = |seat: String| shared.rights.seated(room, identity.as_deref(), &seat, unix_now());
+    info.was = info.was.or_else(|| seat.and_then(seated).map(|was| was.to_string()));
     let now = Instant::now();
     let who = identity.as_deref();
     let room_kind = if options.loopback { Resource::Loopback } else { Resource::Room };

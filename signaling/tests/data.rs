@@ -44,8 +44,11 @@ async fn messages_reach_all_others_or_those_they_name() {
     // The others got nothing of it, nor the sender its own.
     cy.say(&chat("Yes")).await;
     assert_eq!(texts_until(&mut ana, "Yes").await, ["Yes"]);
-    ana.say(&chat("Now")).await;
-    assert_eq!(cy.hear("data").await["seq"], 3);
+    let mut numbered = chat("Now");
+    numbered["number"] = json!(12);
+    ana.say(&numbered).await;
+    let told = cy.hear("data").await;
+    assert_eq!((&told["seq"], &told["number"]), (&json!(3), &json!(12)));
     stranger.say(&json!({"type": "ping", "time": 1})).await;
     let next = stranger.next().await.unwrap().into_text().unwrap();
     assert!(next.contains("pong"), "another room heard {next}");
@@ -153,6 +156,36 @@ async fn attributes_and_names_are_told_to_those_who_are_there_and_who_come() {
     assert_eq!(ana.hear("welcome").await["attributes"], json!({"pen": "red"}));
     let joined = bo.hear("participant_joined").await;
     assert_eq!((&joined["name"], &joined["attributes"]), (&json!("Anna"), &json!({"pen": "red"})));
+    assert_eq!(joined["was"], ana_is["participant"], "her seat says who she was");
+}
+
+#[tokio::test]
+async fn who_comes_back_by_its_seat_takes_its_own_place() {
+    let server = start(SignalingConfig::default()).await;
+    let (mut bo, bo_is) = Client::joined(&server, "tea", "Bo").await;
+    let (mut ana, ana_is) = Client::joined(&server, "tea", "Ana").await;
+    bo.hear("participant_joined").await;
+    let back = |seat: &Value| json!({"type": "join", "version": 1, "room": "tea", "name": "Ana", "seat": seat});
+    // Its former connection is not known to be lost yet.
+    let mut again = Client::open(&server).await;
+    again.say(&back(&ana_is["seat"])).await;
+    let others = again.hear("welcome").await["participants"].clone();
+    assert_eq!(others.as_array().unwrap().len(), 1);
+    assert_eq!(others[0]["id"], bo_is["participant"]);
+    assert_eq!(bo.hear("participant_left").await["participant"], ana_is["participant"]);
+    assert_eq!(bo.hear("participant_joined").await["was"], ana_is["participant"]);
+    assert_eq!(ana.hear_error().await, "replaced");
+    // Nobody is somebody else by an id alone.
+    let mut mallory = Client::open(&server).await;
+    let false_seat = json!(ana_is["seat"].as_str().unwrap().replacen(
+        ana_is["participant"].as_str().unwrap(),
+        bo_is["participant"].as_str().unwrap(),
+        1,
+    ));
+    assert_ne!(false_seat, ana_is["seat"]);
+    mallory.say(&back(&false_seat)).await;
+    mallory.hear("welcome").await;
+    assert_eq!(bo.hear("participant_joined").await["was"], Value::Null);
 }
 
 #[tokio::test]

@@ -18,6 +18,8 @@ pub struct DataMessage {
     pub content: DataContent,
     /// Whether it may not be dropped.
     pub reliable: bool,
+    /// The sender's own number for it, by which receivers know a message that was sent again.
+    pub number: Option<u32>,
 }
 
 /// The content of a [`DataMessage`], at most [`MAX_CONTENT`] bytes.
@@ -67,6 +69,7 @@ mod tests {
             topic: topic.to_owned(),
             content: DataContent::Bytes(vec![0; bytes].into()),
             reliable: true,
+            number: None,
         };
         assert!(message("chat", 0).is_valid() && message("a", MAX_CONTENT).is_valid());
         assert!(message(&"t".repeat(MAX_TOPIC), 1).is_valid());

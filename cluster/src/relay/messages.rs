@@ -225,7 +225,7 @@ fn participant_of(person: proto::Person) -> Result<RelayedParticipant, WireError
 }
 
 fn data_message(data: &RelayedData) -> proto::Data {
-    let DataMessage { topic, content, reliable } = &*data.message;
+    let DataMessage { topic, content, reliable, number } = &*data.message;
     let content = match content {
         DataContent::Text(text) => proto::data::Content::Text(text.clone()),
         DataContent::Bytes(bytes) => proto::data::Content::Bytes(bytes.clone()),
@@ -237,17 +237,18 @@ fn data_message(data: &RelayedData) -> proto::Data {
         topic: topic.clone(),
         content: Some(content),
         reliable: *reliable,
+        number: *number,
     }
 }
 
 fn data_of(data: proto::Data) -> Result<RelayedData, WireError> {
-    let proto::Data { from, seq, to, topic, content, reliable } = data;
+    let proto::Data { from, seq, to, topic, content, reliable, number } = data;
     let content = match content {
         Some(proto::data::Content::Text(text)) => DataContent::Text(text),
         Some(proto::data::Content::Bytes(bytes)) => DataContent::Bytes(bytes),
         None => return Err(WireError::Field("content")),
     };
-    let message = DataMessage { topic, content, reliable };
+    let message = DataMessage { topic, content, reliable, number };
     if !message.is_valid() || to.len() > MAX_RECEIVERS {
         return Err(WireError::Field("data"));
     }

@@ -8,7 +8,8 @@ const TRACK: TrackId = TrackId(7);
 const ANNA: ParticipantId = ParticipantId(u64::MAX);
 
 fn data(content: DataContent, to: Option<Vec<ParticipantId>>) -> RelayedData {
-    let message = DataMessage { topic: "chat".to_owned(), content, reliable: to.is_none() };
+    let message =
+        DataMessage { topic: "chat".to_owned(), content, reliable: to.is_none(), number: Some(3) };
     RelayedData { from: ANNA, seq: 7, to, message: message.into() }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Every receiver gets a sender's messages in their order, as all of them take one way: this core's outputs, the link to the other node and its core.
 //! Rates are bounded at the sender's node: by room, so that many senders do not fill the queues of a room's members, and for all that goes to other
-//! nodes, so that links stay free for the rest. Each participant has a small rate of its own that no others can use up.
+//! nodes, so that links stay free for the rest. Each participant has a small rate of its own that no others can use up. In large rooms, where one
+//! message is many, what counts is how many get it: by sender, and for the whole core.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::data_rate::{NODES, OWN, ROOM};
+use super::data_rate::{ALL_RECEIVED, NODES, OWN, RECEIVED, ROOM};
 use super::{Core, Output};
 use crate::api::{DataError, DataMessage, Delivery, ParticipantId, SfuEvent};
 use crate::relay::{NodeId, Relayed, RelayedData};
@@ -32,10 +33,14 @@ impl Core {
         let room = self.peers.get(&from).ok_or(DataError::NotJoined)?.room.clone();
         let nodes = self.nodes_of(&room, to);
         let bytes = message.topic.len() + message.content.len();
-        if !self.admit_data(now, from, &room, bytes, !nodes.is_empty()) {
+        let receivers = self.receivers(&room, to);
+        if !self.admit_receivers(now, from)
+            || !self.admit_data(now, from, &room, bytes, !nodes.is_empty())
+        {
             self.counters.data_limited += 1;
             return Err(DataError::Limited);
         }
+        self.use_receivers(now, from, bytes, receivers);
         self.counters.data_in += 1;
         let Some(peer) = self.peers.get_mut(&from) else { return Err(DataError::NotJoined) };
         peer.data.seq = peer.data.seq.wrapping_add(1);
@@ -48,6 +53,27 @@ impl Core {
         self.deliver(&room, to, &Delivery::new(from, seq, message));
         self.schedule.wake(now);
         Ok(())
+    }
+
+    /// The most that get a message: at this node, and at others.
+    fn receivers(&self, room: &str, to: Option<&[ParticipantId]>) -> usize {
+        let Some(room) = self.rooms.get(room) else { return 0 };
+        to.map_or((room.members.len() + room.remote_members.len()).saturating_sub(1), <[_]>::len)
+    }
+
+    /// Whether so many may get a message.
+    fn admit_receivers(&self, now: Instant, from: ParticipantId) -> bool {
+        let used = self.peers.get(&from).map(|peer| peer.data.received);
+        used.is_some_and(|used| RECEIVED.admits(used, now))
+            && ALL_RECEIVED.admits(self.data_received, now)
+    }
+
+    /// Counts that so many get a message.
+    fn use_receivers(&mut self, now: Instant, from: ParticipantId, bytes: usize, receivers: usize) {
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.data.received.add(now, RECEIVED.cost_of_all(bytes, receivers));
+        }
+        self.data_received.add(now, ALL_RECEIVED.cost_of_all(bytes, receivers));
     }
 
     /// Whether a message is within the limits; if so, it is counted.
@@ -138,6 +164,7 @@ mod tests {
 
     use super::*;
     use crate::api::JoinOptions;
+    use crate::config::SfuConfig;
     use crate::core::world::*;
 
     const ANA: ParticipantId = ParticipantId(1);
@@ -146,11 +173,12 @@ mod tests {
 
     fn message(text: &str) -> DataMessage {
         let content = DataContent::Text(text.to_owned());
-        DataMessage { topic: "chat".to_owned(), content, reliable: true }
+        DataMessage { topic: "chat".to_owned(), content, reliable: true, number: None }
     }
 
     fn room(ids: &[ParticipantId]) -> World {
-        let mut world = World::new(config());
+        let limits = crate::Limits { participants_per_room: 200, ..config().limits };
+        let mut world = World::new(SfuConfig { limits, ..config() });
         for &id in ids {
             world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined");
         }
@@ -231,6 +259,27 @@ mod tests {
         world.now += Duration::from_secs(1);
         let later = world.core.send_data(world.now, ids[0], None, message("x"));
         assert_eq!(later, Ok(()));
+    }
+
+    #[test]
+    fn in_a_large_room_a_message_counts_as_often_as_it_is_received() {
+        let ids: Vec<_> = (1..=101).map(ParticipantId).collect();
+        let mut world = room(&ids);
+        let large = "x".repeat(16 * 1024);
+        let sent = |world: &mut World, id, to: Option<&[ParticipantId]>, count: usize| {
+            let mut one = || world.core.send_data(world.now, id, to, message(&large)).is_ok();
+            (0..count).filter(|_| one()).count()
+        };
+        // Each takes more than a fifth of what a sender has for its receivers in a second; the last one may exceed it.
+        assert_eq!(sent(&mut world, ANA, None, 40), 5);
+        assert_eq!(sent(&mut world, ANA, Some(&[BO]), 1), 0);
+        world.now += Duration::from_secs(1);
+        assert_eq!(sent(&mut world, ANA, None, 40), 5);
+        // Others are not held by that, up to what the core can take: 20 of them in a second.
+        let taken: usize = ids[1..].iter().map(|&id| sent(&mut world, id, None, 2)).sum();
+        assert!((14..20).contains(&taken), "{taken}");
+        world.now += Duration::from_secs(2);
+        assert_eq!(sent(&mut world, BO, Some(&[ANA]), 1), 1);
     }
 
     #[test]

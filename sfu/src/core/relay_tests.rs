@@ -340,7 +340,7 @@ fn senseless_messages_of_another_node_change_nothing() {
 
 fn message(text: &str) -> DataMessage {
     let content = DataContent::Text(text.to_owned());
-    DataMessage { topic: "chat".to_owned(), content, reliable: true }
+    DataMessage { topic: "chat".to_owned(), content, reliable: true, number: None }
 }
 
 /// The messages of the publisher that somebody got, with their numbers.

@@ -74,7 +74,7 @@ mod tests {
 
     fn data(bytes: usize, reliable: bool) -> SfuEvent {
         let content = DataContent::Bytes(vec![0; bytes].into());
-        let message = DataMessage { topic: "t".to_owned(), content, reliable };
+        let message = DataMessage { topic: "t".to_owned(), content, reliable, number: None };
         SfuEvent::Data(Delivery::new(ParticipantId(1), 1, message.into()))
     }
 

@@ -80,6 +80,10 @@ pub enum ServerMessage {
         /// Its number: each message of its sender has a larger one than those before. A client that is at two servers for a while, as it moves, gets
         /// each message at both.
         seq: u32,
+        /// The sender's own number for it, if it gave one: the same where it sends a message again, also after it has come back with another id (`was`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "typescript", ts(optional))]
+        number: Option<u32>,
         /// What it is about.
         topic: String,
         /// The message, if it is a text.

@@ -543,6 +543,7 @@ fn what_participants_send_each_other_has_the_documented_shapes() {
         bytes: None,
         to: None,
         reliable: true,
+        number: None,
     };
     let bytes = Some(Base64(vec![0, 1, 255]));
     let some = SendData {
@@ -550,6 +551,7 @@ fn what_participants_send_each_other_has_the_documented_shapes() {
         bytes: bytes.clone(),
         to: Some(vec!["p7".into()]),
         reliable: false,
+        number: Some(4),
         ..send.clone()
     };
     let set = [("hand".to_owned(), Some("up".to_owned())), ("pen".to_owned(), None)].into();
@@ -562,7 +564,7 @@ fn what_participants_send_each_other_has_the_documented_shapes() {
         (
             ClientMessage::Send(some),
             json!({"type": "send", "topic": "chat", "bytes": "AAH/", "to": ["p7"],
-                "reliable": false}),
+                "reliable": false, "number": 4}),
         ),
         (
             ClientMessage::Attributes(change),
@@ -581,6 +583,7 @@ fn what_participants_send_each_other_has_the_documented_shapes() {
             ServerMessage::Data {
                 from: from.clone(),
                 seq: 1,
+                number: None,
                 topic: topic.clone(),
                 text: Some("Tea?".into()),
                 bytes: None,
@@ -588,8 +591,9 @@ fn what_participants_send_each_other_has_the_documented_shapes() {
             json!({"type": "data", "from": "p1", "seq": 1, "topic": "chat", "text": "Tea?"}),
         ),
         (
-            ServerMessage::Data { from, seq: 2, topic, text: None, bytes },
-            json!({"type": "data", "from": "p1", "seq": 2, "topic": "chat", "bytes": "AAH/"}),
+            ServerMessage::Data { from, seq: 2, number: Some(4), topic, text: None, bytes },
+            json!({"type": "data", "from": "p1", "seq": 2, "number": 4, "topic": "chat",
+                "bytes": "AAH/"}),
         ),
         (
             ServerMessage::ParticipantChanged {
@@ -738,12 +742,19 @@ fn message() -> impl Strategy<Value = ClientMessage> {
                 bytes: None,
                 to: None,
                 reliable,
+                number: None,
             })
         }),
-        (token(), any::<Vec<u8>>(), prop::collection::vec(token(), 0..4)).prop_map(
-            |(topic, bytes, to)| {
-                let (bytes, to) = (Some(Base64(bytes)), Some(to));
-                ClientMessage::Send(SendData { topic, text: None, bytes, to, reliable: true })
+        (token(), any::<Vec<u8>>(), prop::collection::vec(token(), 0..4), any::<u32>()).prop_map(
+            |(topic, bytes, to, number)| {
+                ClientMessage::Send(SendData {
+                    topic,
+                    text: None,
+                    bytes: Some(Base64(bytes)),
+                    to: Some(to),
+                    reliable: true,
+                    number: Some(number),
+                })
             }
         ),
         prop::collection::btree_map(token(), any::<Option<char>>(), 0..9).prop_map(|set| {

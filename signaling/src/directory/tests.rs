@@ -151,6 +151,27 @@ fn who_was_sent_away_is_not_replaced_by_itself_on_the_other_server() {
 }
 
 #[test]
+fn who_comes_back_takes_its_own_place_also_without_an_identity() {
+    let directory = Directory::default();
+    let first = enter(&directory, ONE, "tea", guest());
+    let back = |was: ParticipantId| ParticipantInfo { was: Some(was.to_string()), ..guest() };
+    assert_eq!(enter(&directory, TWO, "coffee", back(ONE)).former, None, "it is another room");
+    assert_eq!(enter(&directory, THREE, "tea", back(ONE)).former, Some(ONE));
+    assert_eq!(first.commands.borrow().end, Some(End::Replaced));
+}
+
+#[test]
+fn who_comes_back_at_another_server_leaves_this_one() {
+    let directory = Directory::default();
+    let first = enter(&directory, ONE, "tea", guest());
+    let back = ParticipantInfo { was: Some(ONE.to_string()), ..guest() };
+    directory.remote_joined(TWO, "coffee", back.clone(), 0);
+    assert_eq!(first.commands.borrow().end, None, "it is another room");
+    directory.remote_joined(THREE, "tea", back, 0);
+    assert_eq!(first.commands.borrow().end, Some(End::Replaced));
+}
+
+#[test]
 fn tracks_are_held_in_their_own_room_and_forgotten_with_their_offer() {
     let directory = Directory::default();
     let seat = enter(&directory, ONE, "tea", guest());

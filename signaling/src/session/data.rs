@@ -18,7 +18,7 @@ impl Session {
     ) -> Result<(), ProtocolError> {
         self.inside()?;
         self.may(Grant::Data)?;
-        let SendData { topic, text, bytes, to, reliable } = send;
+        let SendData { topic, text, bytes, to, reliable, number } = send;
         let content = match bytes {
             Some(bytes) => DataContent::Bytes(bytes.0.into()),
             None => DataContent::Text(text.unwrap_or_default()),
@@ -29,7 +29,7 @@ impl Session {
         check_rate(allowed, self.config.data_bytes, "bytes of data messages")?;
         // Whoever has no such id is not in the room.
         let to = to.map(|to| to.iter().filter_map(|id| id.parse().ok()).collect());
-        let message = DataMessage { topic, content, reliable };
+        let message = DataMessage { topic, content, reliable, number };
         self.actions.push_back(Action::SendData { id, to, message });
         Ok(())
     }

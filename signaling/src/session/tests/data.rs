@@ -9,7 +9,7 @@ const SEND: &str = r#"{"type":"send","id":7,"topic":"chat","text":"Tea?"}"#;
 
 fn tea() -> DataMessage {
     let content = DataContent::Text("Tea?".into());
-    DataMessage { topic: "chat".into(), content, reliable: true }
+    DataMessage { topic: "chat".into(), content, reliable: true, number: None }
 }
 
 fn attributes(key: &str, value: &str) -> Attributes {
@@ -22,10 +22,10 @@ fn a_message_is_sent_to_all_or_to_those_it_names() {
     session.text(now, SEND);
     let action = Action::SendData { id: Some(7), to: None, message: tea() };
     assert_eq!(drain(&mut session), [action]);
-    let text = r#"{"type":"send","topic":"pen","bytes":"AAH/","to":["p1","x9","p01x","p1"],"reliable":false}"#;
+    let text = r#"{"type":"send","topic":"pen","bytes":"AAH/","to":["p1","x9","p01x","p1"],"reliable":false,"number":9}"#;
     session.text(now, text);
     let content = DataContent::Bytes(vec![0, 1, 255].into());
-    let message = DataMessage { topic: "pen".into(), content, reliable: false };
+    let message = DataMessage { topic: "pen".into(), content, reliable: false, number: Some(9) };
     let to = Some(vec![ParticipantId(1), ParticipantId(1)]);
     assert_eq!(drain(&mut session), [Action::SendData { id: None, to, message }]);
 }
@@ -99,17 +99,23 @@ fn messages_and_attributes_need_the_grant() {
 fn messages_of_others_are_told_with_who_sent_them() {
     let (mut session, _) = inside();
     let content = DataContent::Bytes(vec![0, 1, 255].into());
-    let bytes = DataMessage { content, ..tea() };
+    let bytes = DataMessage { content, number: Some(9), ..tea() };
     for (seq, message) in [(4, tea()), (5, bytes)] {
         let delivery = Delivery::new(ParticipantId(1), seq, message.into());
         session.event(SfuEvent::Data(delivery), someone);
     }
     let (from, topic) = ("p1".to_owned(), "chat".to_owned());
     let text = Some("Tea?".to_owned());
-    let told =
-        ServerMessage::Data { from: from.clone(), seq: 4, topic: topic.clone(), text, bytes: None };
+    let told = ServerMessage::Data {
+        from: from.clone(),
+        seq: 4,
+        number: None,
+        topic: topic.clone(),
+        text,
+        bytes: None,
+    };
     let bytes = Some(Base64(vec![0, 1, 255]));
-    let also = ServerMessage::Data { from, seq: 5, topic, text: None, bytes };
+    let also = ServerMessage::Data { from, seq: 5, number: Some(9), topic, text: None, bytes };
     assert_eq!(drain(&mut session), [Action::Send(told), Action::Send(also)]);
 }
 
