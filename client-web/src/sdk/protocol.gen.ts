@@ -192,6 +192,8 @@ export type SendData = {
   to?: Array<string>;
   /** Whether each gets it; without, it is dropped for those to whom more is on its way than they take. */
   reliable?: boolean;
+  /** The client's own number for it, which the receivers get. Who sends a message again, as its connection was lost before `done`, gives it the same number, and receivers that have it already drop it. */
+  number?: number;
 };
 
 /** Change what the others are told of this participant. Needs the grant `data`. */
@@ -314,6 +316,8 @@ export type ServerMessage = {
   from: string;
   /** Its number: each message of its sender has a larger one than those before. A client that is at two servers for a while, as it moves, gets each message at both. */
   seq: number;
+  /** The sender's own number for it, if it gave one: the same where it sends a message again, also after it has come back with another id (`was`). */
+  number?: number;
   /** What it is about. */
   topic: string;
   /** The message, if it is a text. */
