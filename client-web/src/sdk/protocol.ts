@@ -258,6 +258,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     type: "data",
     from: text(o["from"]),
     seq: number(o["seq"]),
+    ...field("number", optional(o["number"], number)),
     topic: text(o["topic"]),
     ...field("text", optional(o["text"], text)),
     ...field("bytes", optional(o["bytes"], text)),
