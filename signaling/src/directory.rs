@@ -154,7 +154,7 @@ impl Directory {
         let mut inner = self.inner.lock();
         let seat = info.identity.clone().map(|identity| (room.to_owned(), identity));
         let former = seat.as_ref().and_then(|seat| inner.identities.get(seat)).copied();
-        let former = former.or_else(|| inner.member(room, info.was.as_deref()?));
+        let former = former.or_else(|| inner.member(room, info.was.as_deref()));
         if let Some(known) = inner.rooms.get(room) {
             let others = known.members.len() - usize::from(former.is_some());
             if known.settings.max_participants.is_some_and(|max| others >= max) {
