@@ -367,13 +367,13 @@ export class Call {
     const isIn = ({ id }: ParticipantInfo, list: ParticipantInfo[]) => list.some((other) => other.id === id);
     this.endMigration({ type });
     this.take(successor);
-    this.sendMessagesBy(successor);
     this.maxRungs = successor.maxRungs;
     for (const participant of successor.participants) {
       const known = participants.find(({ id }) => id === participant.id);
       if (known === undefined) host.emit("participantJoined", participant);
       else if (!saysSame(known, participant)) host.emit("participantChanged", participant);
     }
+    this.sendMessagesBy(successor);
     for (const track of successor.tracks) {
       track.replaces = successor.predecessorOf(track);
       host.emit("trackAdded", track);
