@@ -60,12 +60,13 @@ fn messages_and_attributes_pass_between_servers_in_their_order() {
 
         for n in 0..30 {
             let (text, reliable) = (format!("{n}"), n % 3 != 0);
-            let all = json!({"type": "send", "topic": "chat", "text": text, "reliable": reliable});
+            let all = json!({"type": "send", "topic": "chat", "text": text, "reliable": reliable,
+                "number": n + 7});
             ana.say(&all).await;
         }
         for n in 0..30 {
             let told = json!({"type": "data", "from": ana_is["participant"], "seq": n + 1,
-                "topic": "chat", "text": format!("{n}")});
+                "number": n + 7, "topic": "chat", "text": format!("{n}")});
             assert_eq!(bo.hear(&["data"]).await, told);
         }
         let named = json!({"type": "send", "topic": "pen", "bytes": "AAH/",
@@ -84,5 +85,12 @@ fn messages_and_attributes_pass_between_servers_in_their_order() {
         let anna = of(&ana_is["participant"]);
         assert_eq!((&anna["name"], &anna["attributes"]), (&json!("Anna"), &json!({"pen": "red"})));
         assert_eq!(of(&joined["participant"])["attributes"], hand);
+
+        // Whoever comes back is known by its seat, whichever server it comes to.
+        bo.hear(&["participant_joined"]).await;
+        drop(ana);
+        bo.hear(&["participant_left"]).await;
+        let (_ana, _, _) = join(&other, &json!({"name": "Anna", "seat": ana_is["seat"]})).await;
+        assert_eq!(bo.hear(&["participant_joined"]).await["was"], ana_is["participant"]);
     });
 }
