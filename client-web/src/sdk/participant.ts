@@ -111,7 +111,8 @@ export class Participant extends Emitter<ParticipantEvents> {
 
   /**
    * How loud it is at this moment, the loudest of its {@link sounds}: 0 for silence, 1 for full scale; linear in
-   * decibels. Read it as often as it is shown, such as at each animation frame.
+   * decibels. Browsers know it of sounds that are played. Read it as often as it is shown, such as at each animation
+   * frame.
    */
   get level(): number {
     return Math.max(0, ...this.sounds.map((track) => (track.muted ? 0 : track.level)));

@@ -37,6 +37,8 @@ describe("what participants of a room on two servers send each other", { timeout
         const call = await join(url, { room: "tea", name, ...options });
         const result = (promise) => promise.then(() => "done", (error) => error.code);
         Object.assign(window, { call, result, heard: [], changed: [] });
+        // A sound has a level where it is played.
+        call.on("participant", (who) => document.body.append(who.element));
         call.on("message", ({ topic, from, text, bytes }) => window.heard.push([from.name, topic, text ?? [...bytes]]));
         call.on("participantChanged", (who) => window.changed.push([who.name, who.attributes]));
         window.named = (name) => call.participants.find((who) => who.name === name);
@@ -133,7 +135,7 @@ describe("what participants of a room on two servers send each other", { timeout
     const codes = await ana.evaluate(async () => {
       const { call, result } = window;
       const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-      const socket = window.sockets.at(-1);
+      const socket = window.sockets.findLast(({ readyState }) => readyState === 1);
       const results = [];
       // The server gets these and sends them on, but its answers are lost.
       socket.onmessage = null;
@@ -156,10 +158,16 @@ describe("what participants of a room on two servers send each other", { timeout
 
   test("where a server is lost, the messages of its participant come once and in order at the other", async () => {
     const at = (page) => page.evaluate(() => window.sockets.findLast(({ readyState }) => readyState === 1).url);
-    const where = await Promise.all([ana, bo, cy].map(at));
+    const pages = [ana, bo, cy];
+    let where = await Promise.all(pages.map(at));
+    if (new Set(where).size === 1) {
+      // She came back where the others are.
+      pages.push(await join(servers[0], "Eve"));
+      where = await Promise.all(pages.map(at));
+    }
     // One who is alone at its server, and one of the others.
     const lone = where.findIndex((url) => where.filter((other) => other === url).length === 1);
-    const [sender, witness] = [[ana, bo, cy][lone], [ana, bo, cy][(lone + 1) % 3]];
+    const [sender, witness] = [pages[lone], pages[(lone + 1) % pages.length]];
     const server = servers.find(({ ports }) => where[lone].includes(`:${ports.http}/`));
     const send = (from, to) =>
       sender.evaluate(([from, to]) => Promise.all(Array.from({ length: to - from }, (_, n) => window.result(window.call.send("crash", `${from + n}`)))), [from, to]);
