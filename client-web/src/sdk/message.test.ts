@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contentOf, draft, MAX_MESSAGE_BYTES } from "./message.js";
+import { contentOf, draft, MAX_MESSAGE_BYTES, type SendOptions } from "./message.js";
 
 const code = (act: () => unknown): string => {
   try {
@@ -56,4 +56,19 @@ test("what is beyond the bounds is refused, with a code", () => {
     code(() => draft("t", "x", { to: Array(101).fill("p") })),
     "bad_option",
   );
+});
+
+test("a receiver that is nobody does not make a message one for all", () => {
+  const bo = { id: "bo", away: false, left: false };
+  assert.deepEqual(draft("t", "x", { to: bo }).to, [bo]);
+  assert.deepEqual(draft("t", "x", { to: ["ada", bo] }).to, ["ada", bo]);
+  assert.deepEqual(draft("t", "x", { to: [] }).to, []);
+  assert.equal(draft("t", "x", {}).to, undefined);
+  for (const options of [{ to: undefined }, { to: null }, { to: [undefined] }, { to: [bo, null] }, { to: 7 }, null]) {
+    assert.equal(
+      code(() => draft("t", "x", options as unknown as SendOptions)),
+      "bad_option",
+      JSON.stringify(options),
+    );
+  }
 });

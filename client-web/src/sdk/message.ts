@@ -66,8 +66,11 @@ export function draft(topic: string, data: MessageData, options: SendOptions): D
   if (typeof topic !== "string" || !KEY.test(topic)) {
     throw badOption(`"${topic}" is no topic.`, "A topic has 1 to 64 letters, digits, hyphens, underscores and dots.");
   }
-  const { to, reliable = true } = options;
-  const receivers = to === undefined || Array.isArray(to) ? to : [to as Receiver];
+  if (typeof options !== "object" || options === null) {
+    throw badOption("The options are no object.", "Call send(topic, data, { to: participant }), or without options.");
+  }
+  const { reliable = true } = options;
+  const receivers = receiversOf(options);
   if (receivers !== undefined && receivers.length > MAX_RECEIVERS) {
     throw badOption(`A message names at most ${MAX_RECEIVERS} receivers.`, "Send it to all, without `to`.");
   }
@@ -75,10 +78,22 @@ export function draft(topic: string, data: MessageData, options: SendOptions): D
   if (bytes.length > MAX_MESSAGE_BYTES) {
     throw tooLarge(`The message has ${bytes.length} bytes; ${MAX_MESSAGE_BYTES} are allowed.`);
   }
-  // Decoded again, as a text may have halves of characters, which JSON cannot carry.
   const content = typeof data === "string" ? { text: decoder.decode(bytes) } : { bytes: toBase64(bytes) };
   const message = { topic, ...content, ...(reliable ? {} : { reliable }) };
   return { message, to: receivers, bytes: bytes.length };
+}
+
+/** Who is to get it; undefined: all others. What is given for somebody, and is nobody, must not become all. */
+function receiversOf(options: SendOptions): readonly Receiver[] | undefined {
+  if (!("to" in options)) return undefined;
+  const to: readonly unknown[] = Array.isArray(options.to) ? [...options.to] : [options.to];
+  if (to.every(isReceiver)) return to;
+  throw badOption("`to` is no participant, id or list of them.", "Leave `to` out to send to all others.");
+}
+
+function isReceiver(value: unknown): value is Receiver {
+  if (typeof value !== "object" || value === null) return typeof value === "string";
+  return "id" in value && typeof value.id === "string" && "left" in value;
 }
 
 /** Something is larger than the server takes. */
@@ -88,6 +103,9 @@ export function tooLarge(message: string): WindlassError {
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** A text without halves of characters, which JSON cannot carry: each becomes U+FFFD. */
+export const wellFormed = (text: string): string => decoder.decode(encoder.encode(text));
 
 /** The number of bytes of a text in UTF-8. */
 export const utf8Length = (text: string): number => encoder.encode(text).length;
