@@ -248,3 +248,17 @@ test("a participant is as loud as the loudest of its sounds that is not muted", 
   people.addTrack({ ...track("t2", "a"), level: 0.9, muted: true });
   assert.equal(ada.level, 0.5);
 });
+
+test("only one comes in the place of another: a second one with the same former id is somebody else", () => {
+  const { people, told } = room();
+  const sound = announce(people, "a", "Ada");
+  people.join({ id: "b", name: "Ada", was: "a" });
+  people.addTrack(track("t-b", "b", sound));
+  people.join({ id: "c", name: "Eve", was: "a" });
+  people.addTrack(track("t-c", "c", sound));
+  assert.deepEqual(told, ["+Ada", "+Eve"]);
+  assert.deepEqual(
+    people.all.map(({ id }) => id),
+    ["b", "c"],
+  );
+});

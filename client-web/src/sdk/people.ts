@@ -117,7 +117,9 @@ export class People {
 
   /** Who `info` was before: by the server's word, or after a reconnect by its id or identity. */
   private predecessor({ id, was, identity }: ParticipantInfo): Participant | undefined {
-    const same = this.byId.get(id) ?? (was === undefined ? undefined : this.byId.get(was));
+    const former = was === undefined ? undefined : this.byId.get(was);
+    // Where somebody has come in its place already, another one with the same former id is somebody else.
+    const same = this.byId.get(id) ?? (former?.id === was ? former : undefined);
     if (same !== undefined || identity === undefined) return same;
     return this.all.find((other) => other.away && other.identity === identity);
   }
@@ -139,7 +141,7 @@ export class People {
   addTrack(track: RemoteTrack): void {
     const former = track.replaces === null ? undefined : this.byId.get(track.replaces.participant);
     let owner = this.byId.get(track.participant);
-    if (former !== undefined && owner !== former) {
+    if (former !== undefined && owner !== former && former.id === track.replaces?.participant) {
       // A server that does not say who somebody was: its tracks do.
       const { name, identity, attributes } = owner ?? former;
       if (owner !== undefined) this.remove(owner);
