@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { connected, endCalls, makeCall } from "./testing/call.js";
 import { pass, startClock, stopClock } from "./testing/clock.js";
-import { FakeServer, fatal, type Json, startServers, stopServers } from "./testing/server.js";
+import { audio, FakeServer, fatal, type Json, startServers, stopServers } from "./testing/server.js";
 
 const ADA = { id: "ada", name: "Ada" };
 const BO = { id: "bo", name: "Bo" };
@@ -277,4 +277,55 @@ test("where the two differ, the switch tells what the successor knows", async ()
   transports.latest.up();
   await pass(1000);
   assert.deepEqual(seen(), ["participantChanged ada", "moved"]);
+});
+
+test("a message of a newcomer at the next server waits until the page knows who that is", async () => {
+  const [a, b] = [new FakeServer("a"), new FakeServer("b")];
+  a.participants = [ADA];
+  b.participants = [ADA];
+  a.tracks = [audio("a1", "ada")];
+  b.tracks = [audio("b1", "ada")];
+  const { call, seen, transports } = await connected(a);
+  seen();
+  a.send({ type: "moved", url: b.url, ticket: "T" });
+  await pass(50);
+  for (const id of ["bo", "cy"]) b.send({ type: "participant_joined", participant: id, name: id });
+  b.send(data("bo", 1, "one"));
+  b.send(data("cy", 1, "by both"));
+  assert.deepEqual(seen(), []);
+  a.send({ type: "participant_joined", participant: "cy", name: "cy" });
+  a.send(data("cy", 1, "by both"));
+  b.send(data("cy", 2, "two"));
+  assert.deepEqual(seen(), ["participantJoined cy", "message cy chat by both", "message cy chat two"]);
+  transports.latest.up();
+  await pass(1000);
+  assert.equal(call.session?.url, b.url);
+  b.send(data("bo", 2, "two"));
+  const told = seen().filter((line) => !line.startsWith("track"));
+  assert.deepEqual(told, ["participantJoined bo", "message bo chat one", "moved", "message bo chat two"]);
+});
+
+test("a change that the next join is refused for does not end the call", async () => {
+  const server = new FakeServer("a");
+  const { call, profile } = await connected(server);
+  const { watch, seen } = results();
+  server.cut();
+  watch("name", call.describe({}, "Ada\u202e"));
+  server.answer = { type: "error", code: "malformed", message: "`name`", hint: "" };
+  server.onJoin = () => {
+    server.answer = null;
+  };
+  await pass(600);
+  assert.equal(call.session?.url, server.url);
+  assert.deepEqual([seen(), profile.wanted.name, server.last("join")?.["name"]], [["name: malformed"], "Me", "Me"]);
+});
+
+test("the grant that comes later tells what was said at the join", async () => {
+  const server = new FakeServer("a");
+  const { profile } = await connected(server);
+  server.send({ type: "grants", grants: ["subscribe"] });
+  profile.wanted = { name: "Me", attributes: { hand: "up" } };
+  server.send({ type: "grants", grants: ["subscribe", "data"] });
+  await pass(50);
+  assert.deepEqual(server.last("attributes")?.["set"], { hand: "up" });
 });

@@ -545,6 +545,21 @@ test("a migration that succeeds too late changes no seat", async () => {
   assert.ok(joins().every(({ seat }) => seat !== "B"));
 });
 
+test("a successor that is given up leaves the seat of the former session", async () => {
+  const [a, b] = twoServers();
+  a.welcome = { ...a.welcome, seat: "A" };
+  b.welcome = { seat: "B" };
+  await connected(a);
+  a.send(moveTo(b));
+  await pass(100);
+  b.cut();
+  await pass(5000);
+  a.cut();
+  await pass(1000);
+  const joins = [a, b].flatMap(({ received }) => received).filter(({ type }) => type === "join");
+  assert.deepEqual([joins.length, joins.filter(({ seat }) => seat === "B").length], [3, 0]);
+});
+
 test("a request to migrate during a migration is followed after it", async () => {
   const [a, b] = twoServers();
   const c = new FakeServer("c");

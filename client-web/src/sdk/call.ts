@@ -15,7 +15,14 @@ import {
 import { connectionLost, left, Moved, noData, OUT, unreachable, WindlassError } from "./errors.js";
 import type { CallEvents, HostEvents } from "./events.js";
 import { Inbox } from "./inbox.js";
-import { type Draft, draft, type MessageData, type Receiver, type SendOptions } from "./message.js";
+import {
+  type Draft,
+  draft,
+  type MessageData,
+  type ReceivedMessage,
+  type Receiver,
+  type SendOptions,
+} from "./message.js";
 import { Outbox } from "./outbox.js";
 import { type Profile, saysSame } from "./profile.js";
 import type { ParticipantInfo, Rung } from "./protocol.js";
@@ -40,6 +47,8 @@ const ARRIVED_MS = 300;
  * later.
  */
 const DRAIN_MS = 7000;
+/** Max number of messages that are held until the page knows who sent them. */
+const MAX_HELD = 256;
 /** Interval of reports to the server, milliseconds. */
 const REPORT_MS = 1000;
 /** Default max attempts to reconnect: somewhat more than a minute. */
@@ -102,6 +111,8 @@ export class Call {
     path: () => (this.session === this.settled ? this.session : null),
     idOf: (receiver) => this.idOf(receiver),
   });
+  /** Messages by the successor of those whom the page does not know before the switch. */
+  private held: ReceivedMessage[] = [];
   /** The latest session whose participants the page knows: by it messages are sent. */
   private settled: Session | null = null;
 
@@ -223,6 +234,9 @@ export class Call {
         const urls = servers.first(former === null ? MAX_ASKED : 1);
         return await this.joinAt(urls, { former, ticket, maxRungs, seat: this.seat });
       } catch (error) {
+        // What the page has changed since the last session must not end the call.
+        const isDropped = error instanceof WindlassError && this.host.profile.refusedByJoin(error);
+        if (isDropped && hops < MAX_HOPS) continue;
         if (!(error instanceof Moved) || hops >= MAX_HOPS || error.url === former?.url) throw error;
         servers.named(error.by, [error.url, ...error.others]);
         servers.goTo(error.url);
@@ -261,7 +275,8 @@ export class Call {
     session.on("met", (participant) => this.inbox.met(participant));
     // Each server may have messages that the other one has not.
     session.on("message", (message) => {
-      if (this.inbox.takes(message)) this.host.emit("message", message);
+      if (this.isFromNewcomer(session, message)) this.hold(message);
+      else this.pass(message);
     });
     this.host.profile.begin(session, session.told, session.may("data"));
     session.on("lost", (error) => this.sessionLost(session, error));
@@ -270,6 +285,7 @@ export class Call {
     session.on("grants", (grants) => {
       // What ended does not begin again by itself.
       if (!session.may("publish")) this.publications.clear();
+      this.host.profile.granted(session, session.may("data"));
       if (this.session === session) this.host.emit("grants", grants);
     });
     session.on("quiet", () => void this.probe(session));
@@ -279,8 +295,32 @@ export class Call {
 
   private forward<Name extends (typeof FORWARDED)[number]>(session: Session, name: Name): void {
     session.on(name, (value) => {
-      if (this.session === session) this.host.emit(name, value as HostEvents[Name]);
+      if (this.session !== session) return;
+      this.host.emit(name, value as HostEvents[Name]);
+      if (name === "participantJoined") this.release((message) => !this.isFromNewcomer(null, message));
     });
+  }
+
+  private pass(message: ReceivedMessage): void {
+    if (this.inbox.takes(message)) this.host.emit("message", message);
+  }
+
+  /** Whether a message came by the successor (`session`, or null) from somebody whom the page does not know before the switch. */
+  private isFromNewcomer(session: Session | null, { from, was }: ReceivedMessage): boolean {
+    if (session !== null && session !== successorSession(this.state)) return false;
+    return this.session?.participants.some(({ id }) => id === from || id === was) === false;
+  }
+
+  private hold(message: ReceivedMessage): void {
+    if (this.held.length < MAX_HELD) this.held.push(message);
+  }
+
+  /** Passes on the messages that were held. */
+  private release(isKnown: (message: ReceivedMessage) => boolean = () => true): void {
+    for (const message of this.held.splice(0)) {
+      if (isKnown(message)) this.pass(message);
+      else this.held.push(message);
+    }
   }
 
   private sendAll(session: Session): void {
@@ -352,6 +392,9 @@ export class Call {
     const { session, successor } = state;
     this.endMigration({ type: "abandoned" });
     successor.leave();
+    // What was held comes by the former session too.
+    this.held = [];
+    this.seat = session.welcome.seat ?? this.seat;
     this.host.profile.ended(successor);
     this.host.servers.goTo(session.url);
     session.thaw();
@@ -373,6 +416,7 @@ export class Call {
       if (known === undefined) host.emit("participantJoined", participant);
       else if (!saysSame(known, participant)) host.emit("participantChanged", participant);
     }
+    this.release();
     this.sendMessagesBy(successor);
     for (const track of successor.tracks) {
       track.replaces = successor.predecessorOf(track);
@@ -465,6 +509,7 @@ export class Call {
     const [tracks, participants] = [session?.tracks ?? [], session?.participants ?? []];
     this.apply(event);
     this.draining.clear();
+    this.held = [];
     for (const dropped of sessions) this.close(dropped);
     for (const track of tracks) this.host.emit("trackRemoved", track);
     for (const participant of participants) this.host.emit("participantLeft", participant);

@@ -138,3 +138,49 @@ test("what is beyond the bounds is refused at once, and the end of the call ends
   await settle();
   assert.deepEqual(seen(), ["odd: left", "after: connection_lost"]);
 });
+
+test("a half of a character is replaced, as JSON cannot carry it", async () => {
+  const { path, profile } = begun();
+  void profile.set({ note: "a\ud83d" }, "Ada \ud83d");
+  await path.answer({ type: "done" });
+  assert.deepEqual(path.told, [{ set: { note: "a\ufffd" }, name: "Ada \ufffd" }]);
+  assert.deepEqual(new Profile("B\ud83d", {}).wanted.name, "B\ufffd");
+});
+
+test("a name is as long as the server allows", async () => {
+  const { profile, watch, seen } = begun();
+  watch("characters", profile.set({}, "x".repeat(65)));
+  watch("bytes", profile.set({}, "\u20ac".repeat(43)));
+  await settle();
+  assert.deepEqual(seen(), ["characters: too_large", "bytes: too_large"]);
+  assert.equal(profile.wanted.name, "Ada");
+  void profile.set({}, "\u{1f642}".repeat(32));
+  assert.equal(profile.wanted.name, "\u{1f642}".repeat(32));
+});
+
+test("what a join is refused for is taken back, if no server has taken it", async () => {
+  const { path, profile, watch, seen } = begun();
+  watch("pen", profile.set({ pen: "red" }));
+  await path.answer({ type: "done" });
+  profile.ended(path);
+  watch("name", profile.set({}, "Ada\u202e"));
+  watch("hand", profile.set({ hand: "up" }));
+  assert.equal(profile.refusedByJoin(new WindlassError("room_full", "", "")), false);
+  assert.equal(profile.refusedByJoin(new WindlassError("malformed", "", "")), true);
+  assert.equal(profile.refusedByJoin(new WindlassError("malformed", "", "")), false, "nothing is left to take back");
+  await settle();
+  assert.deepEqual(seen(), ["pen", "name: malformed", "hand: malformed"]);
+  assert.deepEqual(profile.wanted, { name: "Ada", attributes: { pen: "red" } });
+});
+
+test("a right that comes later tells what was said at the join, as its loss has taken it back", async () => {
+  const profile = new Profile("Ada", { hand: "up" });
+  const path = new FakePath();
+  profile.begin(path, { name: "Ada", attributes: {} }, false);
+  profile.granted(path, true);
+  await path.answer({ type: "done" });
+  profile.granted(path, false);
+  profile.granted(path, true);
+  await path.answer({ type: "done" });
+  assert.deepEqual(path.told, [{ set: { hand: "up" } }, { set: { hand: "up" } }]);
+});

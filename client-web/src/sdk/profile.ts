@@ -3,7 +3,7 @@
  * told what differs, the latest state only, so that the page may set them as often as it likes.
  */
 import { badOption, notConnected, type WindlassError } from "./errors.js";
-import { KEY, tooLarge, utf8Length } from "./message.js";
+import { KEY, tooLarge, utf8Length, wellFormed } from "./message.js";
 import type { SetAttributes } from "./protocol.gen.js";
 import type { ParticipantInfo } from "./protocol.js";
 import type { Outcome } from "./socket.js";
@@ -14,6 +14,8 @@ const MAX_ATTRIBUTES = 16;
 const MAX_VALUE_BYTES = 256;
 /** Max size of all keys and values together, bytes. */
 const MAX_BYTES = 4096;
+/** Max size of a name: in characters, and in UTF-8 in bytes. */
+const MAX_NAME = { characters: 64, bytes: 128 };
 /** Pause after the server limited the rate of changes, milliseconds. */
 const RATE_LIMITED_MS = 1100;
 
@@ -38,12 +40,21 @@ interface Link {
   busy: boolean;
 }
 
+/** A change of the page: what is wanted with it, and what was before it. */
+interface Change {
+  readonly wanted: Described;
+  readonly before: Described;
+  resolve(): void;
+  reject(error: WindlassError): void;
+}
+
 /** See the module's head. */
 export class Profile {
   /** What is to be known. */
   wanted: Described;
   private readonly links = new Set<Link>();
-  private waiting: { readonly wanted: Described; resolve(): void; reject(error: WindlassError): void }[] = [];
+  /** Changes that no server has taken yet, in their order. */
+  private waiting: Change[] = [];
   private over = false;
 
   /** `changed`: called with each change, and where one is taken back. */
@@ -52,7 +63,7 @@ export class Profile {
     attributes: Attributes,
     private readonly changed: () => void = () => undefined,
   ) {
-    this.wanted = { name, attributes: checked(attributes) };
+    this.wanted = { name: wellFormed(name), attributes: checked(attributes) };
   }
 
   /**
@@ -61,14 +72,12 @@ export class Profile {
    */
   set(changes: Readonly<Record<string, string | null>>, name?: string): Promise<void> {
     if (this.over) return Promise.reject(notConnected());
-    if (name !== undefined && (typeof name !== "string" || name.trim() === "")) {
-      return Promise.reject(badOption("A name must not be empty.", "Give the name that the others see."));
-    }
+    const { wanted: before } = this;
     try {
       const attributes = new Map<string, string | null>(Object.entries({ ...this.wanted.attributes, ...changes }));
       for (const [key, value] of attributes) if (value === null) attributes.delete(key);
       this.want({
-        name: name ?? this.wanted.name,
+        name: name === undefined ? before.name : checkedName(name),
         attributes: checked(Object.fromEntries(attributes) as Record<string, string>),
       });
     } catch (error) {
@@ -76,7 +85,7 @@ export class Profile {
     }
     const { wanted } = this;
     return new Promise((resolve, reject) => {
-      this.waiting.push({ wanted, resolve, reject });
+      this.waiting.push({ wanted, before, resolve, reject });
       for (const link of this.links) void this.sync(link);
     });
   }
@@ -86,6 +95,28 @@ export class Profile {
     const link: Link = { path, told, busy: false };
     this.links.add(link);
     if (may || this.waiting.length > 0) void this.sync(link);
+  }
+
+  /** Whether a session allows changes has changed. Without that its server tells the others no attributes. */
+  granted(path: ProfilePath, may: boolean): void {
+    for (const link of this.links) {
+      if (link.path !== path) continue;
+      if (may) void this.sync(link);
+      else link.told = { name: link.told.name, attributes: {} };
+    }
+  }
+
+  /**
+   * A server refuses a join. True where that may be for changes that no server has taken yet: they are taken back, and the
+   * next join says what was before them.
+   */
+  refusedByJoin(error: WindlassError): boolean {
+    const [first] = this.waiting;
+    if (first === undefined || (error.code !== "malformed" && error.code !== "too_large")) return false;
+    const changes = this.waiting.splice(0);
+    this.want(first.before);
+    for (const { reject } of changes) reject(error);
+    return true;
   }
 
   /** A session has ended. */
@@ -165,11 +196,23 @@ export function saysSame(a: Pick<ParticipantInfo, "name" | "attributes">, b: typ
   return difference(said(a), said(b)) === null;
 }
 
+/** A name that is within the server's bounds; else throws a {@link WindlassError}. */
+function checkedName(name: string): string {
+  if (typeof name !== "string" || name.trim() === "") {
+    throw badOption("A name must not be empty.", "Give the name that the others see.");
+  }
+  const { characters, bytes } = MAX_NAME;
+  if ([...name].length > characters || utf8Length(name) > bytes) {
+    throw tooLarge(`The name is longer than ${characters} characters, or ${bytes} bytes.`);
+  }
+  return wellFormed(name);
+}
+
 /** Attributes that are within the server's bounds; else throws a {@link WindlassError}. */
 function checked(attributes: Readonly<Record<string, string>>): Attributes {
   let bytes = 0;
-  const entries = Object.entries(attributes);
-  for (const [key, value] of entries) {
+  const entries: [key: string, value: string][] = [];
+  for (const [key, value] of Object.entries(attributes)) {
     if (!KEY.test(key)) {
       throw badOption(`"${key}" is no key.`, "A key has 1 to 64 letters, digits, hyphens, underscores and dots.");
     }
@@ -179,6 +222,7 @@ function checked(attributes: Readonly<Record<string, string>>): Attributes {
       throw tooLarge(`The attribute "${key}" has ${length} bytes; ${MAX_VALUE_BYTES} are allowed.`);
     }
     bytes += key.length + length;
+    entries.push([key, wellFormed(value)]);
   }
   if (entries.length > MAX_ATTRIBUTES) {
     throw tooLarge(`${entries.length} attributes are too many; ${MAX_ATTRIBUTES} are allowed.`);

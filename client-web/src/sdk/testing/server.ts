@@ -79,6 +79,8 @@ export class FakeServer {
   readonly refusals: string[] = [];
   /** The answer to the next `join`; null: a welcome. */
   answer: Json | null = null;
+  /** Called after each answer to a `join`. */
+  onJoin: () => void = () => undefined;
   private joins = 0;
 
   constructor(readonly name: string) {
@@ -93,7 +95,10 @@ export class FakeServer {
       return;
     }
     this.received.push(message);
-    if (message["type"] === "join") socket.give(this.answer ?? this.makeWelcome());
+    if (message["type"] === "join") {
+      socket.give(this.answer ?? this.makeWelcome());
+      this.onJoin();
+    }
     if (message["type"] === "moderate") socket.give({ type: "done", id: message["id"] });
     if (message["type"] === "attributes" || (message["type"] === "send" && !this.mute)) {
       const code = this.refusals.shift();
