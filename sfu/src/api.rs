@@ -6,7 +6,8 @@ use tokio::sync::mpsc;
 use windlass_types::{Bitrate, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput};
 
 pub use crate::core::RegionRequest;
-pub use windlass_types::{Kind, ParseIdError, ParticipantId, TrackId};
+pub use crate::delivery::Delivery;
+pub use windlass_types::{DataContent, DataMessage, Kind, ParseIdError, ParticipantId, TrackId};
 
 /// Options of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct JoinOptions {
     pub loopback: bool,
     /// Whether the participant can decode anchors; without, it gets plain rungs.
     pub decodes_anchors: bool,
+    /// Whether the participant takes data messages of others.
+    pub takes_data: bool,
     /// Permissions at first.
     pub permissions: Permissions,
 }
@@ -28,6 +31,7 @@ impl Default for JoinOptions {
             owner: 0,
             loopback: false,
             decodes_anchors: true,
+            takes_data: true,
             permissions: Permissions::default(),
         }
     }
@@ -211,6 +215,20 @@ pub enum OfferError {
     Closed,
 }
 
+/// Why a data message was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DataError {
+    /// No participant has the sender's id.
+    #[error("the participant has not joined")]
+    NotJoined,
+    /// The room, or all rooms together, send more than the limits allow.
+    #[error("the room sends too many messages")]
+    Limited,
+    /// The SFU has stopped.
+    #[error("the server is shutting down")]
+    Closed,
+}
+
 /// The SFU has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the SFU has stopped")]
@@ -248,6 +266,13 @@ pub enum SfuEvent {
         /// Which participant.
         participant: ParticipantId,
     },
+    /// The name or the attributes of a participant have changed.
+    ParticipantChanged {
+        /// Which participant.
+        participant: ParticipantId,
+    },
+    /// A message of another participant.
+    Data(Delivery),
     /// A participant left the room; its tracks were removed before.
     ParticipantLeft {
         /// Which participant.

@@ -11,22 +11,24 @@
 mod api;
 mod config;
 pub mod core;
+mod delivery;
 mod latency;
 mod net;
 mod relay;
 mod stats;
 
 pub use api::{
-    AnchorReport, Answer, DisconnectReason, JoinError, JoinOptions, Joined, Kind, Offer,
-    OfferError, ParseIdError, ParticipantId, Permissions, Publish, RegionRequest, ReportError,
-    SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo,
-    TrackStats, UplinkReport,
+    AnchorReport, Answer, DataContent, DataError, DataMessage, Delivery, DisconnectReason,
+    JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError, ParticipantId,
+    Permissions, Publish, RegionRequest, ReportError, SfuClosed, SfuEvent, StartError, Subscribe,
+    TakenReport, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};
 pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle, ThreadFault, outward_addresses};
 pub use relay::{
-    AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
+    AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedData, RelayedPacket,
+    RelayedTrack,
 };
 pub use stats::{Counters, SfuStats};

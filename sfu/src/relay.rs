@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 pub use windlass_types::NodeId;
-pub use windlass_types::relay::{AnchorState, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack};
+pub use windlass_types::relay::{
+    AnchorState, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
+};
 
 /// What comes from other nodes, in order.
 #[derive(Debug, Clone)]

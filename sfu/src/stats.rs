@@ -107,6 +107,14 @@ counters! {
     faults,
     /// Participants removed because they did not read their events.
     peers_slow,
+    /// Data messages of participants here.
+    data_in,
+    /// Data messages for participants here, one for each of them.
+    data_out,
+    /// Of these, the ones dropped because they are not reliable and much waits for their receiver already.
+    data_dropped,
+    /// Data messages refused because their room, or all rooms together, sent too many.
+    data_limited,
     /// Offers refused.
     offers_refused,
     /// Of these, the ones that the stack refused although we had not: their connections ended.

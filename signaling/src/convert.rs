@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use windlass_protocol::{
-    ErrorCode, LayerKnobs, Offer, ProtocolError, Report, ServerMessage, Track, TrackKind,
-    TrackStats,
+    Base64, ErrorCode, LayerKnobs, Offer, Participant, ProtocolError, Report, ServerMessage, Track,
+    TrackKind, TrackStats,
 };
 use windlass_sfu::{
-    AnchorReport, DisconnectReason, Kind, ParticipantId, Publish, SfuEvent, Subscribe, TrackId,
-    TrackInfo,
+    AnchorReport, DataContent, DataError, DataMessage, Delivery, DisconnectReason, Kind,
+    ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
 };
 use windlass_types::Layer;
 
 use crate::directory::{Directory, GivenRung};
-use crate::session::{EnterError, close};
+use crate::session::{EnterError, ParticipantInfo, close};
 
 /// The track of an id in a message, if it is `known`.
 pub(crate) fn track_id(
@@ -56,6 +56,33 @@ pub(crate) fn track(info: TrackInfo) -> Track {
         muted: info.muted,
         stream: info.stream.map(|s| s.0),
     }
+}
+
+/// Somebody in the room, for `welcome`.
+pub(crate) fn participant(id: ParticipantId, info: ParticipantInfo) -> Participant {
+    let ParticipantInfo { name, identity, was, attributes } = info;
+    Participant { id: id.to_string(), name, identity, was, attributes }
+}
+
+pub(crate) fn joined(id: ParticipantId, info: ParticipantInfo) -> ServerMessage {
+    let ParticipantInfo { name, identity, was, attributes } = info;
+    let participant = id.to_string();
+    ServerMessage::ParticipantJoined { participant, name, identity, was, attributes }
+}
+
+pub(crate) fn changed(id: ParticipantId, info: ParticipantInfo) -> ServerMessage {
+    let ParticipantInfo { name, attributes, .. } = info;
+    ServerMessage::ParticipantChanged { participant: id.to_string(), name, attributes }
+}
+
+pub(crate) fn data(delivery: &Delivery) -> ServerMessage {
+    let (text, bytes) = match &delivery.message.content {
+        DataContent::Text(text) => (Some(text.clone()), None),
+        DataContent::Bytes(bytes) => (None, Some(Base64(bytes.to_vec()))),
+    };
+    let DataMessage { topic, number, .. } = &*delivery.message;
+    let (from, seq) = (delivery.from.to_string(), delivery.seq);
+    ServerMessage::Data { from, seq, number: *number, topic: topic.clone(), text, bytes }
 }
 
 pub(crate) fn stats(tracks: &[windlass_sfu::TrackStats]) -> ServerMessage {
@@ -134,6 +161,15 @@ pub(crate) fn offer_error(error: &windlass_sfu::OfferError) -> ProtocolError {
         E::SubscribedTwice { .. } => ErrorCode::Malformed,
         E::Fault => ErrorCode::Internal,
         E::Closed => ErrorCode::ShuttingDown,
+    };
+    ProtocolError::new(code, error.to_string())
+}
+
+pub(crate) fn data_error(error: DataError) -> ProtocolError {
+    let code = match error {
+        DataError::NotJoined => ErrorCode::NotJoined,
+        DataError::Limited => ErrorCode::RateLimited,
+        DataError::Closed => ErrorCode::ShuttingDown,
     };
     ProtocolError::new(code, error.to_string())
 }

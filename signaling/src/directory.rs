@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use windlass_protocol::TrackKind;
+use windlass_protocol::{Attributes, TrackKind};
 use windlass_sfu::{JoinError, ParticipantId, TrackId};
 use windlass_types::{AnchorPolicy, Rung, Size};
 
@@ -130,7 +130,7 @@ pub(crate) struct Slots {
 pub(crate) struct Registered {
     /// Commands of others.
     pub commands: watch::Receiver<Commands>,
-    /// The participant with the same identity that it replaces, and which was commanded to leave.
+    /// The participant that it replaces, and which was commanded to leave: one with the same identity, or itself before its connection was lost.
     pub former: Option<ParticipantId>,
 }
 
@@ -154,6 +154,7 @@ impl Directory {
         let mut inner = self.inner.lock();
         let seat = info.identity.clone().map(|identity| (room.to_owned(), identity));
         let former = seat.as_ref().and_then(|seat| inner.identities.get(seat)).copied();
+        let former = former.or_else(|| inner.member(room, info.was.as_deref()));
         if let Some(known) = inner.rooms.get(room) {
             let others = known.members.len() - usize::from(former.is_some());
             if known.settings.max_participants.is_some_and(|max| others >= max) {
@@ -206,13 +207,31 @@ impl Directory {
         self.inner.lock().remove(id, &self.webhooks);
     }
 
-    /// Name and identity of a participant; of one that has left: "Someone".
+    /// Who a participant is; of one that has left: "Someone".
     pub(crate) fn get(&self, id: ParticipantId) -> ParticipantInfo {
+        self.find(id).unwrap_or_else(ParticipantInfo::someone)
+    }
+
+    /// Who a participant is; `None`: it has left.
+    pub(crate) fn find(&self, id: ParticipantId) -> Option<ParticipantInfo> {
         let inner = self.inner.lock();
         let here = inner.participants.get(&id).map(|entry| &entry.state.info);
-        here.or_else(|| inner.remote.get(&id).map(|(_, info)| info))
-            .cloned()
-            .unwrap_or_else(ParticipantInfo::someone)
+        here.or_else(|| inner.remote.get(&id).map(|(_, info)| info)).cloned()
+    }
+
+    /// Sets a participant's attributes, and its name if that changes.
+    pub(crate) fn set_attributes(
+        &self,
+        id: ParticipantId,
+        name: Option<String>,
+        attributes: Attributes,
+    ) {
+        if let Some(Entry { state, .. }) = self.inner.lock().participants.get_mut(&id) {
+            state.info.attributes = attributes;
+            if let Some(name) = name {
+                state.info.name = name;
+            }
+        }
     }
 
     /// Sets all tracks that a participant publishes and subscribes to.
@@ -322,13 +341,21 @@ impl Directory {
         let seat = info.identity.clone().map(|identity| (room.to_owned(), identity));
         let was = info.was.clone();
         inner.remote.insert(id, (room.to_owned(), info));
-        let former = seat.and_then(|seat| inner.identities.get(&seat).copied());
+        let itself = inner.member(room, was.as_deref());
+        let former = itself.or_else(|| inner.identities.get(&seat?).copied());
         // A participant that was sent there leaves by itself, when nobody here needs it any more.
         if let Some(entry) = former.and_then(|former| inner.participants.get(&former))
-            && (entry.state.since, entry.state.id) < (since, id)
-            && !(entry.is_moving() && was == Some(entry.state.id.to_string()))
+            && (itself.is_some() || (entry.state.since, entry.state.id) < (since, id))
+            && !(entry.is_moving() && itself.is_some())
         {
             entry.commands.send_modify(|commands| commands.end = Some(End::Replaced));
+        }
+    }
+
+    /// A participant on another server has another name or other attributes.
+    pub(crate) fn remote_changed(&self, id: ParticipantId, name: String, attributes: Attributes) {
+        if let Some((_, info)) = self.inner.lock().remote.get_mut(&id) {
+            (info.name, info.attributes) = (name, attributes);
         }
     }
 
@@ -443,6 +470,12 @@ impl Inner {
                 entry.commands.send_modify(|commands| commands.end = Some(End::AllMoved));
             }
         }
+    }
+
+    /// The participant with that id, if it is in the room on this server.
+    fn member(&self, room: &str, id: Option<&str>) -> Option<ParticipantId> {
+        let id = id?.parse().ok()?;
+        self.rooms.get(room)?.members.contains(&id).then_some(id)
     }
 
     fn state_of(&self, room: &Room) -> RoomState {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::sync::watch;
-use windlass_protocol::Grant;
+use windlass_protocol::{Attributes, Grant};
 use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
 use crate::Shared;
@@ -35,6 +35,8 @@ pub(crate) struct Entry<'a> {
     pub seat: Option<String>,
     /// Whether a moderator has let it in.
     pub admitted: bool,
+    /// What it says of itself.
+    pub attributes: Attributes,
     /// Its permit, to which its participant and room are counted.
     pub permit: &'a Permit,
     /// Loopback, and what it can decode.
@@ -50,6 +52,8 @@ pub(crate) struct Inside {
     pub member: Member,
     /// Its seat token, with which it may enter again.
     pub seat: Option<String>,
+    /// What it says of itself; nothing without the grant for it.
+    pub attributes: Attributes,
     /// Commands of others.
     pub commands: watch::Receiver<Commands>,
     /// State and events of the room.
@@ -141,7 +145,8 @@ pub(crate) async fn enter(shared: &Shared, entry: Entry<'_>) -> Result<Inside, E
 }
 
 async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, EnterError> {
-    let Entry { room, name, ticket, admission, permit, seat, admitted, mut options } = entry;
+    let Entry { room, name, ticket, admission, permit, seat, admitted, attributes, mut options } =
+        entry;
     let mode = check_entry(shared, room, options.loopback, &admission, seat.as_deref())?;
     if mode == EntryMode::Lobby && !admitted {
         return Err(Denied::Lobby.into());
@@ -150,7 +155,8 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     let id = ParticipantId(rand::random_range(1..=u64::MAX));
     let key = if options.loopback { format!("{LOOPBACK}{id}") } else { room.to_owned() };
     let name = admission.name.clone().unwrap_or(name);
-    let mut info = ParticipantInfo { name, identity: identity.clone(), was: None };
+    let mut info =
+        ParticipantInfo { name, identity: identity.clone(), ..ParticipantInfo::default() };
     if let (Some(ticket), Some(cluster), false) =
         (ticket, &shared.services.cluster, options.loopback)
     {
@@ -158,6 +164,10 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         // A participant of this server has not moved here.
         info.was = former.filter(|former| !shared.directory.has(&key, former));
     }
+    // Who comes back after a lost connection says by its seat who it was, also without an identity.
+    let seat = seat.filter(|_| !options.loopback);
+    let seated = |seat: String| shared.rights.seated(room, identity.as_deref(), &seat, unix_now());
+    info.was = info.was.or_else(|| seat.and_then(seated).map(|was| was.to_string()));
     let now = Instant::now();
     let who = identity.as_deref();
     let room_kind = if options.loopback { Resource::Loopback } else { Resource::Room };
@@ -176,6 +186,8 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
     let grants = member.ruling.borrow().grants.clone();
     shared.directory.set_grants(id, &grants);
     options.permissions = rights::may(&grants);
+    let attributes = if grants.has(Grant::Data) { attributes } else { Attributes::new() };
+    shared.directory.set_attributes(id, None, attributes.clone());
     if let Some(former) = former {
         shared.counters.replaced.fetch_add(1, Ordering::Relaxed);
         // The SFU must have room for the new participant.
@@ -190,7 +202,7 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
                 // The grants have changed meanwhile.
                 let _ = shared.services.sfu.set_permissions(id, may).await;
             }
-            Ok(Inside { id, identity, member, seat, commands, joined })
+            Ok(Inside { id, identity, member, seat, attributes, commands, joined })
         }
         Err(error) => {
             shared.directory.leave(id);

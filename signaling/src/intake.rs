@@ -16,8 +16,8 @@ use tokio::time::Sleep;
 
 /// Burst, in bytes: a few of the largest messages.
 const BURST: f64 = 512.0 * 1024.0;
-/// Rate, in bytes a second: twice what a subscriber of a hundred tracks sends.
-const PER_SECOND: f64 = 64.0 * 1024.0;
+/// Rate, in bytes a second: what a subscriber of a hundred tracks sends, and the most data messages, in Base64.
+const PER_SECOND: f64 = 128.0 * 1024.0;
 /// Minimum pause of a client above the rate, so that few large reads replace many small ones.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Time above the rate after which a client floods.

@@ -45,6 +45,7 @@ use std::time::Duration;
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use windlass_protocol::Attributes;
 use windlass_sfu::{ParticipantId, SfuHandle};
 
 pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
@@ -154,6 +155,7 @@ struct Counters {
     messages_in: AtomicU64,
     messages_out: AtomicU64,
     errors: AtomicU64,
+    rate_limited: AtomicU64,
     joins_unauthorized: AtomicU64,
     replaced: AtomicU64,
     admin_refused: AtomicU64,
@@ -237,6 +239,11 @@ impl Signaling {
     ) {
         let since = unix_now().saturating_sub(age.as_secs());
         self.shared.directory.remote_joined(id, room, info, since);
+    }
+
+    /// A participant on another server has another name or other attributes.
+    pub fn remote_changed(&self, id: ParticipantId, name: String, attributes: Attributes) {
+        self.shared.directory.remote_changed(id, name, attributes);
     }
 
     /// A participant on another server has left.

@@ -165,6 +165,7 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
         counter("signaling_messages_in", &c.messages_in),
         counter("signaling_messages_out", &c.messages_out),
         counter("signaling_errors", &c.errors),
+        counter("signaling_rate_limited", &c.rate_limited),
         counter("signaling_joins_unauthorized", &c.joins_unauthorized),
         counter("signaling_replaced", &c.replaced),
         Metric::gauge("signaling_rules", rules as f64),
@@ -210,6 +211,7 @@ const HELP: &[(&str, &str)] = &[
     ("signaling_messages_in_total", "Messages from clients."),
     ("signaling_messages_out_total", "Messages to clients."),
     ("signaling_errors_total", "Error messages to clients."),
+    ("signaling_rate_limited_total", "Errors `rate_limited` to clients."),
     ("signaling_joins_unauthorized_total", "Joins refused for want of a valid access token."),
     (
         "signaling_rules",

@@ -24,13 +24,19 @@ impl TokenBucket {
 
     /// Takes one token, if there is one.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
+        self.take_many(1, now)
+    }
+
+    /// Takes so many tokens, if there are as many.
+    pub(crate) fn take_many(&mut self, count: u32, now: Instant) -> bool {
+        let count = f64::from(count);
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();
         self.filled = self.filled.max(now);
         self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
-        if self.tokens < 1.0 {
+        if self.tokens < count {
             return false;
         }
-        self.tokens -= 1.0;
+        self.tokens -= count;
         true
     }
 }
@@ -47,6 +53,15 @@ mod tests {
         assert_eq!((0..5).filter(|_| bucket.take(start)).count(), 3);
         let later = start + Duration::from_secs(1);
         assert_eq!((0..5).filter(|_| bucket.take(later)).count(), 2);
+    }
+
+    #[test]
+    fn many_are_taken_at_once_or_none() {
+        let start = Instant::now();
+        let mut bucket = TokenBucket::new(10, 5, start);
+        assert!(bucket.take_many(8, start) && !bucket.take_many(3, start));
+        assert!(bucket.take_many(2, start) && bucket.take_many(0, start));
+        assert!(bucket.take_many(5, start + Duration::from_secs(1)));
     }
 
     #[test]

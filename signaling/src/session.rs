@@ -7,6 +7,7 @@
 
 mod action;
 mod config;
+mod data;
 mod messages;
 mod ruled;
 
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use windlass_protocol::{
-    Error, ErrorCode, Grant, OwnTrack, Participant, ProtocolError, Request, ServerMessage, VERSION,
+    Attributes, Error, ErrorCode, Grant, OwnTrack, ProtocolError, Request, ServerMessage, VERSION,
     Welcome,
 };
 use windlass_sfu::{Answer, DisconnectReason, OfferError, ParticipantId, SfuEvent, TrackId};
@@ -42,6 +43,10 @@ enum Phase {
         loopback: bool,
         /// Its rights, as the client knows them.
         ruled: Ruled,
+        /// What the client says of itself.
+        attributes: Attributes,
+        /// Whether its access token says its name.
+        name_is_fixed: bool,
         /// The tracks of the room.
         tracks: HashSet<TrackId>,
         /// The client's published tracks, and whether it muted them.
@@ -75,6 +80,9 @@ pub struct Session {
     offers: TokenBucket,
     tracks: TokenBucket,
     mutes: TokenBucket,
+    data: TokenBucket,
+    data_bytes: TokenBucket,
+    changes: TokenBucket,
     /// Mids of the published sections of the last offer.
     publishing: HashSet<String>,
     /// Beginning of the current second of messages above the rate, and their number.
@@ -94,6 +102,8 @@ impl Session {
         let bucket = |limit: RateLimit| TokenBucket::new(limit.burst, limit.per_second, now);
         let (messages, offers) = (bucket(config.messages), bucket(config.offers));
         let (tracks, mutes) = (bucket(config.tracks), bucket(config.mutes));
+        let (data, data_bytes) = (bucket(config.data), bucket(config.data_bytes));
+        let changes = bucket(config.changes);
         Self {
             config,
             phase: Phase::Outside,
@@ -101,6 +111,9 @@ impl Session {
             offers,
             tracks,
             mutes,
+            data,
+            data_bytes,
+            changes,
             publishing: HashSet::new(),
             excess: None,
             heard: now,
@@ -207,6 +220,8 @@ impl Session {
             id: entered.id,
             loopback,
             ruled: Ruled::at_first(&entered.ruling),
+            attributes: entered.attributes.clone(),
+            name_is_fixed: entered.name_is_fixed,
             tracks,
             own: BTreeMap::new(),
             held: BTreeSet::new(),
@@ -224,18 +239,14 @@ impl Session {
             participants: entered
                 .participants
                 .into_iter()
-                .map(|(id, ParticipantInfo { name, identity, was })| Participant {
-                    id: id.to_string(),
-                    name,
-                    identity,
-                    was,
-                })
+                .map(|(id, info)| convert::participant(id, info))
                 .collect(),
             tracks: entered.tracks.into_iter().map(convert::track).collect(),
             identity: entered.identity,
             grants: entered.ruling.grants.list(),
             locked: entered.ruling.door.locked,
             lobby: entered.ruling.door.lobby,
+            attributes: entered.attributes,
             seat: entered.seat,
             ice: entered.ice,
             others: entered.others,
@@ -261,16 +272,24 @@ impl Session {
         }
     }
 
-    /// An event of the room; `who` gives a participant's name and identity.
-    pub fn event(&mut self, event: SfuEvent, who: impl Fn(ParticipantId) -> ParticipantInfo) {
+    /// An event of the room; `who` says who a participant is, unless it has left.
+    pub fn event(
+        &mut self,
+        event: SfuEvent,
+        who: impl Fn(ParticipantId) -> Option<ParticipantInfo>,
+    ) {
         let Phase::Inside { id, tracks, .. } = &mut self.phase else { return };
         let message = match event {
             SfuEvent::ParticipantJoined { participant } if participant == *id => return,
             SfuEvent::ParticipantJoined { participant } => {
-                let ParticipantInfo { name, identity, was } = who(participant);
-                let participant = participant.to_string();
-                ServerMessage::ParticipantJoined { participant, name, identity, was }
+                let info = who(participant).unwrap_or_else(ParticipantInfo::someone);
+                convert::joined(participant, info)
             }
+            SfuEvent::ParticipantChanged { participant } => {
+                let Some(info) = who(participant) else { return };
+                convert::changed(participant, info)
+            }
+            SfuEvent::Data(delivery) => convert::data(&delivery),
             SfuEvent::ParticipantLeft { participant } => {
                 ServerMessage::ParticipantLeft { participant: participant.to_string() }
             }

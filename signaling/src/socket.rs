@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite;
 use windlass_protocol::{
-    AccessToken, ErrorCode, Grant, IceServers, Moderate, ProtocolError, ServerMessage,
+    AccessToken, Attributes, ErrorCode, Grant, IceServers, Moderate, ProtocolError, ServerMessage,
 };
 use windlass_sfu::{DisconnectReason, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
 
@@ -97,6 +97,7 @@ struct JoinRequest {
     name: String,
     ticket: Option<String>,
     seat: Option<String>,
+    attributes: Attributes,
     options: JoinOptions,
 }
 
@@ -108,7 +109,7 @@ struct Authorized {
 
 impl Authorized {
     fn entry<'a>(&'a self, permit: &'a Permit, admitted: bool) -> Entry<'a> {
-        let JoinRequest { room, name, ticket, seat, options } = &self.request;
+        let JoinRequest { room, name, ticket, seat, attributes, options } = &self.request;
         Entry {
             room,
             name: name.clone(),
@@ -117,6 +118,7 @@ impl Authorized {
             permit,
             seat: seat.clone(),
             admitted,
+            attributes: attributes.clone(),
             options: *options,
         }
     }
@@ -183,7 +185,7 @@ impl Socket {
                     if let Some((participant, _)) = self.inside {
                         convert::note(directory, participant, &event);
                     }
-                    self.session.event(event, |id| directory.get(id));
+                    self.session.event(event, |id| directory.find(id));
                 }
                 Input::Event(None) => {
                     self.forget();
@@ -239,8 +241,8 @@ impl Socket {
                         .await;
                     false
                 }
-                Action::Join { room, name, token, ticket, seat, options } => {
-                    let request = JoinRequest { room, name, ticket, seat, options };
+                Action::Join { room, name, token, ticket, seat, attributes, options } => {
+                    let request = JoinRequest { room, name, ticket, seat, attributes, options };
                     self.authorize(request, token).await;
                     true
                 }
@@ -302,6 +304,14 @@ impl Socket {
                 let (report, decay) = convert::report(&report);
                 let taken = sfu.report(id, track, report, decay).await;
                 counters.reported.count(taken, network);
+            }
+            Action::SendData { id: request, to, message } => {
+                let result = sfu.send_data(id, to, message).await;
+                self.session.sent(request, result);
+            }
+            Action::SetAttributes { name, attributes } => {
+                directory.set_attributes(id, name, attributes);
+                let _ = sfu.participant_changed(id).await;
             }
             Action::IceServers => {
                 let ice = self.ice_servers(id);
@@ -399,7 +409,7 @@ impl Socket {
     async fn join(&mut self, join: &Authorized, admitted: bool) -> Result<Entered, EnterError> {
         let shared = self.shared.clone();
         let entry = join.entry(&self.permit, admitted);
-        let Inside { id, identity, mut member, seat, commands, joined } =
+        let Inside { id, identity, mut member, seat, attributes, commands, joined } =
             entry::enter(&shared, entry).await?;
         let Joined { participants, tracks, events } = joined;
         self.inside = Some((id, events));
@@ -410,7 +420,18 @@ impl Socket {
         let participants = others.map(|p| (p, shared.directory.get(p))).collect();
         let ice = self.ice_servers(id);
         let others = shared.services.cluster.as_ref().map_or_else(Vec::new, |c| c.others());
-        Ok(Entered { id, identity, ruling, seat, participants, tracks, ice, others })
+        Ok(Entered {
+            id,
+            identity,
+            name_is_fixed: join.admission.name.is_some(),
+            attributes,
+            ruling,
+            seat,
+            participants,
+            tracks,
+            ice,
+            others,
+        })
     }
 
     /// The servers' credentials contain the participant's id.
@@ -467,6 +488,9 @@ impl Socket {
         counters.messages_out.fetch_add(1, Ordering::Relaxed);
         if let ServerMessage::Error(error) = message {
             counters.errors.fetch_add(1, Ordering::Relaxed);
+            if error.code == ErrorCode::RateLimited {
+                counters.rate_limited.fetch_add(1, Ordering::Relaxed);
+            }
             tracing::debug!(code = ?error.code, "refused a message");
         }
         self.put(Message::Text(message.to_json().into())).await

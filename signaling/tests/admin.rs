@@ -40,7 +40,7 @@ async fn rooms_are_listed_and_shown_while_somebody_is_in_them() {
     let names: Vec<_> = room["participants"].as_array().unwrap().iter().collect();
     let first = names.iter().find(|p| p["id"] == ana["participant"]).unwrap();
     assert_eq!(first["name"], "Ana");
-    assert_eq!(first["grants"], json!(["publish", "subscribe", "enhance"]));
+    assert_eq!(first["grants"], json!(["publish", "subscribe", "enhance", "data"]));
     drop(bo);
     let (status, body) = ask(&server, "GET /admin/rooms/coffee", None).await;
     assert_eq!((status, &body["code"]), (404, &json!("unknown_room")));

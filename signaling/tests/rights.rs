@@ -90,7 +90,7 @@ async fn nobody_moderates_without_the_grant_and_nothing_happens() {
     let server = start(config()).await;
     let (mut ana, welcome) = enter(&server, &guest("tea", "ana")).await;
     let (mut bo, of_bo) = enter(&server, &guest("tea", "bo")).await;
-    assert_eq!(welcome["grants"], json!(["publish", "subscribe", "enhance"]));
+    assert_eq!(welcome["grants"], json!(["publish", "subscribe", "enhance", "data"]));
     let whom = &of_bo["participant"];
     for order in [
         json!({"action": "grants", "participant": whom, "grants": []}),

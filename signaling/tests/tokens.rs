@@ -30,7 +30,7 @@ async fn only_a_good_token_for_the_room_lets_anybody_in() {
     client.say(&join("tea", &token(OLD, "tea", "ana", &all, 60.0))).await;
     let welcome = client.hear("welcome").await;
     assert_eq!(welcome["identity"], "ana");
-    assert_eq!(welcome["grants"], json!(["publish", "subscribe", "enhance"]));
+    assert_eq!(welcome["grants"], json!(["publish", "subscribe", "enhance", "data"]));
     let mut other = Client::open(&server).await;
     other.say(&join("tea", &guest("*", "bo"))).await;
     assert_eq!(other.hear("welcome").await["participants"][0]["identity"], "ana");

@@ -12,6 +12,8 @@
 //! assert_eq!(Rung::plus(Layer::F), None);
 //! ```
 
+pub mod attributes;
+pub mod data;
 mod ids;
 pub mod key_frame;
 pub mod message;
@@ -31,6 +33,8 @@ pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
 /// of now by flow, and browsers keep the low pictures that it needs for so long.
 pub const CAPTURED_WITHIN: Duration = Duration::from_secs(1);
 
+pub use attributes::Attributes;
+pub use data::{DataContent, DataMessage};
 pub use ids::{Kind, NodeId, ParseIdError, ParticipantId, TrackId};
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};
 pub use units::{Bitrate, Size};

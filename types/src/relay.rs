@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Anchor, Kind, Layer, ParticipantId, Refusal, TrackId};
+use crate::{Anchor, DataMessage, Kind, Layer, ParticipantId, Refusal, TrackId};
 
 /// Maximum length of a track's name, in bytes.
 pub const MAX_TRACK_NAME: usize = 128;
@@ -24,6 +24,13 @@ pub enum Relayed {
         /// The participant.
         participant: ParticipantId,
     },
+    /// The name or the attributes of a participant at the sender have changed.
+    Changed {
+        /// The participant.
+        participant: ParticipantId,
+    },
+    /// A participant at the sender has a message for participants at the receiver.
+    Data(RelayedData),
     /// A participant left at the sender.
     Left {
         /// The participant.
@@ -83,10 +90,27 @@ pub enum Relayed {
 }
 
 impl Relayed {
-    /// Whether the message may be dropped, since later ones replace it.
-    pub fn is_media(&self) -> bool {
-        matches!(self, Relayed::Packet(_) | Relayed::Anchor(_))
+    /// Whether the message may be dropped: media, which later packets replace, and data that is not reliable.
+    pub fn may_drop(&self) -> bool {
+        match self {
+            Relayed::Packet(_) | Relayed::Anchor(_) => true,
+            Relayed::Data(data) => !data.message.reliable,
+            _ => false,
+        }
     }
+}
+
+/// A data message for participants of another SFU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelayedData {
+    /// Who sent it, at the SFU that relays it.
+    pub from: ParticipantId,
+    /// Its number among the sender's messages.
+    pub seq: u32,
+    /// Who gets it; `None`: all of the room at the receiver.
+    pub to: Option<Vec<ParticipantId>>,
+    /// The message.
+    pub message: Arc<DataMessage>,
 }
 
 /// A track that is published at the sender.

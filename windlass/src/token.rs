@@ -22,12 +22,12 @@ pub(crate) struct TokenArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// What it allows: publish, subscribe, enhance, moderate, admin
+    /// What it allows: publish, subscribe, enhance, data, moderate, admin
     #[arg(
         long,
         value_name = "GRANT,…",
         value_delimiter = ',',
-        default_value = "publish,subscribe,enhance"
+        default_value = "publish,subscribe,enhance,data"
     )]
     grants: Vec<Grant>,
 

@@ -93,7 +93,8 @@ export class ModerationPanel {
     const { moderate } = this.room;
     const stopped = this.stopped.has(person.id);
     const stop = async () => {
-      await moderate.setGrants(person, stopped ? ["publish", "subscribe", "enhance"] : ["subscribe", "enhance"]);
+      const others = ["subscribe", "enhance", "data"] as const;
+      await moderate.setGrants(person, stopped ? ["publish", ...others] : others);
       if (stopped) this.stopped.delete(person.id);
       else this.stopped.add(person.id);
       this.show();

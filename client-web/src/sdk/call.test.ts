@@ -1,78 +1,18 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
-import { Backoff } from "./backoff.js";
-import { Call } from "./call.js";
-import type { HostEvents } from "./events.js";
-import { Servers } from "./servers.js";
-import { Session } from "./session.js";
+import { connected, endCalls, makeCall } from "./testing/call.js";
 import { pass, settle, startClock, stopClock } from "./testing/clock.js";
 import { audio, FakeServer, fatal, startServers, stopServers, video } from "./testing/server.js";
-import { FakeTransports, publication } from "./testing/transport.js";
+import { publication } from "./testing/transport.js";
 
 const ADA = { id: "ada", name: "Ada" };
 const BO = { id: "bo", name: "Bo" };
 
-/** The calls of a test, which end with it. */
-const calls: Call[] = [];
-
-beforeEach(() => {
-  startClock();
-  startServers();
-});
-
-afterEach(() => {
-  for (const call of calls.splice(0)) call.leave();
-  stopServers();
-  stopClock();
-});
-
-/** An event in one line. */
-function line<Name extends keyof HostEvents>(name: Name, value: HostEvents[Name]): string {
-  const fields = value as Record<string, unknown> | undefined;
-  if (name === "trackAdded" || name === "trackRemoved") {
-    const { id, replaces } = value as HostEvents["trackAdded"];
-    return replaces === null ? `${name} ${id}` : `${name} ${id} for ${replaces.id}`;
-  }
-  if (name === "reconnecting") {
-    const { attempt, delayMs, cause } = value as HostEvents["reconnecting"];
-    return `${name} ${attempt} ${delayMs} ${cause.code}`;
-  }
-  if (name === "disconnected") return `${name} ${(value as HostEvents["disconnected"]).reason.code}`;
-  return [name, fields?.["id"] ?? fields?.["reason"]].filter((part) => part !== undefined).join(" ");
-}
-
-/** A call that has not begun, at the page's own server. */
-function makeCall(own: FakeServer, options: { maxAttempts?: number; signal?: AbortSignal } = {}) {
-  const transports = new FakeTransports();
-  const events: string[] = [];
-  const servers = new Servers(own.url);
-  const call = new Call({
-    servers,
-    backoff: new Backoff(500, 8000, () => 0.5),
-    maxAttempts: options.maxAttempts,
-    join: (urls, request) => {
-      const waiting = () => events.push("waiting");
-      const { signal } = options;
-      const who = { room: "standup", name: "Me", loopback: false, token: undefined };
-      return Session.join(urls, { ...request, ...who, signal, waiting }, transports);
-    },
-    emit: (name, value) => events.push(line(name, value)),
-    release: () => events.push("released"),
-  });
-  calls.push(call);
-  /** The events since the last look. */
-  const seen = () => events.splice(0);
-  return { call, servers, transports, seen };
-}
-
-/** A call that is connected, its media path up. */
-async function connected(own: FakeServer, options: { maxAttempts?: number } = {}) {
-  const made = makeCall(own, options);
-  await made.call.start();
-  await pass(50);
-  made.transports.latest.up();
-  return made;
-}
+beforeEach(startClock);
+beforeEach(startServers);
+afterEach(endCalls);
+afterEach(stopServers);
+afterEach(stopClock);
 
 /** A server with Ada and her camera, and one to which the room migrates, where she is already. */
 function twoServers(): [a: FakeServer, b: FakeServer] {
@@ -603,6 +543,21 @@ test("a migration that succeeds too late changes no seat", async () => {
   await pass(1000);
   assert.equal(joins().length, 3);
   assert.ok(joins().every(({ seat }) => seat !== "B"));
+});
+
+test("a successor that is given up leaves the seat of the former session", async () => {
+  const [a, b] = twoServers();
+  a.welcome = { ...a.welcome, seat: "A" };
+  b.welcome = { seat: "B" };
+  await connected(a);
+  a.send(moveTo(b));
+  await pass(100);
+  b.cut();
+  await pass(5000);
+  a.cut();
+  await pass(1000);
+  const joins = [a, b].flatMap(({ received }) => received).filter(({ type }) => type === "join");
+  assert.deepEqual([joins.length, joins.filter(({ seat }) => seat === "B").length], [3, 0]);
 });
 
 test("a request to migrate during a migration is followed after it", async () => {

@@ -12,8 +12,19 @@ import {
   remainingMove,
   successorSession,
 } from "./call-state.js";
-import { left, Moved, OUT, unreachable, WindlassError } from "./errors.js";
+import { connectionLost, left, Moved, noData, OUT, unreachable, WindlassError } from "./errors.js";
 import type { CallEvents, HostEvents } from "./events.js";
+import { Inbox } from "./inbox.js";
+import {
+  type Draft,
+  draft,
+  type MessageData,
+  type ReceivedMessage,
+  type Receiver,
+  type SendOptions,
+} from "./message.js";
+import { Outbox } from "./outbox.js";
+import { type Profile, saysSame } from "./profile.js";
 import type { ParticipantInfo, Rung } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import type { Servers } from "./servers.js";
@@ -36,6 +47,8 @@ const ARRIVED_MS = 300;
  * later.
  */
 const DRAIN_MS = 7000;
+/** Max number of messages that are held until the page knows who sent them. */
+const MAX_HELD = 256;
 /** Interval of reports to the server, milliseconds. */
 const REPORT_MS = 1000;
 /** Default max attempts to reconnect: somewhat more than a minute. */
@@ -44,6 +57,7 @@ const MAX_ATTEMPTS = 12;
 /** The events of the current session that the room emits unchanged. */
 const FORWARDED = [
   "participantJoined",
+  "participantChanged",
   "participantLeft",
   "trackAdded",
   "trackRemoved",
@@ -66,6 +80,8 @@ export interface CallHost {
   readonly backoff: Backoff;
   /** Max attempts to reconnect; undefined: the default. */
   readonly maxAttempts: number | undefined;
+  /** What this participant says of itself. */
+  readonly profile: Profile;
   /** Begins a session at the first of the servers that answers. */
   join(servers: readonly string[], request: CallRequest): Promise<Session>;
   emit<Name extends keyof HostEvents>(name: Name, value: HostEvents[Name]): void;
@@ -90,6 +106,15 @@ export class Call {
   private probed: Session | null = null;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private readonly reports: ReturnType<typeof setInterval>;
+  private readonly inbox = new Inbox();
+  private readonly outbox = new Outbox({
+    path: () => (this.session === this.settled ? this.session : null),
+    idOf: (receiver) => this.idOf(receiver),
+  });
+  /** Messages by the successor of those whom the page does not know before the switch. */
+  private held: ReceivedMessage[] = [];
+  /** The latest session whose participants the page knows: by it messages are sent. */
+  private settled: Session | null = null;
 
   constructor(private readonly host: CallHost) {
     this.reports = setInterval(() => this.session?.report(), REPORT_MS);
@@ -115,7 +140,7 @@ export class Call {
     try {
       await this.connect();
     } catch (error) {
-      this.end();
+      this.end(error instanceof WindlassError ? error : unreachable());
       throw error;
     }
   }
@@ -131,6 +156,25 @@ export class Call {
   async unpublish(publication: Publication): Promise<void> {
     this.publications.delete(publication);
     await Promise.all(this.sessions.map((session) => session.unpublish(publication)));
+  }
+
+  /** Sends a message to other participants. Resolves when the server has taken it. */
+  async send(topic: string, data: MessageData, options: SendOptions): Promise<void> {
+    const message: Draft = draft(topic, data, options);
+    if (this.session?.may("data") === false) throw noData();
+    if (this.session === null && options.reliable === false) throw connectionLost();
+    await this.outbox.send(message);
+  }
+
+  /** Changes what the others know of this participant. Resolves when the server has told them. */
+  async describe(changes: Readonly<Record<string, string | null>>, name?: string): Promise<void> {
+    if (this.session?.may("data") === false) throw noData();
+    await this.host.profile.set(changes, name);
+  }
+
+  private idOf(receiver: Receiver): string | null {
+    if (typeof receiver !== "string") return receiver.left || receiver.away ? null : receiver.id;
+    return this.session?.participants.some(({ id }) => id === receiver) === true ? receiver : null;
   }
 
   /** Leaves the room. */
@@ -165,8 +209,16 @@ export class Call {
     this.take(session);
     this.listen(session);
     setTimeout(() => {
-      if (this.session === session) session.announce();
+      if (this.session !== session) return;
+      session.announce();
+      // Once the page knows who is there, as messages name receivers.
+      setTimeout(() => this.sendMessagesBy(session), 0);
     }, 0);
+  }
+
+  private sendMessagesBy(session: Session): void {
+    this.settled = session;
+    this.outbox.flush();
   }
 
   /** Joins the room and follows `moved` answers; `former`: in a migration, the session to succeed. */
@@ -182,6 +234,9 @@ export class Call {
         const urls = servers.first(former === null ? MAX_ASKED : 1);
         return await this.joinAt(urls, { former, ticket, maxRungs, seat: this.seat });
       } catch (error) {
+        // What the page has changed since the last session must not end the call.
+        const isDropped = error instanceof WindlassError && this.host.profile.refusedByJoin(error);
+        if (isDropped && hops < MAX_HOPS) continue;
         if (!(error instanceof Moved) || hops >= MAX_HOPS || error.url === former?.url) throw error;
         servers.named(error.by, [error.url, ...error.others]);
         servers.goTo(error.url);
@@ -208,6 +263,8 @@ export class Call {
 
   /** Notes where the call is, now that `session` carries it. */
   private take(session: Session): void {
+    // In a loopback room this participant gets its own messages.
+    this.inbox.met({ id: session.participant, was: this.id });
     this.id = session.participant;
     this.lastUrl = session.url;
   }
@@ -215,12 +272,20 @@ export class Call {
   /** Listens to a session, and sends the publications by it. */
   private listen(session: Session): void {
     for (const name of FORWARDED) this.forward(session, name);
+    session.on("met", (participant) => this.inbox.met(participant));
+    // Each server may have messages that the other one has not.
+    session.on("message", (message) => {
+      if (this.isFromNewcomer(session, message)) this.hold(message);
+      else this.pass(message);
+    });
+    this.host.profile.begin(session, session.told, session.may("data"));
     session.on("lost", (error) => this.sessionLost(session, error));
     // An open socket is no success: attempts must end where the media path never comes up.
     session.on("up", () => this.host.backoff.reset());
     session.on("grants", (grants) => {
       // What ended does not begin again by itself.
       if (!session.may("publish")) this.publications.clear();
+      this.host.profile.granted(session, session.may("data"));
       if (this.session === session) this.host.emit("grants", grants);
     });
     session.on("quiet", () => void this.probe(session));
@@ -230,8 +295,32 @@ export class Call {
 
   private forward<Name extends (typeof FORWARDED)[number]>(session: Session, name: Name): void {
     session.on(name, (value) => {
-      if (this.session === session) this.host.emit(name, value as HostEvents[Name]);
+      if (this.session !== session) return;
+      this.host.emit(name, value as HostEvents[Name]);
+      if (name === "participantJoined") this.release((message) => !this.isFromNewcomer(null, message));
     });
+  }
+
+  private pass(message: ReceivedMessage): void {
+    if (this.inbox.takes(message)) this.host.emit("message", message);
+  }
+
+  /** Whether a message came by the successor (`session`, or null) from somebody whom the page does not know before the switch. */
+  private isFromNewcomer(session: Session | null, { from, was }: ReceivedMessage): boolean {
+    if (session !== null && session !== successorSession(this.state)) return false;
+    return this.session?.participants.some(({ id }) => id === from || id === was) === false;
+  }
+
+  private hold(message: ReceivedMessage): void {
+    if (this.held.length < MAX_HELD) this.held.push(message);
+  }
+
+  /** Passes on the messages that were held. */
+  private release(isKnown: (message: ReceivedMessage) => boolean = () => true): void {
+    for (const message of this.held.splice(0)) {
+      if (isKnown(message)) this.pass(message);
+      else this.held.push(message);
+    }
   }
 
   private sendAll(session: Session): void {
@@ -303,6 +392,10 @@ export class Call {
     const { session, successor } = state;
     this.endMigration({ type: "abandoned" });
     successor.leave();
+    // What was held comes by the former session too.
+    this.held = [];
+    this.seat = session.welcome.seat ?? this.seat;
+    this.host.profile.ended(successor);
     this.host.servers.goTo(session.url);
     session.thaw();
     this.sendAll(session);
@@ -319,8 +412,12 @@ export class Call {
     this.take(successor);
     this.maxRungs = successor.maxRungs;
     for (const participant of successor.participants) {
-      if (!isIn(participant, participants)) host.emit("participantJoined", participant);
+      const known = participants.find(({ id }) => id === participant.id);
+      if (known === undefined) host.emit("participantJoined", participant);
+      else if (!saysSame(known, participant)) host.emit("participantChanged", participant);
     }
+    this.release();
+    this.sendMessagesBy(successor);
     for (const track of successor.tracks) {
       track.replaces = successor.predecessorOf(track);
       host.emit("trackAdded", track);
@@ -337,8 +434,13 @@ export class Call {
     host.emit("moved", undefined);
   }
 
-  private closeDrained(session: Session): void {
+  private close(session: Session): void {
     session.close();
+    this.host.profile.ended(session);
+  }
+
+  private closeDrained(session: Session): void {
+    this.close(session);
     this.draining.delete(session);
   }
 
@@ -381,6 +483,7 @@ export class Call {
     const { backoff, servers, maxAttempts = MAX_ATTEMPTS, emit } = this.host;
     if (this.state.name === "closed") return;
     this.drop({ type: "lost" });
+    this.outbox.interrupted();
     // The room may still count the session that was lost.
     const mayPass = cause.temporary || (cause.code === "room_full" && backoff.attempts > 0);
     if (!mayPass || backoff.attempts >= maxAttempts) {
@@ -406,19 +509,22 @@ export class Call {
     const [tracks, participants] = [session?.tracks ?? [], session?.participants ?? []];
     this.apply(event);
     this.draining.clear();
-    for (const dropped of sessions) dropped.close();
+    this.held = [];
+    for (const dropped of sessions) this.close(dropped);
     for (const track of tracks) this.host.emit("trackRemoved", track);
     for (const participant of participants) this.host.emit("participantLeft", participant);
   }
 
   private finish(reason: WindlassError): void {
-    this.end();
+    this.end(reason);
     const removed = OUT.find((code) => code === reason.code);
     if (removed !== undefined) this.host.emit("removed", { reason: removed });
     this.host.emit("disconnected", { reason });
   }
 
-  private end(): void {
+  private end(reason: WindlassError): void {
+    this.outbox.end(reason);
+    this.host.profile.end(reason);
     clearTimeout(this.retry);
     clearInterval(this.reports);
     this.drop({ type: "closed" });

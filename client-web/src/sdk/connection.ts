@@ -7,6 +7,7 @@
 import { parseAnchorHeader } from "../worker/anchors.js";
 import type { Files } from "./assets.js";
 import { Backoff } from "./backoff.js";
+import { levelOfAmplitude } from "./devices/level.js";
 import { WindlassError } from "./errors.js";
 import { IceAccess } from "./ice-access.js";
 import { preferAudio } from "./opus.js";
@@ -147,6 +148,7 @@ export class Connection {
   /** Subscribes to a track. */
   subscribe(info: TrackInfo): RemoteTrack {
     const slot = this.freeSlot(info.kind);
+    const { receiver } = slot.transceiver;
     slot.track =
       slot.receiver === null
         ? {
@@ -155,7 +157,10 @@ export class Connection {
             participant: info.participant,
             name: info.name,
             muted: info.muted,
-            track: slot.transceiver.receiver.track,
+            track: receiver.track,
+            get level() {
+              return levelOfAmplitude(receiver.getSynchronizationSources()[0]?.audioLevel ?? 0);
+            },
             replaces: null,
           }
         : new EnhancedTrack(info, slot.receiver);

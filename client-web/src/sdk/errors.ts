@@ -123,6 +123,15 @@ export function left(): WindlassError {
   return new WindlassError("left", "You left the call.", "Join again whenever you like.");
 }
 
+/** The socket was lost. */
+export function connectionLost(): WindlassError {
+  return new WindlassError(
+    "connection_lost",
+    "The connection to the server was lost.",
+    "Wait while the page reconnects, or reload it.",
+  );
+}
+
 /** A request needs a connection, and there is none. */
 export function notConnected(): WindlassError {
   return new WindlassError(
@@ -135,6 +144,15 @@ export function notConnected(): WindlassError {
 /** The access token lacks the grant `publish`. */
 export function notGranted(): WindlassError {
   return new WindlassError("forbidden", "You may not send in this call.", "Ask its organiser for permission to send.");
+}
+
+/** The access token lacks the grant `data`, or a moderator took it. */
+export function noData(): WindlassError {
+  return new WindlassError(
+    "forbidden",
+    "You may not send messages in this call.",
+    "Ask its organiser for the permission `data`.",
+  );
 }
 
 /** The page calls the SDK with a wrong option. */

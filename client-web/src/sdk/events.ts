@@ -1,5 +1,6 @@
 /** The events of a room, of the call behind it, and of each of its sessions. */
 import type { OUT, WindlassError } from "./errors.js";
+import type { Message, ReceivedMessage } from "./message.js";
 import type { Participant } from "./participant.js";
 import type { ParticipantInfo, WaitingInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
@@ -9,6 +10,8 @@ import type { EnhancedTrack, RemoteTrack, RungInfo, TrackStats } from "./tracks.
 export interface CallEvents {
   /** Another participant is in the room now. */
   participantJoined: ParticipantInfo;
+  /** Another participant has another name or other attributes. */
+  participantChanged: ParticipantInfo;
   /** Another participant is no longer in the room. Its tracks were removed before. */
   participantLeft: ParticipantInfo;
   /**
@@ -57,16 +60,23 @@ interface ConnectionEvents {
 }
 
 /** What a call emits to its room. */
-export interface HostEvents extends CallEvents, ConnectionEvents {}
+export interface HostEvents extends CallEvents, ConnectionEvents {
+  /** A message of another participant. */
+  message: ReceivedMessage;
+}
 
 /** The events of `Room`. */
 export interface RoomEvents
-  extends Omit<CallEvents, "participantJoined" | "participantLeft" | "speaker">,
+  extends Omit<CallEvents, "participantJoined" | "participantChanged" | "participantLeft" | "speaker">,
     ConnectionEvents {
   /** A participant is in the call: each that was there at the join, and each newcomer. */
   participant: Participant;
+  /** A participant has another {@link Participant.name} or other {@link Participant.attributes}. */
+  participantChanged: Participant;
   /** A participant has left the call. Its tracks were removed before. */
   participantLeft: Participant;
+  /** A message that a participant sent by `Room.send`. */
+  message: Message;
   /** The active speaker, until the next such event. */
   speaker: Participant;
 }
@@ -74,7 +84,9 @@ export interface RoomEvents
 /** The names of all events of `Room`. */
 export const ROOM_EVENTS = [
   "participant",
+  "participantChanged",
   "participantLeft",
+  "message",
   "trackAdded",
   "trackRemoved",
   "trackMuted",
@@ -106,6 +118,10 @@ export interface Move {
 
 /** What a session emits to its call. */
 export interface SessionEvents extends CallEvents {
+  /** A participant is in the room, pending or present; it may have had another id before. */
+  met: ParticipantInfo;
+  /** A message of a participant. */
+  message: ReceivedMessage;
   /** The media path is up. */
   up: undefined;
   /** The session failed. Emitted once. */

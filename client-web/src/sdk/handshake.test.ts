@@ -23,6 +23,7 @@ async function joining(server: FakeServer, changes: Partial<JoinRequest> = {}) {
   const request: JoinRequest = {
     room: "standup",
     name: "Ada",
+    attributes: {},
     loopback: false,
     token: undefined,
     seat: undefined,

@@ -1,5 +1,6 @@
 /** The handshake of a session: `join`, the lobby where there is one, and the server's `welcome`. */
 import { left, Moved, unreachable, WindlassError } from "./errors.js";
+import type { Attributes } from "./profile.js";
 import { ANCHOR_CODECS, PROTOCOL_VERSION, type Welcome } from "./protocol.js";
 import type { SignalSocket } from "./socket.js";
 
@@ -10,6 +11,8 @@ const WELCOME_TIMEOUT_MS = 8000;
 export interface JoinRequest {
   room: string;
   name: string;
+  /** What this participant says of itself. */
+  attributes: Attributes;
   loopback: boolean;
   /** Access token. */
   token: string | undefined;
@@ -32,7 +35,7 @@ export function handshake(
   socket: Pick<SignalSocket, "send" | "onLost" | "onMessage">,
   request: JoinRequest,
 ): Promise<Welcome> {
-  const { room, name, loopback, token, ticket, seat, waiting, signal } = request;
+  const { room, name, attributes, loopback, token, ticket, seat, waiting, signal } = request;
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(unreachable()), WELCOME_TIMEOUT_MS);
     const abort = () => {
@@ -68,6 +71,7 @@ export function handshake(
       name,
       loopback,
       anchor_codecs: [...ANCHOR_CODECS],
+      ...(Object.keys(attributes).length === 0 ? {} : { attributes }),
       ...(token === undefined ? {} : { token }),
       ...(ticket === undefined ? {} : { ticket }),
       ...(seat === undefined ? {} : { seat }),

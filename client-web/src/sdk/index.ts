@@ -35,9 +35,11 @@ export { type View, WindlassVideo, type WindlassVideoEvents } from "./element/wi
 export { type ClientErrorCode, type ServerErrorCode, WindlassError } from "./errors.js";
 export type { RoomEvents } from "./events.js";
 export { type JoinOptions, join } from "./join.js";
+export type { Message, MessageContent, MessageData, Receiver, SendOptions } from "./message.js";
 export { type CallGrant, Moderation } from "./moderation.js";
 export type { NetworkBackend, OutputKind } from "./output.js";
 export { Participant, type ParticipantEvents } from "./participant.js";
+export type { Attributes } from "./profile.js";
 export {
   type Grant,
   type ParticipantInfo,

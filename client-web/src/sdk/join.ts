@@ -13,6 +13,8 @@ export interface JoinOptions {
   room: string;
   /** The name that the others see. */
   name: string;
+  /** What this participant says of itself from the beginning: see {@link Room.setAttributes}. Default: nothing. */
+  attributes?: Readonly<Record<string, string>>;
   /**
    * Opens the camera, and sends it, once the room is joined: with the usual settings, or with these. A failure, such as a
    * permission that was denied, is told by the event `refused`; the call goes on. Default: false.

@@ -3,7 +3,7 @@ import type { Moderate } from "./protocol.gen.js";
 import type { Grant, ParticipantInfo } from "./protocol.js";
 
 /** The grants that a moderator can give and take. */
-export type CallGrant = Extract<Grant, "publish" | "subscribe" | "enhance">;
+export type CallGrant = Extract<Grant, "publish" | "subscribe" | "enhance" | "data">;
 
 /**
  * The requests of a moderator. Each resolves when the server has carried it out. Each rejects with a `WindlassError`:

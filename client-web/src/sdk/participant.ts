@@ -4,6 +4,7 @@ import type { DeviceList } from "./devices/device-list.js";
 import type { SoundGate } from "./devices/playback.js";
 import { WindlassVideo } from "./element/windlass-video.js";
 import { Emitter } from "./emitter.js";
+import { type Attributes, saysSame } from "./profile.js";
 import type { ParticipantInfo } from "./protocol.js";
 import type { EnhancedTrack, RemoteAudioTrack, RemoteTrack } from "./tracks.js";
 
@@ -15,7 +16,10 @@ export interface Outlet {
 
 /** The events of {@link Participant}. */
 export interface ParticipantEvents {
-  /** A track came, went, was muted or unmuted; or the participant speaks, no longer speaks, is away or back. */
+  /**
+   * A track came, went, was muted or unmuted; or the participant speaks, no longer speaks, is away or back, has another
+   * name or other attributes.
+   */
   change: undefined;
   /** The participant has left the call. Nothing follows. */
   left: undefined;
@@ -52,7 +56,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.info.id;
   }
 
-  /** The name that it joined with. */
+  /** Its name. It may change; `change` follows. */
   get name(): string {
     return this.info.name;
   }
@@ -60,6 +64,11 @@ export class Participant extends Emitter<ParticipantEvents> {
   /** Its identity, from its access token; undefined where the server needs none. */
   get identity(): string | undefined {
     return this.info.identity;
+  }
+
+  /** What it says of itself by `Room.setAttributes`, such as a raised hand. `change` follows a change. */
+  get attributes(): Attributes {
+    return this.info.attributes ?? {};
   }
 
   /** Its tracks, in the order in which they came. */
@@ -100,6 +109,15 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.received.filter((track) => track.kind === "audio");
   }
 
+  /**
+   * How loud it is at this moment, the loudest of its {@link sounds}: 0 for silence, 1 for full scale; linear in
+   * decibels. Browsers know it of sounds that are played. Read it as often as it is shown, such as at each animation
+   * frame.
+   */
+  get level(): number {
+    return Math.max(0, ...this.sounds.map((track) => (track.muted ? 0 : track.level)));
+  }
+
   /** Whether it speaks, or was the last to speak. */
   get speaking(): boolean {
     return this.isSpeaking;
@@ -128,9 +146,12 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.shown;
   }
 
-  /** @internal */
-  become(info: ParticipantInfo): void {
+  /** Whether name or attributes are others now. @internal */
+  become(info: ParticipantInfo): boolean {
+    const differs = !saysSame(this.info, info);
     this.info = info;
+    if (differs) this.changed();
+    return differs;
   }
 
   /** @internal */

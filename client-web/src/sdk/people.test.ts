@@ -13,6 +13,7 @@ function room() {
     connected: () => state.connected,
     outlet: {} as Outlet,
     came: (participant) => told.push(`+${participant.name}`),
+    changed: (participant) => told.push(`~${participant.name}`),
     left: (participant) => told.push(`-${participant.name}`),
   });
   return { state, told, people };
@@ -20,7 +21,7 @@ function room() {
 
 function track(id: string, participant: string, replaces: RemoteAudioTrack | null = null): RemoteAudioTrack {
   const name = "microphone";
-  return { kind: "audio", id, participant, name, muted: false, track: {} as MediaStreamTrack, replaces };
+  return { kind: "audio", id, participant, name, muted: false, track: {} as MediaStreamTrack, level: 0.5, replaces };
 }
 
 /** Announces somebody with a track, as a session does. */
@@ -210,4 +211,54 @@ test("a participant is heard with all of its sounds but that of its screen", () 
   people.addTrack(music);
   const ada = people.get("a") as Participant;
   assert.deepEqual([ada.microphone, ada.sounds, ada.screenAudio?.id], [microphone, [microphone, music], "s"]);
+});
+
+test("name and attributes are those that were said last, also by who moved", () => {
+  const { people, told } = room();
+  people.join({ id: "a", name: "Ada", attributes: { hand: "up" } });
+  const ada = people.get("a") as Participant;
+  let changes = 0;
+  ada.on("change", () => changes++);
+  assert.deepEqual(ada.attributes, { hand: "up" });
+  people.change({ id: "a", name: "Ada", attributes: { hand: "up" } });
+  people.change({ id: "b", name: "Bo" });
+  assert.deepEqual([told, changes], [["+Ada"], 0], "that was known, or is of nobody");
+  people.change({ id: "a", name: "Countess", attributes: {} });
+  assert.deepEqual([told.splice(1), changes, ada.attributes], [["~Countess"], 1, {}]);
+  people.join({ id: "b", name: "Countess", was: "a", attributes: { pen: "red" } });
+  people.change({ id: "a", name: "Ada" });
+  assert.deepEqual([told.splice(1), ada.attributes], [["~Countess"], { pen: "red" }], "her former id is out of date");
+});
+
+test("a message is of a participant, by its id or the one before, or in a loopback room of this one", () => {
+  const { people } = room();
+  people.join({ id: "a", name: "Ada" });
+  assert.equal(people.sender("a", undefined)?.name, "Ada");
+  assert.equal(people.sender("b", "a")?.name, "Ada");
+  assert.equal(people.sender("c", undefined), undefined);
+  assert.equal(people.sender("me", undefined)?.isSelf, true);
+});
+
+test("a participant is as loud as the loudest of its sounds that is not muted", () => {
+  const { people } = room();
+  people.join({ id: "a", name: "Ada" });
+  const ada = people.get("a") as Participant;
+  assert.equal(ada.level, 0);
+  people.addTrack(track("t1", "a"));
+  people.addTrack({ ...track("t2", "a"), level: 0.9, muted: true });
+  assert.equal(ada.level, 0.5);
+});
+
+test("only one comes in the place of another: a second one with the same former id is somebody else", () => {
+  const { people, told } = room();
+  const sound = announce(people, "a", "Ada");
+  people.join({ id: "b", name: "Ada", was: "a" });
+  people.addTrack(track("t-b", "b", sound));
+  people.join({ id: "c", name: "Eve", was: "a" });
+  people.addTrack(track("t-c", "c", sound));
+  assert.deepEqual(told, ["+Ada", "+Eve"]);
+  assert.deepEqual(
+    people.all.map(({ id }) => id),
+    ["b", "c"],
+  );
 });

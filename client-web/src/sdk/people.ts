@@ -16,6 +16,8 @@ export interface PeopleHost {
   readonly outlet: Outlet;
   /** Called for each new participant. */
   came(participant: Participant): void;
+  /** Called for each that has another name or other attributes. */
+  changed(participant: Participant): void;
   /** Called for each that has left. */
   left(participant: Participant): void;
 }
@@ -87,8 +89,24 @@ export class People {
     }
     // Its former id stays known until the former session says that it has left.
     this.byId.set(info.id, known);
-    known.become(info);
+    this.become(known, info);
     this.back(known);
+  }
+
+  /** Notes what a participant says of itself now. */
+  change(info: ParticipantInfo): void {
+    const known = this.byId.get(info.id);
+    if (known !== undefined && known.id === info.id) this.become(known, info);
+  }
+
+  /** The sender of a message; `was`: its id before. In a loopback room this participant too. */
+  sender(id: string, was: string | undefined): Participant | undefined {
+    const known = this.byId.get(id) ?? (was === undefined ? undefined : this.byId.get(was));
+    return known ?? (id === this.host.self().id ? this.itself() : undefined);
+  }
+
+  private become(known: Participant, info: ParticipantInfo): void {
+    if (known.become(info)) this.host.changed(known);
   }
 
   /** Notes that somebody is there again. What it sends is announced after it: until then its last picture stays. */
@@ -99,7 +117,9 @@ export class People {
 
   /** Who `info` was before: by the server's word, or after a reconnect by its id or identity. */
   private predecessor({ id, was, identity }: ParticipantInfo): Participant | undefined {
-    const same = this.byId.get(id) ?? (was === undefined ? undefined : this.byId.get(was));
+    const former = was === undefined ? undefined : this.byId.get(was);
+    // Where somebody has come in its place already, another one with the same former id is somebody else.
+    const same = this.byId.get(id) ?? (former?.id === was ? former : undefined);
     if (same !== undefined || identity === undefined) return same;
     return this.all.find((other) => other.away && other.identity === identity);
   }
@@ -121,12 +141,13 @@ export class People {
   addTrack(track: RemoteTrack): void {
     const former = track.replaces === null ? undefined : this.byId.get(track.replaces.participant);
     let owner = this.byId.get(track.participant);
-    if (former !== undefined && owner !== former) {
+    if (former !== undefined && owner !== former && former.id === track.replaces?.participant) {
       // A server that does not say who somebody was: its tracks do.
-      const { name, identity } = owner ?? former;
+      const { name, identity, attributes } = owner ?? former;
       if (owner !== undefined) this.remove(owner);
       this.byId.set(track.participant, former);
-      former.become({ id: track.participant, name, ...(identity === undefined ? {} : { identity }) });
+      const info = { id: track.participant, name, attributes, ...(identity === undefined ? {} : { identity }) };
+      this.become(former, info);
       owner = former;
     }
     owner ??= this.ownerOf(track);
@@ -135,12 +156,18 @@ export class People {
 
   /** The participant of a track whose owner was not announced: in a loopback room, this one. */
   private ownerOf(track: RemoteTrack): Participant {
+    return track.participant === this.host.self().id
+      ? this.itself()
+      : this.add({ id: track.participant, name: "" }, false);
+  }
+
+  /** This participant, in a loopback room. */
+  private itself(): Participant {
     const self = this.host.self();
-    if (track.participant !== self.id) return this.add({ id: track.participant, name: "" }, false);
     const known = this.all.find((participant) => participant.isSelf);
     if (known === undefined) return this.add(self, true);
     this.byId.set(self.id, known);
-    known.become(self);
+    this.become(known, self);
     this.back(known);
     return known;
   }

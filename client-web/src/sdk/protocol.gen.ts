@@ -35,6 +35,12 @@ export type ClientMessage = {
   type: "uplink";
 } & Uplink
   | {
+  type: "send";
+} & SendData
+  | {
+  type: "attributes";
+} & SetAttributes
+  | {
   type: "ice_servers";
 }
   | {
@@ -70,6 +76,10 @@ export type Join = {
   ticket?: string;
   /** The `seat` of one's last `welcome` to the room: with it one comes back into a locked room, and past the lobby. */
   seat?: string;
+  /** What the others are told of this participant: after a lost connection, or at another server, the attributes that it had. Without the grant `data` they are ignored. */
+  attributes?: {
+    [key in string]: string;
+  };
 };
 
 /** A WebRTC offer with what its sections mean. */
@@ -170,6 +180,32 @@ export type Uplink = {
   fps: number;
 };
 
+/** A message to others in the room. Needs the grant `data`. It has `text` or `bytes`. */
+export type SendData = {
+  /** What it is about: 1 to 64 letters, digits, `-`, `_` and `.`. */
+  topic: string;
+  /** The message, if it is a text: at most 16 KiB. */
+  text?: string;
+  /** The message, if it is bytes, in Base64: at most 16 KiB of them. */
+  bytes?: string;
+  /** Ids of the participants that get it; those that are not in the room are passed over. Absent: all others. */
+  to?: Array<string>;
+  /** Whether each gets it; without, it is dropped for those to whom more is on its way than they take. */
+  reliable?: boolean;
+  /** The client's own number for it, which the receivers get. Who sends a message again, as its connection was lost before `done`, gives it the same number, and receivers that have it already drop it. */
+  number?: number;
+};
+
+/** Change what the others are told of this participant. Needs the grant `data`. */
+export type SetAttributes = {
+  /** New values by key; `null` removes a key. Others stay as they are. */
+  set: {
+    [key in string]: string | null;
+  };
+  /** Its new name, if the access token has none. */
+  name?: string;
+};
+
 /** What a moderator wants; `action` in JSON is the variant's name in snake case. */
 export type Moderate = {
   "action": "grants";
@@ -258,6 +294,36 @@ export type ServerMessage = {
   identity?: string;
   /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
   was?: string;
+  /** What they say of themselves. */
+  attributes?: {
+    [key in string]: string;
+  };
+}
+  | {
+  type: "participant_changed";
+  /** Who. */
+  participant: string;
+  /** The name to show from now on. */
+  name: string;
+  /** All attributes from now on. */
+  attributes?: {
+    [key in string]: string;
+  };
+}
+  | {
+  type: "data";
+  /** Who sent it. */
+  from: string;
+  /** Its number: each message of its sender has a larger one than those before. A client that is at two servers for a while, as it moves, gets each message at both. */
+  seq: number;
+  /** The sender's own number for it, if it gave one: the same where it sends a message again, also after it has come back with another id (`was`). */
+  number?: number;
+  /** What it is about. */
+  topic: string;
+  /** The message, if it is a text. */
+  text?: string;
+  /** The message, if it is bytes, in Base64. */
+  bytes?: string;
 }
   | {
   type: "participant_left";
@@ -408,6 +474,10 @@ export type Welcome = {
   locked?: boolean;
   /** Whether whoever comes waits until a moderator admits them. */
   lobby?: boolean;
+  /** The client's own attributes, which it had in `join`. */
+  attributes?: {
+    [key in string]: string;
+  };
   /** By which the client comes back into a locked room, and past the lobby: a secret of its own. */
   seat?: string;
   /** Servers that help the client to reach this one. */
@@ -426,6 +496,10 @@ export type Participant = {
   identity?: string;
   /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
   was?: string;
+  /** What they say of themselves. */
+  attributes?: {
+    [key in string]: string;
+  };
 };
 
 /** Somebody who waits in the lobby. */
@@ -546,6 +620,7 @@ export type IceCredential = string;
 export type Grant = "publish"
   | "subscribe"
   | "enhance"
+  | "data"
   | "moderate"
   | "admin";
 

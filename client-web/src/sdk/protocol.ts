@@ -142,6 +142,8 @@ const oneOf =
 const field = <Name extends string, T>(name: Name, value: T | undefined): { [N in Name]?: T } =>
   value === undefined ? {} : ({ [name]: value } as { [N in Name]?: T });
 
+const attributes = (value: unknown): Record<string, string> =>
+  Object.fromEntries(Object.entries(object(value)).map(([key, of]) => [key, text(of)]));
 const participant = (value: unknown): ParticipantInfo => {
   const o = object(value);
   return {
@@ -149,6 +151,7 @@ const participant = (value: unknown): ParticipantInfo => {
     name: text(o["name"]),
     ...field("identity", optional(o["identity"], text)),
     ...field("was", optional(o["was"], text)),
+    ...field("attributes", optional(o["attributes"], attributes)),
   };
 };
 const knock = (value: unknown): WaitingInfo => {
@@ -224,6 +227,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     grants: optional(o["grants"], (v) => list(v, text)),
     locked: optional(o["locked"], flag) ?? false,
     lobby: optional(o["lobby"], flag) ?? false,
+    ...field("attributes", optional(o["attributes"], attributes)),
     ...field("seat", optional(o["seat"], text)),
     ice: optional(o["ice"], iceServers) ?? { servers: [] },
     others: optional(o["others"], (v) => list(v, text)) ?? [],
@@ -247,6 +251,22 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     name: text(o["name"]),
     ...field("identity", optional(o["identity"], text)),
     ...field("was", optional(o["was"], text)),
+    ...field("attributes", optional(o["attributes"], attributes)),
+  }),
+  participant_changed: (o) => ({
+    type: "participant_changed",
+    participant: text(o["participant"]),
+    name: text(o["name"]),
+    ...field("attributes", optional(o["attributes"], attributes)),
+  }),
+  data: (o) => ({
+    type: "data",
+    from: text(o["from"]),
+    seq: number(o["seq"]),
+    ...field("number", optional(o["number"], number)),
+    topic: text(o["topic"]),
+    ...field("text", optional(o["text"], text)),
+    ...field("bytes", optional(o["bytes"], text)),
   }),
   participant_left: (o) => ({ type: "participant_left", participant: text(o["participant"]) }),
   track_added: (o) => ({ type: "track_added", track: track(o["track"]) }),

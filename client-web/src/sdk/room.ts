@@ -15,11 +15,13 @@ import { Emitter } from "./emitter.js";
 import { left, noCodec, notConnected, notGranted, type WindlassError } from "./errors.js";
 import { type HostEvents, ROOM_EVENTS, type RoomEvents } from "./events.js";
 import type { JoinOptions } from "./join.js";
+import type { MessageData, ReceivedMessage, SendOptions } from "./message.js";
 import { Moderation } from "./moderation.js";
 import { NetworkLimit } from "./network-limit.js";
 import type { Participant } from "./participant.js";
 import { People } from "./people.js";
-import type { Grant, WaitingInfo } from "./protocol.js";
+import { type Attributes, Profile } from "./profile.js";
+import type { Grant, ParticipantInfo, WaitingInfo } from "./protocol.js";
 import { type Content, type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { Relay } from "./relay.js";
@@ -93,6 +95,7 @@ export class Room extends Emitter<RoomEvents> {
   private readonly networks: NetworkLimit;
   private readonly call: Call;
   private readonly people: People;
+  private readonly profile: Profile;
 
   /** See `join`. @internal */
   static async enter(url: string, options: JoinOptions): Promise<Room> {
@@ -176,10 +179,12 @@ export class Room extends Emitter<RoomEvents> {
     this.files = filesOf(options.assets ?? {}, url, document.baseURI);
     this.networks = new NetworkLimit(options.maxNetwork ?? "xs");
     this.relay = new Relay(this.files.worker);
+    this.profile = new Profile(options.name, options.attributes ?? {}, () => this.people.change(this.self));
     this.people = new People({
-      self: () => ({ id: this.call.participant, name: options.name }),
+      self: () => this.self,
       connected: () => this.call.session !== null,
       came: (participant) => this.emit("participant", participant),
+      changed: (participant) => this.emit("participantChanged", participant),
       left: (participant) => this.emit("participantLeft", participant),
       outlet: this,
     });
@@ -187,6 +192,7 @@ export class Room extends Emitter<RoomEvents> {
       servers: this.servers,
       backoff: new Backoff(),
       maxAttempts: options.attempts,
+      profile: this.profile,
       join: async (servers, request) => Session.join(servers, await this.request(request), this.transports),
       emit: (name, value) => this.pass(name, value),
       release: () => {
@@ -230,6 +236,20 @@ export class Room extends Emitter<RoomEvents> {
   /** This participant's identity, from its access token; empty where the server needs none. */
   get identity(): string {
     return this.call.session?.welcome.identity ?? "";
+  }
+
+  /** The name that this participant says it has; where the access token has one, the others see that. */
+  get name(): string {
+    return this.profile.wanted.name;
+  }
+
+  /** What this participant says of itself, by `join` and {@link setAttributes}. */
+  get attributes(): Attributes {
+    return this.profile.wanted.attributes;
+  }
+
+  private get self(): ParticipantInfo {
+    return { id: this.call.participant, name: this.name, attributes: { ...this.attributes } };
   }
 
   /** Whether the access token allows it. Without a token all is allowed but `admin` and `moderate`. */
@@ -333,6 +353,44 @@ export class Room extends Emitter<RoomEvents> {
     this.connection?.setMaxUplink(kbps);
   }
 
+  /**
+   * Sends a message to all others in the call, or to those of `to`: a text, or bytes. They get the event `message`.
+   * `topic` is the page's own word for what it is about, such as `chat`.
+   *
+   * Each receiver gets the messages of a sender in the order of the calls, each once, also where a connection is lost or
+   * the room moves to another server. Resolves when the server has taken it and sends it to those who are in the call
+   * then; nobody gets it later. Without a connection a message waits for it, unless it is not `reliable`.
+   *
+   * Bounds: 16 KiB; 20 messages or 64 KiB a second, 30 of them at once: more wait, up to 256 or 1 MiB.
+   *
+   * Rejects with a {@link WindlassError}: `too_large`; `unknown_participant`, if nobody of `to` is in the call;
+   * `forbidden` without the grant `data`; `rate_limited`, if too many wait or all in the room send too much;
+   * `connection_lost`; the reason of the call's end; `bad_option`.
+   */
+  send(topic: string, data: MessageData, options: SendOptions = {}): Promise<void> {
+    return this.call.send(topic, data, options);
+  }
+
+  /**
+   * Says something of this participant to all others, now and later, such as `{ hand: "up" }`; null takes an attribute
+   * back, others stay. They read it in {@link Participant.attributes}. It lasts as long as this participant is in the
+   * call, also over reconnects and moves to other servers.
+   *
+   * At most 16 attributes with values of at most 256 bytes, and 4 KiB in all. If they change more often than once a
+   * second, the others may see only the latest state.
+   *
+   * Resolves when the server has told the others. Rejects with a {@link WindlassError} (`forbidden` without the grant
+   * `data`, `too_large`, `bad_option`); the attributes are then as before.
+   */
+  setAttributes(changes: Readonly<Record<string, string | null>>): Promise<void> {
+    return this.call.describe(changes);
+  }
+
+  /** Changes this participant's name, as {@link setAttributes} does. `forbidden` where the access token has the name. */
+  setName(name: string): Promise<void> {
+    return this.call.describe({}, name);
+  }
+
   /** The browser's statistics of the media connection; null without a connection. */
   async connectionStats(): Promise<RTCStatsReport | null> {
     return (await this.call.session?.stats()) ?? null;
@@ -363,6 +421,12 @@ export class Room extends Emitter<RoomEvents> {
     switch (name) {
       case "participantJoined":
         people.join(value as HostEvents["participantJoined"]);
+        return;
+      case "participantChanged":
+        people.change(value as HostEvents["participantChanged"]);
+        return;
+      case "message":
+        this.receive(value as HostEvents["message"]);
         return;
       case "participantLeft":
         people.leave((value as HostEvents["participantLeft"]).id);
@@ -405,13 +469,20 @@ export class Room extends Emitter<RoomEvents> {
     this.emit(name as keyof RoomEvents, value as RoomEvents[keyof RoomEvents]);
   }
 
+  private receive({ from, was, topic, ...message }: ReceivedMessage): void {
+    const sender = this.people.sender(from, was);
+    if (sender === undefined) return; // it has just left
+    const content = message.text === undefined ? { bytes: message.bytes } : { text: message.text };
+    this.emit("message", { topic, from: sender, ...content });
+  }
+
   /** Completes a request of the call by the options. */
   private async request(request: CallRequest): Promise<SessionRequest> {
-    const { token, room, name, signal, waiting } = this.options;
+    const { token, room, signal, waiting } = this.options;
     return {
       ...request,
       room,
-      name,
+      ...this.profile.wanted,
       loopback: this.loopback,
       token: await tokenOf(token),
       signal,

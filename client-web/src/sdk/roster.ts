@@ -48,6 +48,16 @@ export class Roster {
     return successor;
   }
 
+  /** Notes another name or other attributes, and returns the participant as it is now; undefined: it is not known. */
+  change(id: string, said: Pick<ParticipantInfo, "name" | "attributes">): ParticipantInfo | undefined {
+    const entry = this.entries.get(id);
+    if (entry === undefined) return undefined;
+    const { attributes: _, ...rest } = entry.info;
+    const info = { ...rest, ...said };
+    this.entries.set(id, { info, presence: entry.presence });
+    return info;
+  }
+
   remove(id: string): void {
     this.entries.delete(id);
   }

@@ -38,6 +38,7 @@ async function makeSession(server: FakeServer, changes: Partial<SessionRequest> 
   const request: SessionRequest = {
     room: "standup",
     name: "Me",
+    attributes: {},
     loopback: false,
     token: undefined,
     seat: undefined,

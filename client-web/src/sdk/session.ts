@@ -8,12 +8,14 @@ import { WindlassError } from "./errors.js";
 import type { Move, SessionEvents } from "./events.js";
 import { fitting } from "./fitting.js";
 import { handshake, type JoinRequest } from "./handshake.js";
-import type { Moderate } from "./protocol.gen.js";
+import { contentOf, type ReceivedMessage } from "./message.js";
+import type { Described } from "./profile.js";
+import type { Moderate, SendData, SetAttributes } from "./protocol.gen.js";
 import type { Grant, ParticipantInfo, Rung, ServerMessage, TrackInfo, WaitingInfo, Welcome } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { Roster } from "./roster.js";
 import { nextSessionState, type SessionState } from "./session-state.js";
-import { SignalSocket } from "./socket.js";
+import { type Outcome, SignalSocket } from "./socket.js";
 import {
   type Comparison,
   compareTracks,
@@ -28,6 +30,8 @@ import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
 const PENDING_MS = 6000;
 /** Interval between two comparisons of a successor with the former session, milliseconds. */
 const COMPARE_MS = 50;
+/** Max number of messages that are kept until the participants are announced. */
+const MAX_EARLY = 256;
 /** Once every track has a picture, max wait until each is as good as on the former server, milliseconds. */
 const QUALITY_WAIT_MS = 1500;
 
@@ -85,11 +89,15 @@ export class Session extends Emitter<SessionEvents> {
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   /** Every track of the room, received or not. */
   private readonly roomTracks = new Map<string, TrackInfo>();
+  /** Messages that came before the participants were announced; null: they are. */
+  private early: ReceivedMessage[] | null = [];
   private grants: readonly string[] | undefined;
   private speakerId: string | null = null;
   private former: Session | null;
   /** This participant's id at the former server. */
   private readonly formerId: string | null;
+  /** What the server knows of this participant from its join. */
+  readonly told: Described;
 
   /**
    * Joins a room at the first of the servers (URLs of their WebSockets) that answers. Rejects with a
@@ -112,9 +120,10 @@ export class Session extends Emitter<SessionEvents> {
     private readonly socket: SignalSocket,
     private readonly transport: Transport,
     readonly welcome: Welcome,
-    { former, maxRungs }: SessionRequest,
+    { former, maxRungs, name }: SessionRequest,
   ) {
     super();
+    this.told = { name, attributes: welcome.attributes ?? {} };
     this.grants = welcome.grants;
     this.door = { locked: welcome.locked ?? false, lobby: welcome.lobby ?? false };
     this.former = former;
@@ -137,6 +146,9 @@ export class Session extends Emitter<SessionEvents> {
     for (const participant of this.welcome.participants) this.addParticipant(participant, this.welcome.participants);
     for (const track of this.welcome.tracks) this.addRoomTrack(track);
     this.updateSubscriptions();
+    const early = this.early ?? [];
+    this.early = null;
+    for (const message of early) this.emit("message", message);
   }
 
   /** This participant's id. */
@@ -212,6 +224,16 @@ export class Session extends Emitter<SessionEvents> {
   /** Sends a moderator's request. Resolves when the server has carried it out. */
   moderate(request: Moderate): Promise<void> {
     return this.socket.moderate({ type: "moderate", ...request });
+  }
+
+  /** Sends a message to other participants. */
+  sendData(message: SendData): Promise<Outcome> {
+    return this.socket.tell({ type: "send", ...message });
+  }
+
+  /** Changes what the others know of this participant. */
+  setAttributes(change: SetAttributes): Promise<Outcome> {
+    return this.socket.tell({ type: "attributes", ...change });
   }
 
   /** Sends the statistics of received tracks, and of the uplink. */
@@ -313,6 +335,12 @@ export class Session extends Emitter<SessionEvents> {
       case "participant_joined":
         this.addParticipant(participantInfo(message), this.participants);
         break;
+      case "participant_changed":
+        this.changeParticipant(message);
+        break;
+      case "data":
+        this.receiveData(message);
+        break;
       case "participant_left":
         this.removeParticipant(message.participant);
         break;
@@ -390,11 +418,30 @@ export class Session extends Emitter<SessionEvents> {
   private addParticipant(participant: ParticipantInfo, present: readonly ParticipantInfo[]): void {
     const { id, was } = participant;
     if (this.isSelf(id)) return;
+    this.emit("met", participant);
     const presence = this.roster.add(participant, present);
     if (presence === "present") this.emit("participantJoined", participant);
     if (presence === "pending" && was !== undefined) {
       this.timers.add(setTimeout(() => this.admitSuccessors(was, []), PENDING_MS));
     }
+  }
+
+  private changeParticipant({
+    participant,
+    name,
+    attributes,
+  }: Extract<ServerMessage, { type: "participant_changed" }>): void {
+    const info = this.roster.change(participant, { name, ...(attributes === undefined ? {} : { attributes }) });
+    if (info !== undefined && !this.isPending(participant)) this.emit("participantChanged", info);
+  }
+
+  private receiveData(message: Extract<ServerMessage, { type: "data" }>): void {
+    const { from, seq, number, topic } = message;
+    const content = contentOf(message);
+    if (content === null) return;
+    const received = { from, was: this.roster.get(from)?.was, seq, number, topic, ...content };
+    if (this.early === null) this.emit("message", received);
+    else if (this.early.length < MAX_EARLY) this.early.push(received);
   }
 
   private removeParticipant(id: string): void {
@@ -533,11 +580,13 @@ function participantInfo({
   name,
   identity,
   was,
+  attributes,
 }: Extract<ServerMessage, { type: "participant_joined" }>): ParticipantInfo {
   return {
     id: participant,
     name,
     ...(identity === undefined ? {} : { identity }),
     ...(was === undefined ? {} : { was }),
+    ...(attributes === undefined ? {} : { attributes }),
   };
 }

@@ -1,5 +1,5 @@
 /** The signalling socket: JSON messages, requests with ids, and pings that detect a silent server. */
-import { unreachable, WindlassError } from "./errors.js";
+import { connectionLost, unreachable, WindlassError } from "./errors.js";
 import { type ClientMessage, parseServerMessage, type ServerMessage } from "./protocol.js";
 
 /** Max time to open a socket, milliseconds. */
@@ -19,13 +19,22 @@ const QUIET_MS = 1000;
 
 type Offer = Extract<ClientMessage, { type: "offer" }>;
 type ModerateRequest = Extract<ClientMessage, { type: "moderate" }>;
+type Telling = Extract<ClientMessage, { type: "send" | "attributes" }>;
 type Answer = Extract<ServerMessage, { type: "answer" }>;
 type Done = Extract<ServerMessage, { type: "done" }>;
 
+/** What became of a message: the server took or refused it, or the socket was lost before it said so. */
+export type Outcome =
+  | { readonly type: "done" }
+  | { readonly type: "refused"; readonly error: WindlassError }
+  | { readonly type: "lost"; readonly error: WindlassError };
+
 interface Pending {
   resolve(answer: Answer | Done): void;
+  /** The server refused it. */
   reject(error: WindlassError): void;
-  timer: ReturnType<typeof setTimeout>;
+  lost(error: WindlassError): void;
+  timer: ReturnType<typeof setTimeout> | undefined;
 }
 
 /** An open socket. Messages that come before `onMessage` is set are kept for it. */
@@ -150,7 +159,22 @@ export class SignalSocket {
         this.pending.delete(id);
         reject(unreachable());
       }, REQUEST_TIMEOUT_MS);
-      this.pending.set(id, { resolve, reject, timer });
+      this.pending.set(id, { resolve, reject, lost: reject, timer });
+      this.send({ ...message, id });
+    });
+  }
+
+  /** Sends a message, and resolves to what became of it. Waits for that as long as there is the socket. */
+  tell(message: Telling): Promise<Outcome> {
+    const id = this.nextId++;
+    return new Promise((resolve) => {
+      const lost = (error: WindlassError) => resolve({ type: "lost", error });
+      if (this.closed) {
+        lost(this.fatal ?? connectionLost());
+        return;
+      }
+      const reject = (error: WindlassError) => resolve({ type: "refused", error });
+      this.pending.set(id, { resolve: () => resolve({ type: "done" }), reject, lost, timer: undefined });
       this.send({ ...message, id });
     });
   }
@@ -193,9 +217,9 @@ export class SignalSocket {
     this.closed = true;
     clearInterval(this.heartbeat);
     const error = this.fatal ?? connectionLost();
-    for (const { reject, timer } of this.pending.values()) {
+    for (const { lost, timer } of this.pending.values()) {
       clearTimeout(timer);
-      reject(error);
+      lost(error);
     }
     this.pending.clear();
     this.socket.onclose = null;
@@ -203,12 +227,4 @@ export class SignalSocket {
     this.socket.close();
     this.onLost?.(error);
   }
-}
-
-function connectionLost(): WindlassError {
-  return new WindlassError(
-    "connection_lost",
-    "The connection to the server was lost.",
-    "Wait while the page reconnects, or reload it.",
-  );
 }

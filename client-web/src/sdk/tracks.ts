@@ -19,6 +19,8 @@ export interface RemoteAudioTrack {
   readonly muted: boolean;
   /** The track to play. */
   readonly track: MediaStreamTrack;
+  /** How loud it is at this moment: 0 for silence, 1 for full scale; linear in decibels. */
+  readonly level: number;
   /**
    * During the event `trackAdded`: the track that this one succeeds, after a migration; null: none. Null at any other
    * time.

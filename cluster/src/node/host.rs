@@ -24,6 +24,9 @@ pub trait Host: Send + Sync + 'static {
     /// A participant of a shared room joined on another server.
     fn remote_joined(&self, id: ParticipantId, room: &str, who: RelayedParticipant);
 
+    /// A participant on another server has another name or other attributes.
+    fn remote_changed(&self, id: ParticipantId, who: RelayedParticipant);
+
     /// A participant left on another server, or the link to that server is lost.
     fn remote_left(&self, id: ParticipantId);
 

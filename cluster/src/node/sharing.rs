@@ -122,7 +122,9 @@ impl Sharing {
         relayed: &Relayed,
     ) {
         let who = match relayed {
-            Relayed::Joined { participant } => host.and_then(|host| host.participant(*participant)),
+            Relayed::Joined { participant } | Relayed::Changed { participant } => {
+                host.and_then(|host| host.participant(*participant))
+            }
             // What the other server has said of the room before no longer holds.
             Relayed::Begin | Relayed::End => {
                 self.forget(host, |of, _, at| of == room && at == to);
@@ -130,8 +132,12 @@ impl Sharing {
             }
             _ => None,
         };
+        if who.is_none() && matches!(relayed, Relayed::Changed { .. }) {
+            // It has left, which is the next message.
+            return;
+        }
         let message = messages::encode(room, relayed, who, Instant::now());
-        self.links.send(to, message, relayed.is_media());
+        self.links.send(to, message, relayed.may_drop());
     }
 
     /// Handles a message of another server. `shares`: whether this server shares a room with that one.
@@ -142,8 +148,7 @@ impl Sharing {
         message: Message,
         shares: impl Fn(&str) -> bool,
     ) {
-        let RoomMessage { room, relayed, joined } = match messages::decode(message, Instant::now())
-        {
+        let RoomMessage { room, relayed, who } = match messages::decode(message, Instant::now()) {
             Ok(Some(message)) => message,
             Ok(None) => return,
             Err(why) => {
@@ -160,10 +165,19 @@ impl Sharing {
                 let remote = &mut *self.remote.lock();
                 let participants = remote.entry(room.clone()).or_default();
                 if participants.len() < MAX_REMOTE_PARTICIPANTS
-                    && let Some(who) = joined
+                    && let Some(who) = who
                 {
                     participants.insert(*participant, node);
                     host.remote_joined(*participant, &room, who);
+                }
+                None
+            }
+            Relayed::Changed { participant } => {
+                let remote = self.remote.lock();
+                let is_there =
+                    remote.get(&room).is_some_and(|there| there.get(participant) == Some(&node));
+                if let Some(who) = who.filter(|_| is_there) {
+                    host.remote_changed(*participant, who);
                 }
                 None
             }

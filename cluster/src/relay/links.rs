@@ -1,7 +1,7 @@
 //! Links between SFUs that share rooms: one gRPC stream for each pair of SFUs, for all rooms that the two share.
 //!
-//! The server with the smaller name dials. Each link has a bounded queue. Media without room in it, or that has waited too long, is dropped and
-//! counted. Where anything else has no room, the link is closed, so that both sides start over. Incoming messages have back-pressure: the
+//! The server with the smaller name dials. Each link has a bounded queue. Media and data that may be lost, without room in it or after too long
+//! a wait, are dropped and counted. Where anything else has no room, the link is closed, so that both sides start over. Incoming messages have back-pressure: the
 //! sender waits while the receiver does not read.
 //!
 //! Source: decision 014.
@@ -35,10 +35,10 @@ use crate::token::{ClusterToken, HEADER};
 const NODE_HEADER: &str = "windlass-node";
 /// Capacity of a link's queue, in messages: half a second of ten cameras.
 const QUEUE: usize = 4_096;
-/// Part of [`QUEUE`] that media leaves free, in messages.
+/// Part of [`QUEUE`] that what may be dropped leaves free, in messages.
 const RESERVED: usize = 1_024;
-/// Time in the queue after which media is dropped.
-const MAX_MEDIA_AGE: Duration = Duration::from_millis(400);
+/// Time in the queue after which what may be dropped is.
+const MAX_AGE: Duration = Duration::from_millis(400);
 /// Interval of HTTP/2 keep-alive pings.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_millis(500);
 /// Time without an answer to a keep-alive ping after which a link is closed.
@@ -83,9 +83,9 @@ pub struct LinkStats {
     pub up: usize,
     /// Messages put into queues.
     pub sent: u64,
-    /// Media messages dropped because a queue was full.
+    /// Messages dropped because a queue was full: media, and data that may be lost.
     pub dropped: u64,
-    /// Media messages dropped because they had waited too long.
+    /// Such messages dropped because they had waited too long.
     pub stale: u64,
     /// Links closed because a queue was full of other messages.
     pub overflowed: u64,
@@ -117,7 +117,7 @@ struct Link {
 
 struct Queued {
     at: Instant,
-    is_media: bool,
+    may_drop: bool,
     message: Message,
 }
 
@@ -176,15 +176,15 @@ impl Links {
     }
 
     /// Sends a message, if there is a link. Never blocks.
-    pub fn send(&self, node: NodeId, message: Message, is_media: bool) {
+    pub fn send(&self, node: NodeId, message: Message, may_drop: bool) {
         let counters = &self.0.counters;
         let peers = self.0.peers.lock();
         let Some(link) = peers.get(&node).and_then(|peer| peer.link.as_ref()) else { return };
-        if is_media && link.queue.capacity() < RESERVED {
+        if may_drop && link.queue.capacity() < RESERVED {
             count(&counters.dropped);
             return;
         }
-        let queued = Queued { at: Instant::now(), is_media, message };
+        let queued = Queued { at: Instant::now(), may_drop, message };
         if link.queue.try_send(queued).is_ok() {
             count(&counters.sent);
         } else if !link.end.send_replace(true) {
@@ -291,13 +291,13 @@ async fn connect(
     Ok((queue, client.link(request).await?.into_inner()))
 }
 
-/// The messages of a queue, without media that has waited too long.
+/// The messages of a queue, without those that may be dropped and have waited too long.
 fn outgoing(
     waiting: Receiver<Queued>,
     counters: Arc<Counters>,
 ) -> impl Stream<Item = Message> + Send + 'static {
     ReceiverStream::new(waiting).filter_map(move |queued: Queued| {
-        let is_stale = queued.is_media && queued.at.elapsed() > MAX_MEDIA_AGE;
+        let is_stale = queued.may_drop && queued.at.elapsed() > MAX_AGE;
         if is_stale {
             count(&counters.stale);
         }

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use windlass_types::attributes;
+use windlass_types::data::MAX_RECEIVERS;
 use windlass_types::relay::{
-    AnchorState, MAX_TRACK_NAME, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack,
+    AnchorState, MAX_TRACK_NAME, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
 use windlass_types::{
-    Anchor, Epoch, Kind, Layer, ParticipantId, Refusal, StageTimes, StreamId, TrackId,
+    Anchor, Attributes, DataContent, DataMessage, Epoch, Kind, Layer, ParticipantId, Refusal,
+    StageTimes, StreamId, TrackId,
 };
 
 use crate::proto::relay::message::What;
@@ -33,6 +36,8 @@ pub struct RelayedParticipant {
     pub identity: Option<String>,
     /// Its id on the server from which it moved, as that server's ticket says.
     pub was: Option<String>,
+    /// What it says of itself.
+    pub attributes: Attributes,
     /// Time in the room, in whole seconds.
     pub age: Duration,
 }
@@ -44,11 +49,11 @@ pub struct RoomMessage {
     pub room: Arc<str>,
     /// The content.
     pub relayed: Relayed,
-    /// The participant of [`Relayed::Joined`].
-    pub joined: Option<RelayedParticipant>,
+    /// The participant of [`Relayed::Joined`] or [`Relayed::Changed`].
+    pub who: Option<RelayedParticipant>,
 }
 
-/// The message of `relayed`, sent `now`; `who`: the participant of [`Relayed::Joined`].
+/// The message of `relayed`, sent `now`; `who`: the participant of [`Relayed::Joined`] or [`Relayed::Changed`].
 pub fn encode(
     room: &str,
     relayed: &Relayed,
@@ -59,11 +64,9 @@ pub fn encode(
     let what = match relayed {
         Relayed::Begin => What::Begin(nothing()),
         Relayed::End => What::End(nothing()),
-        Relayed::Joined { participant } => {
-            let RelayedParticipant { name, identity, was, age } = who.unwrap_or_default();
-            let age_s = age.as_secs();
-            What::Joined(proto::Person { participant: participant.0, name, identity, was, age_s })
-        }
+        Relayed::Joined { participant } => What::Joined(person(*participant, who)),
+        Relayed::Changed { participant } => What::Changed(person(*participant, who)),
+        Relayed::Data(data) => What::Data(data_message(data)),
         Relayed::Left { participant } => What::Left(participant.0),
         Relayed::Track(track) => What::Track(proto::Track {
             track: track.track.0,
@@ -120,21 +123,23 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
     if room.is_empty() || room.len() > MAX_NAME {
         return Err(WireError::Field("room"));
     }
-    let mut joined = None;
+    let mut who = None;
     let Some(what) = what else { return Ok(None) };
     let track = TrackId;
     let relayed = match what {
         What::Begin(_) => Relayed::Begin,
         What::End(_) => Relayed::End,
-        What::Joined(proto::Person { participant, name, identity, was, age_s }) => {
-            let is_long = |text: &str| text.len() > MAX_NAME;
-            if is_long(&name) || [&identity, &was].into_iter().flatten().any(|text| is_long(text)) {
-                return Err(WireError::Field("name"));
-            }
-            let age = Duration::from_secs(age_s);
-            joined = Some(RelayedParticipant { name, identity, was, age });
-            Relayed::Joined { participant: ParticipantId(participant) }
+        What::Joined(person) => {
+            let participant = ParticipantId(person.participant);
+            who = Some(participant_of(person)?);
+            Relayed::Joined { participant }
         }
+        What::Changed(person) => {
+            let participant = ParticipantId(person.participant);
+            who = Some(participant_of(person)?);
+            Relayed::Changed { participant }
+        }
+        What::Data(message) => Relayed::Data(data_of(message)?),
         What::Left(participant) => Relayed::Left { participant: ParticipantId(participant) },
         What::Track(message) => {
             if message.name.len() > MAX_TRACK_NAME {
@@ -191,7 +196,64 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
         }
         What::WholeAnchor(message) => Relayed::WholeAnchor { track: track(message.track) },
     };
-    Ok(Some(RoomMessage { room: room.into(), relayed, joined }))
+    Ok(Some(RoomMessage { room: room.into(), relayed, who }))
+}
+
+fn person(participant: ParticipantId, who: Option<RelayedParticipant>) -> proto::Person {
+    let RelayedParticipant { name, identity, was, attributes, age } = who.unwrap_or_default();
+    proto::Person {
+        participant: participant.0,
+        name,
+        identity,
+        was,
+        attributes: attributes.into_iter().collect(),
+        age_s: age.as_secs(),
+    }
+}
+
+fn participant_of(person: proto::Person) -> Result<RelayedParticipant, WireError> {
+    let proto::Person { name, identity, was, attributes, age_s, .. } = person;
+    let is_long = |text: &str| text.len() > MAX_NAME;
+    if is_long(&name) || [&identity, &was].into_iter().flatten().any(|text| is_long(text)) {
+        return Err(WireError::Field("name"));
+    }
+    let attributes: Attributes = attributes.into_iter().collect();
+    if !attributes::are_valid(&attributes) {
+        return Err(WireError::Field("attributes"));
+    }
+    Ok(RelayedParticipant { name, identity, was, attributes, age: Duration::from_secs(age_s) })
+}
+
+fn data_message(data: &RelayedData) -> proto::Data {
+    let DataMessage { topic, content, reliable, number } = &*data.message;
+    let content = match content {
+        DataContent::Text(text) => proto::data::Content::Text(text.clone()),
+        DataContent::Bytes(bytes) => proto::data::Content::Bytes(bytes.clone()),
+    };
+    proto::Data {
+        from: data.from.0,
+        seq: data.seq,
+        to: data.to.iter().flatten().map(|id| id.0).collect(),
+        topic: topic.clone(),
+        content: Some(content),
+        reliable: *reliable,
+        number: *number,
+    }
+}
+
+fn data_of(data: proto::Data) -> Result<RelayedData, WireError> {
+    let proto::Data { from, seq, to, topic, content, reliable, number } = data;
+    let content = match content {
+        Some(proto::data::Content::Text(text)) => DataContent::Text(text),
+        Some(proto::data::Content::Bytes(bytes)) => DataContent::Bytes(bytes),
+        None => return Err(WireError::Field("content")),
+    };
+    let message = DataMessage { topic, content, reliable, number };
+    if !message.is_valid() || to.len() > MAX_RECEIVERS {
+        return Err(WireError::Field("data"));
+    }
+    let to = (!to.is_empty()).then(|| to.into_iter().map(ParticipantId).collect());
+    Ok(RelayedData { from: ParticipantId(from), seq, to, message: Arc::new(message) })
 }
 
 fn anchor_message(relayed: &RelayedAnchor, now: Instant) -> proto::Anchor {

@@ -7,6 +7,12 @@ use super::*;
 const TRACK: TrackId = TrackId(7);
 const ANNA: ParticipantId = ParticipantId(u64::MAX);
 
+fn data(content: DataContent, to: Option<Vec<ParticipantId>>) -> RelayedData {
+    let message =
+        DataMessage { topic: "chat".to_owned(), content, reliable: to.is_none(), number: Some(3) };
+    RelayedData { from: ANNA, seq: 7, to, message: message.into() }
+}
+
 fn all(now: Instant) -> Vec<Relayed> {
     let (track, layer) = (TRACK, Layer::H);
     let packet = RelayedPacket {
@@ -60,6 +66,9 @@ fn all(now: Instant) -> Vec<Relayed> {
         Relayed::Begin,
         Relayed::End,
         Relayed::Joined { participant: ANNA },
+        Relayed::Changed { participant: ANNA },
+        Relayed::Data(data(DataContent::Text("tea?".to_owned()), None)),
+        Relayed::Data(data(DataContent::Bytes(vec![0, 255].into()), Some(vec![ANNA]))),
         Relayed::Left { participant: ANNA },
         Relayed::Track(relayed),
         Relayed::TrackRemoved { track },
@@ -84,15 +93,17 @@ fn what_is_said_arrives_as_it_was_said() {
         name: "Anna".to_owned(),
         identity: Some("a@x".to_owned()),
         was: None,
+        attributes: [("hand".to_owned(), "up".to_owned())].into(),
         age: Duration::from_secs(9),
     };
     for said in all(now) {
-        let joined = matches!(said, Relayed::Joined { .. }).then(|| who.clone());
-        let bytes = encode("tea", &said, joined.clone(), now).encode_to_vec();
+        let is_about = matches!(said, Relayed::Joined { .. } | Relayed::Changed { .. });
+        let who = is_about.then(|| who.clone());
+        let bytes = encode("tea", &said, who.clone(), now).encode_to_vec();
         let message = Message::decode(&*bytes).unwrap();
-        let RoomMessage { room, relayed: heard, joined: person } =
+        let RoomMessage { room, relayed: heard, who: person } =
             decode(message, now).unwrap().unwrap();
-        assert_eq!((&*room, person), ("tea", joined));
+        assert_eq!((&*room, person), ("tea", who));
         // Not all of what it holds can be compared.
         assert_eq!(format!("{heard:?}"), format!("{said:?}"));
     }
@@ -102,6 +113,14 @@ fn what_is_said_arrives_as_it_was_said() {
 fn what_makes_no_sense_is_refused_and_what_is_new_left_alone() {
     let now = Instant::now();
     let of = |what| decode(Message { room: "tea".to_owned(), what: Some(what) }, now);
+    let text = |text: String| Some(proto::data::Content::Text(text));
+    let data = proto::Data {
+        topic: "chat".to_owned(),
+        content: text(String::new()),
+        ..Default::default()
+    };
+    assert!(of(What::Data(data.clone())).is_ok());
+    let attributes = |key: &str, value: usize| [(key.to_owned(), "x".repeat(value))].into();
     let packet = proto::Packet { track: 7, layer: "h".to_owned(), ..Default::default() };
     for what in [
         What::Packet(proto::Packet { seq: MAX_SEQ + 1, ..packet.clone() }),
@@ -111,6 +130,12 @@ fn what_makes_no_sense_is_refused_and_what_is_new_left_alone() {
         What::Packet(proto::Packet { layer: "x".to_owned(), ..packet }),
         What::KeyFrame(proto::KeyFrame { track: 7, layer: String::new() }),
         What::Anchor(proto::Anchor::default()),
+        What::Data(proto::Data { topic: "a b".to_owned(), ..data.clone() }),
+        What::Data(proto::Data { content: None, ..data.clone() }),
+        What::Data(proto::Data { content: text("x".repeat(16 * 1024 + 1)), ..data.clone() }),
+        What::Data(proto::Data { to: vec![1; MAX_RECEIVERS + 1], ..data }),
+        What::Joined(proto::Person { attributes: attributes("", 1), ..Default::default() }),
+        What::Changed(proto::Person { attributes: attributes("a", 257), ..Default::default() }),
         What::Joined(proto::Person { name: "n".repeat(MAX_NAME + 1), ..Default::default() }),
     ] {
         assert!(of(what.clone()).is_err(), "{what:?}");

@@ -12,8 +12,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::Request as ClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use windlass_protocol::{
-    ANCHOR_CODEC, AccessToken, ClientMessage, Error, Grant, Join, Request, ServerMessage, VERSION,
-    Welcome,
+    ANCHOR_CODEC, AccessToken, Attributes, ClientMessage, Error, Grant, Join, Request,
+    ServerMessage, VERSION, Welcome,
 };
 use windlass_signaling::access::{Claims, Grants, TokenKey};
 
@@ -138,6 +138,7 @@ impl Signal {
             token,
             ticket: None,
             seat: None,
+            attributes: Attributes::new(),
         };
         signal.send(ClientMessage::Join(join)).await?;
         let welcome = timeout(PATIENCE, async {

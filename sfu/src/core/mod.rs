@@ -15,6 +15,8 @@ mod audio;
 mod capture;
 mod channels;
 mod cpu_limit;
+mod data;
+mod data_rate;
 mod dd;
 mod downlink;
 mod dynacast;
@@ -75,6 +77,7 @@ use windlass_types::{AnchorPolicy, Bitrate, Refusal, StreamId, TapInput};
 use self::addresses::LocalAddrs;
 pub use self::addresses::{RemoteAddr, Via};
 pub use self::fault::{Fault, contained, log_panics};
+use self::gcra::Gcra;
 pub use self::negotiate::{Answered, ReadOffer};
 use self::peer::{Peer, PeerEvent};
 pub use self::regions::RegionRequest;
@@ -157,6 +160,8 @@ pub struct Core {
     tracks: BTreeMap<TrackId, Track>,
     streams: HashMap<StreamId, TrackId>,
     relays: Relays,
+    /// What its participants have used of the rate of messages, as many times as they are received.
+    data_received: Gcra,
     routes: Routes,
     wakes: Wakes,
     /// Peers with work left in this step; those with a timer have its time.
@@ -198,6 +203,7 @@ impl Core {
             tracks: BTreeMap::new(),
             streams: HashMap::new(),
             relays: Relays::default(),
+            data_received: Gcra::default(),
             routes: Routes::new(shard.clone()),
             wakes: Wakes::default(),
             ready: VecDeque::new(),

@@ -21,6 +21,7 @@ use super::allocator::Allocator;
 use super::anchor_channel::AnchorChannel;
 use super::channels::ClientChannels;
 use super::cpu_limit::CpuLimit;
+use super::data_rate::DataSender;
 use super::dd;
 use super::downlink::{Downlink, Feedback, State};
 use super::fault_injection;
@@ -116,6 +117,10 @@ pub(super) struct Peer {
     pub channels: ClientChannels,
     /// What it may do.
     pub permissions: Permissions,
+    /// Its data messages to others.
+    pub data: DataSender,
+    /// Whether it takes those of others.
+    pub takes_data: bool,
     /// M-lines on which it receives.
     pub slots: Vec<Slot>,
     /// Congestion controller of its downlink.
@@ -154,6 +159,8 @@ impl Peer {
             regions: Regions::default(),
             channels: ClientChannels::default(),
             permissions: Permissions::default(),
+            data: DataSender::default(),
+            takes_data: true,
             slots: Vec::new(),
             downlink: Downlink::default(),
             allocator: Allocator::default(),

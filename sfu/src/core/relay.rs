@@ -12,11 +12,14 @@ use windlass_types::{EnhancerRequest, Layer};
 
 use super::enhance::OutgoingAnchor;
 use super::forward::AudioInfo;
+use super::gcra::Gcra;
 use super::rewriter::{PacketIn, Source};
 use super::tap::Tap;
 use super::{Core, Output, Track};
-use crate::api::{Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
-use crate::relay::{AnchorState, NodeId, Relayed, RelayedAnchor, RelayedPacket, RelayedTrack};
+use crate::api::{Delivery, Kind, ParticipantId, SfuEvent, TrackId, TrackInfo};
+use crate::relay::{
+    AnchorState, NodeId, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
+};
 
 /// Maximum of other nodes that a room may be on.
 const MAX_NODES: usize = 31;
@@ -34,6 +37,8 @@ pub(super) struct Relays {
     pending_audiences: HashMap<Arc<str>, BTreeSet<NodeId>>,
     /// Local ids of remote tracks, by node and id there.
     tracks: HashMap<(NodeId, TrackId), TrackId>,
+    /// What is used of the limit of data messages to other nodes.
+    pub(super) data_used: Gcra,
 }
 
 /// The publisher's side of a track of another node.
@@ -149,6 +154,12 @@ impl Core {
             Relayed::Begin => self.begin_relay(node, room),
             Relayed::End => self.end_relay(node, room),
             Relayed::Joined { participant } => self.on_remote_joined(node, room, participant),
+            Relayed::Changed { participant } => {
+                if self.is_remote_member(node, room, participant) {
+                    self.tell_changed(room, participant);
+                }
+            }
+            Relayed::Data(data) => self.deliver_remote(node, room, data),
             Relayed::Left { participant } => self.on_remote_left(node, room, participant),
             Relayed::Track(track) => self.add_remote_track(node, room, track),
             Relayed::TrackRemoved { track } => {
@@ -319,9 +330,23 @@ impl Core {
         }
     }
 
+    /// Whether a participant of a room is at that node.
+    fn is_remote_member(&self, node: NodeId, room: &str, id: ParticipantId) -> bool {
+        self.rooms.get(room).is_some_and(|room| room.remote_members.get(&id) == Some(&node))
+    }
+
+    /// Gives a data message of another node to the participants here that get it.
+    fn deliver_remote(&mut self, node: NodeId, room: &str, data: RelayedData) {
+        let RelayedData { from, seq, to, message } = data;
+        if self.is_remote_member(node, room, from) {
+            self.deliver(room, to.as_deref(), &Delivery::new(from, seq, message));
+        } else {
+            self.counters.relay_unknown += u64::from(self.rooms.contains_key(room));
+        }
+    }
+
     fn on_remote_left(&mut self, node: NodeId, room: &str, participant: ParticipantId) {
-        let Some(there) = self.rooms.get(room) else { return };
-        if there.remote_members.get(&participant) != Some(&node) {
+        if !self.is_remote_member(node, room, participant) {
             return;
         }
         let tracks: Vec<_> = self.tracks.values().map(|track| &track.info).collect();
@@ -348,9 +373,7 @@ impl Core {
 
     fn add_remote_track(&mut self, node: NodeId, room: &str, relayed: RelayedTrack) {
         let RelayedTrack { track, participant, kind, name, muted } = relayed;
-        let there = self.rooms.get(room);
-        let is_there =
-            there.is_some_and(|room| room.remote_members.get(&participant) == Some(&node));
+        let is_there = self.is_remote_member(node, room, participant);
         let known = self.relays.tracks.contains_key(&(node, track));
         let others =
             self.tracks.values().filter(|t| t.remote.is_some() && &*t.room == room).count();
@@ -555,6 +578,11 @@ impl RemotePublisher {
 }
 
 impl Relays {
+    /// The nodes that want a room's local tracks.
+    pub(super) fn audience(&self, room: &str) -> impl Iterator<Item = NodeId> {
+        self.audiences.get(room).into_iter().flatten().copied()
+    }
+
     /// Removes a track of another node.
     pub(super) fn remove_track(&mut self, key: (NodeId, TrackId)) {
         self.tracks.remove(&key);

@@ -1,11 +1,12 @@
 //! A room on two and three SFUs.
 
-use windlass_types::{Layer, Rung};
+use windlass_types::{DataContent, DataMessage, Layer, Rung};
 
 use super::tests::anchor_of;
 use super::world::*;
 use super::*;
-use crate::api::{JoinOptions, Kind, TrackInfo};
+use crate::api::{Delivery, JoinOptions, Kind, TrackInfo};
+use crate::relay::RelayedData;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -335,4 +336,84 @@ fn senseless_messages_of_another_node_change_nothing() {
     world.clients[at].received.clear();
     nodes.run(MS(1000));
     assert!(nodes.worlds[1].clients[at].received.len() > 20);
+}
+
+fn message(text: &str) -> DataMessage {
+    let content = DataContent::Text(text.to_owned());
+    DataMessage { topic: "chat".to_owned(), content, reliable: true, number: None }
+}
+
+/// The messages of the publisher that somebody got, with their numbers.
+fn heard(world: &World, id: ParticipantId) -> Vec<(u32, String)> {
+    let events = world.events.get(&id).into_iter().flatten();
+    let of = |event: &SfuEvent| match event {
+        SfuEvent::Data(Delivery { from: PUBLISHER, seq, message, .. }) => match &message.content {
+            DataContent::Text(text) => Some((*seq, text.clone())),
+            DataContent::Bytes(_) => None,
+        },
+        _ => None,
+    };
+    events.filter_map(of).collect()
+}
+
+#[test]
+fn messages_reach_those_at_other_nodes_once_and_in_their_order() {
+    let (near, far) = (ParticipantId(3), ParticipantId(4));
+    let mut nodes = Nodes::new(3);
+    for (at, id) in [(0, PUBLISHER), (0, near), (1, SUBSCRIBER), (2, far)] {
+        nodes.join(at, id);
+    }
+    nodes.run(MS(100));
+    let mut send = |to: Option<&[ParticipantId]>, text: &str| {
+        let world = &mut nodes.worlds[0];
+        world.core.send_data(world.now, PUBLISHER, to, message(text)).expect("sent");
+    };
+    send(None, "a");
+    send(Some(&[far, near]), "b");
+    send(None, "c");
+    send(Some(&[ParticipantId(99)]), "d");
+    nodes.run(MS(100));
+    let told = |all: &[(u32, &str)]| -> Vec<(u32, String)> {
+        all.iter().map(|(seq, text)| (*seq, (*text).to_owned())).collect()
+    };
+    let (all, some) = (told(&[(1, "a"), (2, "b"), (3, "c")]), told(&[(1, "a"), (3, "c")]));
+    assert_eq!(heard(&nodes.worlds[0], near), all);
+    assert_eq!(heard(&nodes.worlds[2], far), all);
+    assert_eq!(heard(&nodes.worlds[1], SUBSCRIBER), some);
+    assert_eq!(heard(&nodes.worlds[0], PUBLISHER), []);
+    let sent = |m: &&(NodeId, Relayed)| matches!(m.1, Relayed::Data(_));
+    assert_eq!(nodes.sent[0].iter().filter(sent).count(), 5, "to each node what it needs");
+    assert_eq!(nodes.sent[1].iter().filter(sent).count(), 0, "nobody passes on what is another's");
+}
+
+#[test]
+fn a_node_speaks_for_its_own_participants_only() {
+    let mut nodes = Nodes::new(3);
+    nodes.join(0, PUBLISHER);
+    nodes.join(1, SUBSCRIBER);
+    nodes.run(MS(100));
+    let world = &mut nodes.worlds[1];
+    world.events.clear();
+    let message = Arc::new(message("not mine"));
+    let data = RelayedData { from: PUBLISHER, seq: 1, to: None, message };
+    world.core.on_relayed(world.now, node(2), "room", Relayed::Data(data));
+    let changed = Relayed::Changed { participant: PUBLISHER };
+    world.core.on_relayed(world.now, node(2), "room", changed);
+    nodes.run(MS(100));
+    assert_eq!(nodes.worlds[1].events.get(&SUBSCRIBER), None);
+    assert_eq!(nodes.worlds[1].core.counters.relay_unknown, 1);
+}
+
+#[test]
+fn a_change_of_a_participant_is_told_at_other_nodes() {
+    let mut nodes = Nodes::new(2);
+    nodes.join(0, PUBLISHER);
+    nodes.join(1, SUBSCRIBER);
+    nodes.run(MS(100));
+    let world = &mut nodes.worlds[0];
+    world.core.participant_changed(world.now, PUBLISHER);
+    nodes.run(MS(100));
+    let told = SfuEvent::ParticipantChanged { participant: PUBLISHER };
+    assert!(nodes.worlds[1].events[&SUBSCRIBER].contains(&told));
+    assert!(!nodes.worlds[0].events.get(&PUBLISHER).is_some_and(|all| all.contains(&told)));
 }

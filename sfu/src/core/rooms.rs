@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use windlass_types::Owner;
 
+use super::gcra::Gcra;
 use super::peer::Peer;
 use super::speakers::Speakers;
 use super::{Core, Output};
@@ -21,6 +22,8 @@ pub(super) struct Room {
     pub(super) remote_members: BTreeMap<ParticipantId, NodeId>,
     pub(super) loopback: bool,
     pub(super) speakers: Speakers,
+    /// What is used of the limit of data messages.
+    pub(super) data_used: Gcra,
 }
 
 /// A hash, as an id that does not reveal the value.
@@ -59,6 +62,7 @@ impl Core {
             remote_members: BTreeMap::new(),
             loopback: options.loopback,
             speakers: Speakers::default(),
+            data_used: Gcra::default(),
         });
         let members = entry.members.clone();
         let present: Vec<_> = members.iter().chain(entry.remote_members.keys()).copied().collect();
@@ -77,6 +81,7 @@ impl Core {
         let owner_room = if options.loopback { hash(&publisher) } else { hash(room) };
         peer.owner = Owner { room: owner_room, publisher };
         peer.permissions = options.permissions;
+        peer.takes_data = options.takes_data;
         self.peers.insert(id, peer);
         let tracks = self.tracks.values().filter(|t| present.contains(&t.info.participant));
         let tracks = tracks.map(|t| t.info.clone()).collect();

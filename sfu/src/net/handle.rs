@@ -11,8 +11,9 @@ use super::placement::Placement;
 use super::watchdog::{ThreadFault, Watchdog};
 use super::{Command, Shared};
 use crate::api::{
-    AnchorReport, Answer, JoinError, JoinOptions, Joined, Offer, OfferError, ParticipantId,
-    Permissions, ReportError, SfuClosed, TakenReport, TrackId, UplinkReport,
+    AnchorReport, Answer, DataError, DataMessage, JoinError, JoinOptions, Joined, Offer,
+    OfferError, ParticipantId, Permissions, ReportError, SfuClosed, TakenReport, TrackId,
+    UplinkReport,
 };
 use crate::config::Tuning;
 use crate::core::{ReadOffer, Shard, View, contained};
@@ -36,7 +37,7 @@ pub(super) struct ThreadSenders {
     pub(super) commands: mpsc::Sender<Command>,
     /// Dropped and counted when full.
     pub(super) anchors: mpsc::Sender<EnhancerOutput>,
-    /// Media is dropped and counted when full; other messages wait for room.
+    /// What may be dropped is dropped and counted when full; other messages wait for room.
     pub(super) relayed: mpsc::Sender<FromNode>,
 }
 
@@ -250,6 +251,32 @@ impl SfuHandle {
         self.commands(id).send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
     }
 
+    /// Sends a message of a participant to others of its room; `None`: to all others. Those that are not there are passed over.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant has not joined, more is sent than the limits allow, or the SFU has stopped.
+    pub async fn send_data(
+        &self,
+        id: ParticipantId,
+        to: Option<Vec<ParticipantId>>,
+        message: DataMessage,
+    ) -> Result<(), DataError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::SendData(id, to, Box::new(message), answer);
+        self.commands(id).send(command).await.map_err(|_| DataError::Closed)?;
+        answered.await.unwrap_or(Err(DataError::Closed))
+    }
+
+    /// Tells the others of a participant's room that its name or attributes have changed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
+    pub async fn participant_changed(&self, id: ParticipantId) -> Result<(), SfuClosed> {
+        self.commands(id).send(Command::Changed(id)).await.map_err(|_| SfuClosed)
+    }
+
     /// Sets a participant's permissions. Tracks, subscriptions and anchors that are not permitted any more end at once.
     ///
     /// # Errors
@@ -326,7 +353,7 @@ impl SfuHandle {
         self.send_from_node(FromNode::Link(node, up)).await
     }
 
-    /// Takes a message of another SFU about a room. Media is dropped and counted if the queue is full; other messages wait for room.
+    /// Takes a message of another SFU about a room. What may be dropped is dropped and counted if the queue is full; other messages wait for room.
     ///
     /// # Errors
     ///
@@ -337,7 +364,7 @@ impl SfuHandle {
         room: &Arc<str>,
         message: Relayed,
     ) -> Result<(), SfuClosed> {
-        if message.is_media() {
+        if message.may_drop() {
             let Some(thread) = self.placement.thread_of_room(room) else { return Ok(()) };
             let message = FromNode::Message(node, room.clone(), message);
             return match self.threads[thread].relayed.try_send(message) {

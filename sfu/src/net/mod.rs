@@ -4,6 +4,7 @@
 //! Each media thread has bounded queues: commands and relay messages (senders wait for room), anchors and relayed media (dropped and
 //! counted when full), and datagrams that the kernel gave to another thread (dropped and counted).
 
+mod events;
 mod handle;
 mod handover;
 mod outward;
@@ -28,8 +29,9 @@ use self::placement::Placement;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
-    AnchorReport, JoinError, JoinOptions, Joined, OfferError, ParticipantId, Permissions,
-    ReportError, StartError, TakenReport, TapSink, TrackId, UplinkReport,
+    AnchorReport, DataError, DataMessage, JoinError, JoinOptions, Joined, OfferError,
+    ParticipantId, Permissions, ReportError, StartError, TakenReport, TapSink, TrackId,
+    UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
 use crate::core::{Answered, Fault, ReadOffer, Shard, View};
@@ -62,6 +64,13 @@ enum Command {
         oneshot::Sender<Result<TakenReport, ReportError>>,
     ),
     SetMuted(ParticipantId, TrackId, bool),
+    SendData(
+        ParticipantId,
+        Option<Vec<ParticipantId>>,
+        Box<DataMessage>,
+        oneshot::Sender<Result<(), DataError>>,
+    ),
+    Changed(ParticipantId),
     SetPermissions(ParticipantId, Permissions),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
     Tune(Tuning),
@@ -84,7 +93,9 @@ impl Command {
             | Command::WholeAnchor(id, ..)
             | Command::Uplink(id, ..)
             | Command::Report(id, ..)
-            | Command::SetMuted(id, ..) => Some(*id),
+            | Command::SetMuted(id, ..)
+            | Command::SendData(id, ..)
+            | Command::Changed(id) => Some(*id),
             _ => None,
         }
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use windlass_types::{EnhancerOutput, StreamId, TapInput};
 
+use super::events::{EventQueue, Put};
 use super::handover::{self, HandedOver, Handover};
 use super::placement::Placement;
 use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
@@ -160,7 +161,7 @@ struct Shell {
     taps: TapOutput,
     relay: Option<RelaySink>,
     relayed: mpsc::Receiver<FromNode>,
-    events: HashMap<ParticipantId, mpsc::Sender<SfuEvent>>,
+    events: HashMap<ParticipantId, EventQueue>,
     events_bound: usize,
     placement: Arc<Placement>,
     watchdog: Arc<Watchdog>,
@@ -326,8 +327,8 @@ impl Shell {
             Command::Join(room, id, options, answer) => {
                 let joined =
                     self.core.join(now, &room, id, options).map(|(participants, tracks)| {
-                        let (sender, events) = mpsc::channel(self.events_bound);
-                        self.events.insert(id, sender);
+                        let (queue, events) = EventQueue::new(self.events_bound);
+                        self.events.insert(id, queue);
                         Joined { participants, tracks, events }
                     });
                 if !matches!(joined, Ok(_) | Err(JoinError::AlreadyJoined)) {
@@ -347,6 +348,11 @@ impl Shell {
                 let _ = answer.send(self.core.report(now, id, track, report, decay));
             }
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
+            Command::SendData(id, to, message, answer) => {
+                let sent = self.core.send_data(now, id, to.as_deref(), *message);
+                let _ = answer.send(sent);
+            }
+            Command::Changed(id) => self.core.participant_changed(now, id),
             Command::SetPermissions(id, permissions) => {
                 self.core.set_permissions(now, id, permissions);
             }
@@ -426,8 +432,10 @@ impl Shell {
         if last {
             self.placement.leave(id);
         }
-        let Some(sender) = self.events.get(&id) else { return };
-        let slow = sender.try_send(event).is_err();
+        let Some(queue) = self.events.get(&id) else { return };
+        let put = queue.put(event);
+        self.core.counters.data_dropped += u64::from(put == Put::Dropped);
+        let slow = put == Put::Slow;
         if slow || last {
             self.events.remove(&id);
         }

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
-use windlass_sfu::{Answer, JoinError, ParticipantId, TrackId};
+use windlass_sfu::{Answer, DataError, JoinError, ParticipantId, TrackId};
 use windlass_signaling::access::Grants;
 use windlass_signaling::rights::Ruling;
 use windlass_signaling::session::{Action, EnterError, Entered, Session, SessionConfig};
@@ -37,6 +37,8 @@ fuzz_target!(|data: &[u8]| {
                     Ok(Entered {
                         id: ParticipantId(7),
                         identity: None,
+                        name_is_fixed: how & 2 == 0,
+                        attributes: Default::default(),
                         ruling: Ruling {
                             denied: None,
                             grants: Grants::participant(),
@@ -52,6 +54,9 @@ fuzz_target!(|data: &[u8]| {
                 } else {
                     Err(EnterError::Join(JoinError::RoomFull))
                 }),
+                Action::SendData { id, .. } => {
+                    session.sent(id, if how & 1 == 0 { Ok(()) } else { Err(DataError::Limited) });
+                }
                 Action::Offer { id, publish, .. } => {
                     let tracks =
                         publish.iter().enumerate().map(|(n, p)| (p.mid.clone(), TrackId(n as u64)));

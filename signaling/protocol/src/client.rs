@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_types::{Bitrate, Rung};
+use windlass_types::{Attributes, Bitrate, Rung};
 
+use crate::data::{SendData, SetAttributes};
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
 use crate::limits;
@@ -52,6 +53,10 @@ pub enum ClientMessage {
     Report(Report),
     /// What the browser says of the uplink of one's own track.
     Uplink(Uplink),
+    /// Send a message to others in the room.
+    Send(SendData),
+    /// Change what the others are told of this participant.
+    Attributes(SetAttributes),
     /// Ask for servers that help to reach this one, with names and passwords that are good from now on. The answer is
     /// `ice_servers`.
     IceServers {},
@@ -98,6 +103,11 @@ pub struct Join {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub seat: Option<String>,
+    /// What the others are told of this participant: after a lost connection, or at another server, the attributes that it had. Without the grant
+    /// `data` they are ignored.
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
+    pub attributes: Attributes,
 }
 
 impl Join {
@@ -261,7 +271,7 @@ pub struct Uplink {
 }
 
 /// Every `type` that a client may send.
-const TYPES: [&str; 13] = [
+const TYPES: [&str; 15] = [
     "join",
     "offer",
     "set_rung",
@@ -270,6 +280,8 @@ const TYPES: [&str; 13] = [
     "mute",
     "report",
     "uplink",
+    "send",
+    "attributes",
     "ice_servers",
     "arrived",
     "moderate",
@@ -354,6 +366,7 @@ impl ClientMessage {
                 join.token.as_ref().map_or(Ok(()), limits::check_access_token)?;
                 join.seat.as_deref().map_or(Ok(()), limits::check_seat)?;
                 join.ticket.as_deref().map_or(Ok(()), limits::check_ticket)?;
+                limits::check_attributes(&join.attributes)?;
                 join.anchor_codecs.as_deref().map_or(Ok(()), limits::check_codecs)
             }
             ClientMessage::Offer(offer) => offer.check(),
@@ -364,6 +377,8 @@ impl ClientMessage {
             | ClientMessage::Uplink(Uplink { track, .. })
             | ClientMessage::Report(Report { track, .. }) => limits::check_track(track),
             ClientMessage::Moderate(moderate) => moderate.check(),
+            ClientMessage::Send(send) => send.check(),
+            ClientMessage::Attributes(attributes) => attributes.check(),
             ClientMessage::IceServers {}
             | ClientMessage::Arrived {}
             | ClientMessage::Leave {}

@@ -16,6 +16,8 @@ pub enum Grant {
     Subscribe,
     /// To be given enhanced rungs; without it, plain ones only.
     Enhance,
+    /// To send messages to others, and to change one's own name and attributes.
+    Data,
     /// To say who else may be in the room, and what they may do there: in messages `moderate`.
     Moderate,
     /// To use the admin API, for the token's room, or with the room `*` for the whole server.
@@ -24,11 +26,18 @@ pub enum Grant {
 
 impl Grant {
     /// Every grant.
-    pub const ALL: [Grant; 5] =
-        [Grant::Publish, Grant::Subscribe, Grant::Enhance, Grant::Moderate, Grant::Admin];
+    pub const ALL: [Grant; 6] = [
+        Grant::Publish,
+        Grant::Subscribe,
+        Grant::Enhance,
+        Grant::Data,
+        Grant::Moderate,
+        Grant::Admin,
+    ];
 
     /// What a participant has in a room that is open, and by a token that does not say otherwise.
-    pub const PARTICIPANT: [Grant; 3] = [Grant::Publish, Grant::Subscribe, Grant::Enhance];
+    pub const PARTICIPANT: [Grant; 4] =
+        [Grant::Publish, Grant::Subscribe, Grant::Enhance, Grant::Data];
 
     /// The grant's name in tokens and messages.
     pub fn name(self) -> &'static str {
@@ -36,6 +45,7 @@ impl Grant {
             Grant::Publish => "publish",
             Grant::Subscribe => "subscribe",
             Grant::Enhance => "enhance",
+            Grant::Data => "data",
             Grant::Moderate => "moderate",
             Grant::Admin => "admin",
         }
@@ -50,7 +60,7 @@ impl fmt::Display for Grant {
 
 /// A name that is none of the grants'.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of publish, subscribe, enhance, moderate, admin")]
+#[error("`{0}` is none of publish, subscribe, enhance, data, moderate, admin")]
 pub struct UnknownGrant(String);
 
 impl FromStr for Grant {

@@ -23,6 +23,7 @@
 //! server of the same protocol version. An unknown `type` is refused with `unknown_type`.
 
 mod client;
+mod data;
 mod error;
 mod grant;
 mod ice;
@@ -37,12 +38,13 @@ pub use client::{
     ANCHOR_CODEC, ClientMessage, FrameNetwork, Join, Offer, Publish, Report, Request, SetRung,
     Subscribe, TrackKind, Uplink, View,
 };
+pub use data::{Base64, SendData, SetAttributes};
 pub use error::{ErrorCode, ProtocolError};
 pub use grant::{AccessToken, Grant, UnknownGrant};
 pub use ice::{IceCredential, IceServer, IceServers};
 pub use moderate::{Knock, Moderate};
 pub use server::{Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
-pub use windlass_types::{LayerKnobs, Rung};
+pub use windlass_types::{Attributes, LayerKnobs, Rung};
 
 /// The protocol version that this crate speaks.
 pub const VERSION: u32 = 1;

@@ -1,5 +1,9 @@
 //! Bounds of the fields of client messages. What is beyond them is refused, never cut.
 
+use windlass_types::Attributes;
+use windlass_types::attributes::{MAX_ATTRIBUTES, MAX_BYTES, MAX_KEY, MAX_VALUE, size};
+use windlass_types::data::{MAX_CONTENT, MAX_TOPIC};
+
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::AccessToken;
 use crate::names::hides_text;
@@ -72,6 +76,42 @@ pub(crate) fn check_seat(seat: &str) -> Result<(), ProtocolError> {
 /// A ticket is a token of 1 to [`TICKET_CHARS`] characters.
 pub(crate) fn check_ticket(ticket: &str) -> Result<(), ProtocolError> {
     check_token("ticket", ticket, TICKET_CHARS)
+}
+
+/// A topic is a token of 1 to [`MAX_TOPIC`] characters.
+pub(crate) fn check_topic(topic: &str) -> Result<(), ProtocolError> {
+    check_token("topic", topic, MAX_TOPIC)
+}
+
+/// The content of a message has at most [`MAX_CONTENT`] bytes.
+pub(crate) fn check_content(bytes: usize) -> Result<(), ProtocolError> {
+    if bytes > MAX_CONTENT {
+        let message = format!("the content has {bytes} bytes; {MAX_CONTENT} are allowed");
+        return Err(ProtocolError::new(ErrorCode::TooLarge, message));
+    }
+    Ok(())
+}
+
+/// A key is a token of 1 to [`MAX_KEY`] characters, a value has at most [`MAX_VALUE`] bytes.
+pub(crate) fn check_attribute(key: &str, value: &str) -> Result<(), ProtocolError> {
+    check_token("key", key, MAX_KEY)?;
+    if value.len() > MAX_VALUE {
+        let message = format!("the value of `{key}` is longer than {MAX_VALUE} bytes");
+        return Err(ProtocolError::new(ErrorCode::TooLarge, message));
+    }
+    Ok(())
+}
+
+/// At most [`MAX_ATTRIBUTES`] attributes of at most [`MAX_BYTES`] bytes together.
+pub(crate) fn check_attributes(attributes: &Attributes) -> Result<(), ProtocolError> {
+    check_count("attributes", attributes.len(), MAX_ATTRIBUTES)?;
+    attributes.iter().try_for_each(|(key, value)| check_attribute(key, value))?;
+    let bytes = size(attributes);
+    if bytes > MAX_BYTES {
+        let message = format!("the attributes have {bytes} bytes; {MAX_BYTES} are allowed");
+        return Err(ProtocolError::new(ErrorCode::TooLarge, message));
+    }
+    Ok(())
 }
 
 /// An access token is bounded by [`TOKEN_BYTES`].

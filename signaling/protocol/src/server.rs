@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_types::{Bitrate, Layer, LayerKnobs, Refusal, Rung};
+use windlass_types::{Attributes, Bitrate, Layer, LayerKnobs, Refusal, Rung};
 
 use crate::client::TrackKind;
+use crate::data::Base64;
 use crate::error::{ErrorCode, ProtocolError};
 use crate::grant::Grant;
 use crate::ice::IceServers;
@@ -56,6 +57,43 @@ pub enum ServerMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         was: Option<String>,
+        /// What they say of themselves.
+        #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+        #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
+        attributes: Attributes,
+    },
+    /// Someone has another name or other attributes.
+    ParticipantChanged {
+        /// Who.
+        participant: String,
+        /// The name to show from now on.
+        name: String,
+        /// All attributes from now on.
+        #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+        #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
+        attributes: Attributes,
+    },
+    /// A message of somebody in the room. It has `text` or `bytes`.
+    Data {
+        /// Who sent it.
+        from: String,
+        /// Its number: each message of its sender has a larger one than those before. A client that is at two servers for a while, as it moves, gets
+        /// each message at both.
+        seq: u32,
+        /// The sender's own number for it, if it gave one: the same where it sends a message again, also after it has come back with another id (`was`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "typescript", ts(optional))]
+        number: Option<u32>,
+        /// What it is about.
+        topic: String,
+        /// The message, if it is a text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "typescript", ts(optional))]
+        text: Option<String>,
+        /// The message, if it is bytes, in Base64.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "typescript", ts(as = "Option<String>", optional))]
+        bytes: Option<Base64>,
     },
     /// Someone has gone; their tracks went with them.
     ParticipantLeft {
@@ -155,7 +193,7 @@ pub enum ServerMessage {
         /// All of them, who came first at first.
         waiting: Vec<Knock>,
     },
-    /// What a `moderate` asked for is so from now on.
+    /// What a `moderate` asked for is so from now on; or a `send` or `attributes` with an `id` is on its way to the others.
     Done {
         /// The message's id, where it had one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -227,6 +265,10 @@ pub struct Welcome {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub lobby: bool,
+    /// The client's own attributes, which it had in `join`.
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
+    pub attributes: Attributes,
     /// By which the client comes back into a locked room, and past the lobby: a secret of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
@@ -266,6 +308,10 @@ pub struct Participant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub was: Option<String>,
+    /// What they say of themselves.
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
+    pub attributes: Attributes,
 }
 
 /// A published track.

@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_protocol::{
-    AccessToken, ClientMessage, ErrorCode, FrameNetwork, Grant, IceServer, IceServers, Join, Knock,
-    LayerKnobs, Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish, Report, Request,
-    Rung, ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, View, Welcome,
-    limits,
+    AccessToken, Base64, ClientMessage, ErrorCode, FrameNetwork, Grant, IceServer, IceServers,
+    Join, Knock, LayerKnobs, Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish,
+    Report, Request, Rung, SendData, ServerMessage, SetAttributes, SetRung, Subscribe, Track,
+    TrackKind, TrackStats, Uplink, View, Welcome, limits,
 };
-use windlass_types::{Bitrate, Layer, Refusal};
+use windlass_types::{Attributes, Bitrate, Layer, Refusal};
 
 fn shape(message: &ServerMessage) -> Value {
     serde_json::from_str(&message.to_json()).unwrap()
@@ -38,11 +38,13 @@ fn client_messages_have_the_documented_shapes() {
                 token: None,
                 ticket: None,
                 seat: None,
+                attributes: Attributes::new(),
             }),
         ),
         (
             json!({"type": "join", "version": 1, "room": "tea-room", "name": "Bo",
-                "anchor_codecs": ["jpeg", "htj2k"], "ticket": "AQAB-_x", "seat": "p1.17.x"}),
+                "anchor_codecs": ["jpeg", "htj2k"], "ticket": "AQAB-_x", "seat": "p1.17.x",
+                "attributes": {"hand": "up"}}),
             None,
             ClientMessage::Join(Join {
                 version: 1,
@@ -53,6 +55,7 @@ fn client_messages_have_the_documented_shapes() {
                 token: None,
                 ticket: Some("AQAB-_x".into()),
                 seat: Some("p1.17.x".into()),
+                attributes: [("hand".into(), "up".into())].into(),
             }),
         ),
         (
@@ -263,6 +266,7 @@ fn server_messages_have_the_documented_shapes() {
                     name: "Ana".into(),
                     identity: Some("ana@example.org".into()),
                     was: None,
+                    attributes: [("hand".into(), "up".into())].into(),
                 }],
                 tracks: vec![track.clone()],
                 identity: None,
@@ -270,14 +274,16 @@ fn server_messages_have_the_documented_shapes() {
                 grants: vec![Grant::Publish, Grant::Subscribe],
                 locked: false,
                 lobby: true,
+                attributes: [("pen".into(), "red".into())].into(),
                 seat: Some("p2.17.x".into()),
                 ice: IceServers::default(),
             }),
             json!({"type": "welcome", "version": 1, "participant": "p2", "room": "tea",
                 "loopback": false, "budget_ms": 200, "scale": 2, "lr_pixels": 518_400, "max_sections": 64,
-                "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org"}],
+                "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org",
+                    "attributes": {"hand": "up"}}],
                 "tracks": [track_json], "grants": ["publish", "subscribe"],
-                "lobby": true, "seat": "p2.17.x"}),
+                "lobby": true, "attributes": {"pen": "red"}, "seat": "p2.17.x"}),
         ),
         (
             ServerMessage::IceServers {
@@ -312,6 +318,7 @@ fn server_messages_have_the_documented_shapes() {
                 name: "Ana".into(),
                 identity: None,
                 was: Some("p0".into()),
+                attributes: Attributes::new(),
             },
             json!({"type": "participant_joined", "participant": "p1", "name": "Ana", "was": "p0"}),
         ),
@@ -500,7 +507,7 @@ fn what_moderators_say_has_the_documented_shapes_and_limits() {
     assert_eq!(bad(json!({"action": "fly"})), ErrorCode::Malformed);
     assert_eq!(bad(json!({"action": "remove", "participant": "a b"})), ErrorCode::Malformed);
     assert_eq!(bad(json!({"action": "unban", "identity": "x".repeat(129)})), ErrorCode::Malformed);
-    let many = json!({"action": "grants", "participant": "p7", "grants": vec!["publish"; 6]});
+    let many = json!({"action": "grants", "participant": "p7", "grants": vec!["publish"; 7]});
     assert_eq!(bad(many), ErrorCode::TooLarge);
 }
 
@@ -526,6 +533,147 @@ fn what_is_told_of_rights_has_the_documented_shapes() {
         assert_eq!(shape(&message), text);
         assert_eq!(ServerMessage::parse(&text.to_string()).unwrap(), message);
     }
+}
+
+#[test]
+fn what_participants_send_each_other_has_the_documented_shapes() {
+    let send = SendData {
+        topic: "chat".into(),
+        text: Some("Tea?".into()),
+        bytes: None,
+        to: None,
+        reliable: true,
+        number: None,
+    };
+    let bytes = Some(Base64(vec![0, 1, 255]));
+    let some = SendData {
+        text: None,
+        bytes: bytes.clone(),
+        to: Some(vec!["p7".into()]),
+        reliable: false,
+        number: Some(4),
+        ..send.clone()
+    };
+    let set = [("hand".to_owned(), Some("up".to_owned())), ("pen".to_owned(), None)].into();
+    let change = SetAttributes { set, name: Some("Anna".into()) };
+    for (message, wire) in [
+        (
+            ClientMessage::Send(send.clone()),
+            json!({"type": "send", "topic": "chat", "text": "Tea?"}),
+        ),
+        (
+            ClientMessage::Send(some),
+            json!({"type": "send", "topic": "chat", "bytes": "AAH/", "to": ["p7"],
+                "reliable": false, "number": 4}),
+        ),
+        (
+            ClientMessage::Attributes(change),
+            json!({"type": "attributes", "set": {"hand": "up", "pen": null}, "name": "Anna"}),
+        ),
+    ] {
+        assert_eq!(serde_json::to_value(&message).unwrap(), wire);
+        assert_eq!(parse(&wire).unwrap().message, message);
+    }
+    let given = json!({"type": "send", "topic": "chat", "text": "Tea?", "reliable": true});
+    assert_eq!(parse(&given).unwrap().message, ClientMessage::Send(send));
+    let (from, topic) = ("p1".to_owned(), "chat".to_owned());
+    let attributes: Attributes = [("hand".into(), "up".into())].into();
+    for (message, wire) in [
+        (
+            ServerMessage::Data {
+                from: from.clone(),
+                seq: 1,
+                number: None,
+                topic: topic.clone(),
+                text: Some("Tea?".into()),
+                bytes: None,
+            },
+            json!({"type": "data", "from": "p1", "seq": 1, "topic": "chat", "text": "Tea?"}),
+        ),
+        (
+            ServerMessage::Data { from, seq: 2, number: Some(4), topic, text: None, bytes },
+            json!({"type": "data", "from": "p1", "seq": 2, "number": 4, "topic": "chat",
+                "bytes": "AAH/"}),
+        ),
+        (
+            ServerMessage::ParticipantChanged {
+                participant: "p1".into(),
+                name: "Ana".into(),
+                attributes,
+            },
+            json!({"type": "participant_changed", "participant": "p1", "name": "Ana",
+                "attributes": {"hand": "up"}}),
+        ),
+    ] {
+        assert_eq!(shape(&message), wire);
+        assert_eq!(ServerMessage::parse(&wire.to_string()).unwrap(), message);
+    }
+}
+
+#[test]
+fn what_participants_send_each_other_is_held_to_its_limits() {
+    let send = |mut fields: Value| {
+        fields["type"] = json!("send");
+        parse(&fields).map(|_| ()).map_err(|error| error.code)
+    };
+    let base64 = |bytes: usize| serde_json::to_value(Base64(vec![7; bytes])).unwrap();
+    let max = windlass_types::data::MAX_CONTENT;
+    assert_eq!(send(json!({"topic": "t", "bytes": base64(max)})), Ok(()));
+    assert_eq!(send(json!({"topic": "t".repeat(64), "text": "x".repeat(max)})), Ok(()));
+    assert_eq!(send(json!({"topic": "t", "text": "", "to": vec!["p1"; 100]})), Ok(()));
+    for (fields, code) in [
+        (json!({"topic": "t", "bytes": base64(max + 1)}), ErrorCode::TooLarge),
+        (json!({"topic": "t", "text": "x".repeat(max + 1)}), ErrorCode::TooLarge),
+        (json!({"topic": "t".repeat(65), "text": ""}), ErrorCode::TooLarge),
+        (json!({"topic": "t", "text": "", "to": vec!["p1"; 101]}), ErrorCode::TooLarge),
+        (json!({"topic": "", "text": ""}), ErrorCode::Malformed),
+        (json!({"topic": "a b", "text": ""}), ErrorCode::Malformed),
+        (json!({"text": ""}), ErrorCode::Malformed),
+        (json!({"topic": "t"}), ErrorCode::Malformed),
+        (json!({"topic": "t", "text": "", "bytes": ""}), ErrorCode::Malformed),
+        (json!({"topic": "t", "bytes": "AAH"}), ErrorCode::Malformed),
+        (json!({"topic": "t", "bytes": "AA-_"}), ErrorCode::Malformed),
+        (json!({"topic": "t", "bytes": "AAF="}), ErrorCode::Malformed),
+        (json!({"topic": "t", "bytes": [1, 2]}), ErrorCode::Malformed),
+        (json!({"topic": "t", "text": "", "to": "p1"}), ErrorCode::Malformed),
+        (json!({"topic": "t", "text": "", "to": ["p 1"]}), ErrorCode::Malformed),
+    ] {
+        assert_eq!(send(fields.clone()), Err(code), "{fields}");
+    }
+}
+
+#[test]
+fn attributes_are_held_to_their_limits() {
+    let change = |set: Value| parse(&json!({"type": "attributes", "set": set}));
+    for (set, code) in [
+        (json!({"": "x"}), ErrorCode::Malformed),
+        (json!({"a b": "x"}), ErrorCode::Malformed),
+        (json!({"a": 1}), ErrorCode::Malformed),
+        (json!([]), ErrorCode::Malformed),
+        (json!({"k".repeat(65): "x"}), ErrorCode::TooLarge),
+        (json!({"a": "x".repeat(257)}), ErrorCode::TooLarge),
+    ] {
+        assert_eq!(change(set.clone()).unwrap_err().code, code, "{set}");
+    }
+    let renamed = parse(&json!({"type": "attributes", "name": "a\u{202e}b"}));
+    assert_eq!(renamed.unwrap_err().code, ErrorCode::Malformed);
+    let apply = |set: Value, former: &Attributes| {
+        let Ok(ClientMessage::Attributes(change)) = change(set).map(|request| request.message)
+        else {
+            panic!("no change");
+        };
+        change.apply(former).map_err(|error| error.code)
+    };
+    let full: Attributes = (0..16).map(|n| (format!("k{n}"), "x".repeat(10))).collect();
+    assert_eq!(apply(json!({"more": "x"}), &full), Err(ErrorCode::TooLarge));
+    let after = apply(json!({"more": "x", "k0": null, "k1": "y", "gone": null}), &full).unwrap();
+    assert_eq!((after.len(), after["k1"].as_str(), after["more"].as_str()), (16, "y", "x"));
+    assert!(!after.contains_key("k0"));
+    let large: Attributes = (0..15).map(|n| (format!("k{n}"), "x".repeat(256))).collect();
+    assert_eq!(apply(json!({"more": "x".repeat(256)}), &large), Err(ErrorCode::TooLarge));
+    let join = json!({"type": "join", "version": 1, "room": "tea", "name": "Ana",
+        "attributes": {"a": "x".repeat(257)}});
+    assert_eq!(parse(&join).unwrap_err().code, ErrorCode::TooLarge);
 }
 
 #[test]
@@ -572,6 +720,7 @@ fn message() -> impl Strategy<Value = ClientMessage> {
                 token: None,
                 ticket: None,
                 seat: None,
+                attributes: Attributes::new(),
             })
         }),
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {
@@ -585,6 +734,32 @@ fn message() -> impl Strategy<Value = ClientMessage> {
         (token(), any::<bool>()).prop_map(|(track, muted)| ClientMessage::Mute { track, muted }),
         (token(), 0.0..240.0f64, any::<u32>()).prop_map(|(track, shown_fps, anchors_used)| {
             ClientMessage::Report(Report { track, shown_fps, anchors_used, ..Report::default() })
+        }),
+        (token(), any::<String>(), any::<bool>()).prop_map(|(topic, text, reliable)| {
+            ClientMessage::Send(SendData {
+                topic,
+                text: Some(text),
+                bytes: None,
+                to: None,
+                reliable,
+                number: None,
+            })
+        }),
+        (token(), any::<Vec<u8>>(), prop::collection::vec(token(), 0..4), any::<u32>()).prop_map(
+            |(topic, bytes, to, number)| {
+                ClientMessage::Send(SendData {
+                    topic,
+                    text: None,
+                    bytes: Some(Base64(bytes)),
+                    to: Some(to),
+                    reliable: true,
+                    number: Some(number),
+                })
+            }
+        ),
+        prop::collection::btree_map(token(), any::<Option<char>>(), 0..9).prop_map(|set| {
+            let set = set.into_iter().map(|(key, value)| (key, value.map(String::from)));
+            ClientMessage::Attributes(SetAttributes { set: set.collect(), name: None })
         }),
         Just(ClientMessage::IceServers {}),
         Just(ClientMessage::Leave {}),
@@ -601,8 +776,9 @@ proptest! {
 
     #[test]
     fn arbitrary_fields_of_known_types_never_panic(
-        kind in prop::sample::select(vec!["join", "offer", "set_rung", "mute", "report", "leave", "ping"]),
-        field in "version|room|name|sdp|publish|subscribe|track|max|muted|time|id",
+        kind in prop::sample::select(vec!["join", "offer", "set_rung", "mute", "report", "send",
+            "attributes", "leave", "ping"]),
+        field in "version|room|name|sdp|publish|subscribe|track|max|muted|time|id|topic|text|bytes|to|set|attributes",
         text in any::<String>(),
         number in any::<f64>(),
     ) {

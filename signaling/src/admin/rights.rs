@@ -35,7 +35,7 @@ pub(crate) struct RoomDoor {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetGrants {
-    /// Its grants from now on, of `publish`, `subscribe` and `enhance`; the token's other grants stay.
+    /// Its grants from now on, of `publish`, `subscribe`, `enhance` and `data`; the token's other grants stay.
     #[schema(value_type = Vec<String>)]
     grants: Vec<Grant>,
 }

@@ -7,11 +7,11 @@ const TWO: ParticipantId = ParticipantId(2);
 const THREE: ParticipantId = ParticipantId(3);
 
 fn ana() -> ParticipantInfo {
-    ParticipantInfo { name: "Ana".into(), identity: Some("ana".into()), was: None }
+    ParticipantInfo { name: "Ana".into(), identity: Some("ana".into()), ..Default::default() }
 }
 
 fn guest() -> ParticipantInfo {
-    ParticipantInfo { name: "Ana".into(), identity: None, was: None }
+    ParticipantInfo { name: "Ana".into(), identity: None, ..Default::default() }
 }
 
 fn enter(directory: &Directory, id: ParticipantId, room: &str, who: ParticipantInfo) -> Registered {
@@ -151,6 +151,27 @@ fn who_was_sent_away_is_not_replaced_by_itself_on_the_other_server() {
 }
 
 #[test]
+fn who_comes_back_takes_its_own_place_also_without_an_identity() {
+    let directory = Directory::default();
+    let first = enter(&directory, ONE, "tea", guest());
+    let back = |was: ParticipantId| ParticipantInfo { was: Some(was.to_string()), ..guest() };
+    assert_eq!(enter(&directory, TWO, "coffee", back(ONE)).former, None, "it is another room");
+    assert_eq!(enter(&directory, THREE, "tea", back(ONE)).former, Some(ONE));
+    assert_eq!(first.commands.borrow().end, Some(End::Replaced));
+}
+
+#[test]
+fn who_comes_back_at_another_server_leaves_this_one() {
+    let directory = Directory::default();
+    let first = enter(&directory, ONE, "tea", guest());
+    let back = ParticipantInfo { was: Some(ONE.to_string()), ..guest() };
+    directory.remote_joined(TWO, "coffee", back.clone(), 0);
+    assert_eq!(first.commands.borrow().end, None, "it is another room");
+    directory.remote_joined(THREE, "tea", back, 0);
+    assert_eq!(first.commands.borrow().end, Some(End::Replaced));
+}
+
+#[test]
 fn tracks_are_held_in_their_own_room_and_forgotten_with_their_offer() {
     let directory = Directory::default();
     let seat = enter(&directory, ONE, "tea", guest());
@@ -181,4 +202,23 @@ fn rungs_are_seen_until_their_track_or_subscription_ends() {
     directory.negotiated(ONE, Vec::new(), &[TrackId(7), TrackId(9)].into());
     let room = directory.room("tea").unwrap();
     assert_eq!(room.present[0].rungs, [(TrackId(9), given)].into());
+}
+
+#[test]
+fn attributes_and_names_change_here_and_on_other_servers() {
+    let directory = Directory::default();
+    let _seat = enter(&directory, ONE, "tea", guest());
+    let up: Attributes = [("hand".to_owned(), "up".to_owned())].into();
+    directory.set_attributes(ONE, None, up.clone());
+    let changed = ParticipantInfo { attributes: up.clone(), ..guest() };
+    assert_eq!(directory.find(ONE), Some(changed));
+    directory.set_attributes(ONE, Some("Anna".into()), Attributes::new());
+    assert_eq!(directory.find(ONE), Some(ParticipantInfo { name: "Anna".into(), ..guest() }));
+    directory.remote_joined(TWO, "tea", guest(), 0);
+    directory.remote_changed(TWO, "Bo".into(), up.clone());
+    let changed = ParticipantInfo { name: "Bo".into(), attributes: up.clone(), ..guest() };
+    assert_eq!(directory.find(TWO), Some(changed));
+    directory.remote_left(TWO);
+    directory.remote_changed(TWO, "Bo".into(), up);
+    assert_eq!(directory.find(TWO), None);
 }

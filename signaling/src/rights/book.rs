@@ -161,7 +161,7 @@ impl Book {
         self.says(room, &Subject::Removed(id.0)) == Some(&Content::Holds)
     }
 
-    /// Grants in a room that replace those of the token, of `publish`, `subscribe` and `enhance`.
+    /// Grants in a room that replace those of the token, of `publish`, `subscribe`, `enhance` and `data`.
     pub(crate) fn grants(&self, room: &str, whom: &Grantee) -> Option<&[Grant]> {
         match self.says(room, &Subject::Grants(whom.clone()))? {
             Content::Grants(grants) => Some(grants),

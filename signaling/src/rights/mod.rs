@@ -233,6 +233,18 @@ impl Rights {
         way
     }
 
+    /// Whom a seat token names: who shows it was that participant of the room, and was not removed.
+    pub(crate) fn seated(
+        &self,
+        room: &str,
+        identity: Option<&str>,
+        seat: &str,
+        now: u64,
+    ) -> Option<ParticipantId> {
+        let whose = self.seats.check(seat, room, identity, now)?;
+        (!self.inner.lock().book.is_removed(room, whose)).then_some(whose)
+    }
+
     fn way(
         &self,
         room: &str,

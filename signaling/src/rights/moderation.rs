@@ -22,7 +22,7 @@ pub(crate) enum ModerationError {
     #[error("the participant has no identity")]
     NoIdentity,
     /// A grant that only tokens give.
-    #[error("only `publish`, `subscribe` and `enhance` change while a call runs")]
+    #[error("only `publish`, `subscribe`, `enhance` and `data` change while a call runs")]
     OtherGrant,
     /// There are too many rules.
     #[error(transparent)]
@@ -105,7 +105,7 @@ impl Moderation<'_> {
         self.set(self.room, Subject::Door, seconds, Content::Door { locked, lobby })
     }
 
-    /// Sets grants, of `publish`, `subscribe` and `enhance`; `None`: those of the token.
+    /// Sets grants, of `publish`, `subscribe`, `enhance` and `data`; `None`: those of the token.
     pub(crate) fn grants(
         &self,
         participant: &str,

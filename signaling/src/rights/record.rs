@@ -55,7 +55,7 @@ pub(crate) enum Content {
         locked: bool,
         lobby: bool,
     },
-    /// The grants, of `publish`, `subscribe` and `enhance`.
+    /// The grants, of `publish`, `subscribe`, `enhance` and `data`.
     Grants(Vec<Grant>),
     Knock {
         name: String,

@@ -30,7 +30,7 @@ impl Server {
 
     fn enter(&self, id: ParticipantId, admission: &Admission) -> (Member, String) {
         let identity = admission.identity.clone();
-        let person = crate::ParticipantInfo { name: "N".into(), identity, was: None };
+        let person = crate::ParticipantInfo { name: "N".into(), identity, ..Default::default() };
         let seats = |_| Ok(Slots { own: None, room: None });
         let grants = admission.grants.clone();
         self.directory.enter(id, "tea", person, grants, now(), seats).unwrap();
@@ -299,8 +299,11 @@ fn what_one_server_is_told_holds_on_the_others() {
     let (one, other) = (Server::new(&key), Server::new(&key));
     let (member, _) = one.enter(ANA, &guest("ana"));
     let (_, seat) = one.enter(BO, &guest("bo"));
-    let person =
-        crate::ParticipantInfo { name: "Ana".into(), identity: Some("ana".into()), was: None };
+    let person = crate::ParticipantInfo {
+        name: "Ana".into(),
+        identity: Some("ana".into()),
+        ..Default::default()
+    };
     other.directory.remote_joined(ANA, "tea", person, now());
     other.say(Moderate::Lock { locked: true }).unwrap();
     other.say(ban("p1")).unwrap();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use windlass_protocol::{AccessToken, IceServers, Moderate, Report, ServerMessage};
+use windlass_protocol::{AccessToken, Attributes, IceServers, Moderate, Report, ServerMessage};
 use windlass_sfu::{
-    JoinError, JoinOptions, ParticipantId, Publish, Subscribe, TrackId, TrackInfo, UplinkReport,
-    View,
+    DataMessage, JoinError, JoinOptions, ParticipantId, Publish, Subscribe, TrackId, TrackInfo,
+    UplinkReport, View,
 };
 use windlass_types::Rung;
 
@@ -41,6 +41,8 @@ pub enum Action {
         ticket: Option<String>,
         /// Seat token of an earlier stay in the room.
         seat: Option<String>,
+        /// Its attributes.
+        attributes: Attributes,
         /// Loopback, and what the client can decode.
         options: JoinOptions,
     },
@@ -65,6 +67,22 @@ pub enum Action {
     Uplink(TrackId, UplinkReport),
     /// Mute or unmute a published track.
     SetMuted(TrackId, bool),
+    /// Send a message to others; answer with [`super::Session::sent`].
+    SendData {
+        /// The client's id of the message.
+        id: Option<u32>,
+        /// Who gets it; `None`: all others.
+        to: Option<Vec<ParticipantId>>,
+        /// The message.
+        message: DataMessage,
+    },
+    /// The participant has other attributes, or another name.
+    SetAttributes {
+        /// The new name, if it changes.
+        name: Option<String>,
+        /// All attributes from now on.
+        attributes: Attributes,
+    },
     /// Send the client fresh ICE servers.
     IceServers,
     /// The client has arrived on the server to which it was sent. Command [`End::AllMoved`] when all have.
@@ -83,7 +101,7 @@ pub enum Action {
 }
 
 /// A participant, as others see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParticipantInfo {
     /// The display name.
     pub name: String,
@@ -91,12 +109,14 @@ pub struct ParticipantInfo {
     pub identity: Option<String>,
     /// Its id on the server from which it moved, as that server's ticket says.
     pub was: Option<String>,
+    /// What it says of itself.
+    pub attributes: Attributes,
 }
 
 impl ParticipantInfo {
     /// A participant that has left.
     pub fn someone() -> Self {
-        ParticipantInfo { name: "Someone".to_owned(), identity: None, was: None }
+        ParticipantInfo { name: "Someone".to_owned(), ..ParticipantInfo::default() }
     }
 }
 
@@ -107,6 +127,10 @@ pub struct Entered {
     pub id: ParticipantId,
     /// The identity in its access token.
     pub identity: Option<String>,
+    /// Whether its access token says its name.
+    pub name_is_fixed: bool,
+    /// Its attributes.
+    pub attributes: Attributes,
     /// Its rights.
     pub ruling: Ruling,
     /// Its seat token, with which it may enter again.

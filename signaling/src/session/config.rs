@@ -36,6 +36,12 @@ pub struct SessionConfig {
     pub tracks: RateLimit,
     /// `mute` messages: all other participants get each.
     pub mutes: RateLimit,
+    /// Data messages: all other participants get each.
+    pub data: RateLimit,
+    /// Bytes of their content.
+    pub data_bytes: RateLimit,
+    /// Changes of name and attributes: all other participants are told of each.
+    pub changes: RateLimit,
     /// Messages above the rate within a second from which on the socket is closed.
     pub max_excess: u32,
 }
@@ -54,6 +60,9 @@ impl Default for SessionConfig {
             offers: RateLimit { burst: 30, per_second: 5 },
             tracks: RateLimit { burst: 16, per_second: 1 },
             mutes: RateLimit { burst: 20, per_second: 4 },
+            data: RateLimit { burst: 40, per_second: 20 },
+            data_bytes: RateLimit { burst: 128 * 1024, per_second: 64 * 1024 },
+            changes: RateLimit { burst: 10, per_second: 1 },
             max_excess: 1000,
         }
     }

@@ -80,6 +80,8 @@ impl Session {
                     self.actions.push_back(Action::Uplink(id, report));
                 }
             }
+            ClientMessage::Send(send) => return self.send_data(now, id, send),
+            ClientMessage::Attributes(change) => return self.set_attributes(now, id, change),
             ClientMessage::Report(report) => {
                 if let Some(id) = self.track_or_gone(&report.track)? {
                     self.actions.push_back(Action::Report(id, report));
@@ -135,16 +137,24 @@ impl Session {
             return Err(ProtocolError::new(ErrorCode::AlreadyJoined, message));
         }
         let decodes_anchors = join.decodes_anchors();
-        let Join { room, name, loopback, token, ticket, seat, .. } = join;
+        let Join { room, name, loopback, token, ticket, seat, attributes, .. } = join;
         self.phase = Phase::Entering { request, room: room.clone(), loopback, waits: false };
         let options = JoinOptions { loopback, decodes_anchors, ..JoinOptions::default() };
-        self.actions.push_back(Action::Join { room, name, token, ticket, seat, options });
+        self.actions.push_back(Action::Join {
+            room,
+            name,
+            token,
+            ticket,
+            seat,
+            attributes,
+            options,
+        });
         Ok(())
     }
 }
 
 /// Refuses what comes more often than its limit allows.
-fn check_rate(allowed: bool, limit: RateLimit, what: &str) -> Result<(), ProtocolError> {
+pub(super) fn check_rate(allowed: bool, limit: RateLimit, what: &str) -> Result<(), ProtocolError> {
     let message = || format!("more than {} {what} a second", limit.per_second);
     allowed.then_some(()).ok_or_else(|| ProtocolError::new(ErrorCode::RateLimited, message()))
 }

@@ -1,5 +1,7 @@
 //! Behaviour of a session, one each.
 
+mod data;
+
 use windlass_protocol::{IceServers, Moderate};
 use windlass_sfu::{DisconnectReason, JoinError, JoinOptions, Kind, TrackInfo, TrackStats};
 use windlass_types::{Bitrate, Rung, Size};
@@ -47,10 +49,17 @@ fn inside() -> (Session, Instant) {
 }
 
 fn entered(grants: Grants) -> Entered {
-    let bo = ParticipantInfo { name: "Bo".into(), identity: Some("bo".into()), was: None };
+    let bo = ParticipantInfo {
+        name: "Bo".into(),
+        identity: Some("bo".into()),
+        attributes: [("pen".into(), "red".into())].into(),
+        ..ParticipantInfo::default()
+    };
     Entered {
         id: ParticipantId(2),
         identity: None,
+        name_is_fixed: false,
+        attributes: Attributes::new(),
         ruling: Ruling {
             denied: None,
             grants,
@@ -65,8 +74,8 @@ fn entered(grants: Grants) -> Entered {
     }
 }
 
-fn someone(_: ParticipantId) -> ParticipantInfo {
-    ParticipantInfo::someone()
+fn someone(_: ParticipantId) -> Option<ParticipantInfo> {
+    None
 }
 
 #[test]
@@ -89,6 +98,7 @@ fn a_join_asks_the_sfu_and_is_answered_by_welcome() {
         token: None,
         ticket: None,
         seat: None,
+        attributes: Attributes::new(),
         options: JoinOptions { decodes_anchors: false, ..JoinOptions::default() },
     };
     assert_eq!(drain(&mut session), [asked]);
@@ -247,10 +257,9 @@ fn tracks_that_nobody_has_are_unknown_but_a_late_report_is_not_an_error() {
 #[test]
 fn events_of_the_room_become_messages() {
     let (mut session, _) = inside();
-    let name = |id: ParticipantId| ParticipantInfo {
-        name: format!("name of {id}"),
-        identity: None,
-        was: None,
+    let name = |id: ParticipantId| {
+        let name = format!("name of {id}");
+        Some(ParticipantInfo { name, ..ParticipantInfo::default() })
     };
     session.event(SfuEvent::ParticipantJoined { participant: ParticipantId(3) }, name);
     session.event(SfuEvent::TrackAdded(camera(10)), name);

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::oneshot;
-use windlass_protocol::{ErrorCode, Grant, limits};
+use windlass_protocol::{Attributes, ErrorCode, Grant, limits};
 use windlass_sfu::{
     JoinOptions, Offer, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
 };
@@ -132,7 +132,8 @@ pub(super) async fn begin(
 ) -> Result<Response, WishError> {
     let Caller { protocol, room, admission, permit, sdp } = caller;
     let owner = permit.owner(admission.identity.as_deref());
-    let options = JoinOptions { owner, decodes_anchors: false, ..JoinOptions::default() };
+    let options =
+        JoinOptions { owner, decodes_anchors: false, takes_data: false, ..JoinOptions::default() };
     if let Placement::Redirect(url) = entry::place(shared, room, &options).await {
         return Ok(redirect(&url, protocol, room, query));
     }
@@ -144,6 +145,7 @@ pub(super) async fn begin(
         permit: &permit,
         seat: None,
         admitted: false,
+        attributes: Attributes::new(),
         options,
     };
     let inside = entry::enter(shared, entry).await.map_err(convert::enter_error)?;

@@ -35,14 +35,19 @@ impl windlass_cluster::node::Host for Host {
     }
 
     fn participant(&self, id: ParticipantId) -> Option<RelayedParticipant> {
-        let (ParticipantInfo { name, identity, was }, age) = self.signaling.participant(id)?;
-        Some(RelayedParticipant { name, identity, was, age })
+        let (info, age) = self.signaling.participant(id)?;
+        let ParticipantInfo { name, identity, was, attributes } = info;
+        Some(RelayedParticipant { name, identity, was, attributes, age })
     }
 
     fn remote_joined(&self, id: ParticipantId, room: &str, who: RelayedParticipant) {
-        let RelayedParticipant { name, identity, was, age } = who;
-        let info = ParticipantInfo { name, identity, was };
+        let RelayedParticipant { name, identity, was, attributes, age } = who;
+        let info = ParticipantInfo { name, identity, was, attributes };
         self.signaling.remote_joined(id, room, info, age);
+    }
+
+    fn remote_changed(&self, id: ParticipantId, who: RelayedParticipant) {
+        self.signaling.remote_changed(id, who.name, who.attributes);
     }
 
     fn remote_left(&self, id: ParticipantId) {

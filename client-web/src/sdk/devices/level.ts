@@ -19,9 +19,13 @@ const SAMPLES = 2048;
 export function levelOf(samples: Float32Array): number {
   let energy = 0;
   for (const sample of samples) energy += sample * sample;
-  if (energy === 0) return 0;
-  const decibels = 10 * Math.log10(energy / samples.length);
-  return Math.min(1, Math.max(0, 1 + decibels / SILENCE_DB));
+  return levelOfAmplitude(Math.sqrt(energy / samples.length));
+}
+
+/** The level of an effective amplitude, of which full scale is 1, see {@link Meter.read}. */
+export function levelOfAmplitude(amplitude: number): number {
+  if (amplitude <= 0) return 0;
+  return Math.min(1, Math.max(0, 1 + (20 * Math.log10(amplitude)) / SILENCE_DB));
 }
 
 /** Measures by an `AnalyserNode`, which plays nothing. */

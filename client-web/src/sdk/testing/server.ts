@@ -73,8 +73,14 @@ export class FakeServer {
   down = false;
   /** Answers nothing, pings included. */
   silent = false;
+  /** Answers no `send`, as where the socket is lost before the answer. */
+  mute = false;
+  /** Codes with which the next `send` or `attributes` are refused. */
+  readonly refusals: string[] = [];
   /** The answer to the next `join`; null: a welcome. */
   answer: Json | null = null;
+  /** Called after each answer to a `join`. */
+  onJoin: () => void = () => undefined;
   private joins = 0;
 
   constructor(readonly name: string) {
@@ -89,8 +95,16 @@ export class FakeServer {
       return;
     }
     this.received.push(message);
-    if (message["type"] === "join") socket.give(this.answer ?? this.makeWelcome());
+    if (message["type"] === "join") {
+      socket.give(this.answer ?? this.makeWelcome());
+      this.onJoin();
+    }
     if (message["type"] === "moderate") socket.give({ type: "done", id: message["id"] });
+    if (message["type"] === "attributes" || (message["type"] === "send" && !this.mute)) {
+      const code = this.refusals.shift();
+      const id = message["id"];
+      socket.give(code === undefined ? { type: "done", id } : { type: "error", id, code, message: code, hint: "" });
+    }
   }
 
   makeWelcome(): Json {
@@ -126,6 +140,11 @@ export class FakeServer {
   /** The types of the messages received. */
   get types(): unknown[] {
     return this.received.map(({ type }) => type);
+  }
+
+  /** All messages of a type. */
+  all(type: string): Json[] {
+    return this.received.filter((message) => message["type"] === type);
   }
 
   /** The latest message of a type. */

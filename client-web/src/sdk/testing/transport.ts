@@ -49,7 +49,7 @@ export class FakeTransport implements Transport {
   subscribe(info: TrackInfo): RemoteTrack {
     const track: RemoteTrack =
       info.kind === "audio"
-        ? { ...info, kind: "audio", track: {} as MediaStreamTrack, replaces: null }
+        ? { ...info, kind: "audio", track: {} as MediaStreamTrack, level: 0, replaces: null }
         : new EnhancedTrack(info, this.receiver(info.id));
     this.received.push(track);
     return track;

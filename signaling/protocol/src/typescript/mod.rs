@@ -11,9 +11,9 @@ use windlass_types::{Layer, LayerKnobs, Refusal, Rung};
 
 use crate::{
     AccessToken, ClientMessage, Error, ErrorCode, FrameNetwork, Grant, IceCredential, IceServer,
-    IceServers, Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report,
-    ServerMessage, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, VERSION, View,
-    Welcome,
+    IceServers, Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report, SendData,
+    ServerMessage, SetAttributes, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink,
+    VERSION, View, Welcome,
 };
 
 /// The whole file.
@@ -39,6 +39,8 @@ pub fn file() -> String {
         View,
         Report,
         Uplink,
+        SendData,
+        SetAttributes,
         Moderate,
         AccessToken,
         ServerMessage,

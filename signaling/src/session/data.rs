@@ -1,0 +1,74 @@
+//! What a client sends the others, and says of itself.
+
+use std::time::Instant;
+
+use windlass_protocol::{ErrorCode, Grant, ProtocolError, SendData, ServerMessage, SetAttributes};
+use windlass_sfu::{DataContent, DataError, DataMessage};
+
+use super::messages::check_rate;
+use super::{Action, Phase, Session, not_joined};
+use crate::convert;
+
+impl Session {
+    pub(super) fn send_data(
+        &mut self,
+        now: Instant,
+        id: Option<u32>,
+        send: SendData,
+    ) -> Result<(), ProtocolError> {
+        self.inside()?;
+        self.may(Grant::Data)?;
+        let SendData { topic, text, bytes, to, reliable, number } = send;
+        let content = match bytes {
+            Some(bytes) => DataContent::Bytes(bytes.0.into()),
+            None => DataContent::Text(text.unwrap_or_default()),
+        };
+        check_rate(self.data.take(now), self.config.data, "data messages")?;
+        let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+        let allowed = self.data_bytes.take_many(length, now);
+        check_rate(allowed, self.config.data_bytes, "bytes of data messages")?;
+        // Whoever has no such id is not in the room.
+        let to = to.map(|to| to.iter().filter_map(|id| id.parse().ok()).collect());
+        let message = DataMessage { topic, content, reliable, number };
+        self.actions.push_back(Action::SendData { id, to, message });
+        Ok(())
+    }
+
+    /// The answer to [`Action::SendData`].
+    pub fn sent(&mut self, id: Option<u32>, result: Result<(), DataError>) {
+        match result {
+            Ok(()) => self.done(id),
+            Err(error) => self.refuse(convert::data_error(error).answering(id)),
+        }
+    }
+
+    pub(super) fn set_attributes(
+        &mut self,
+        now: Instant,
+        id: Option<u32>,
+        change: SetAttributes,
+    ) -> Result<(), ProtocolError> {
+        self.inside()?;
+        self.may(Grant::Data)?;
+        check_rate(self.changes.take(now), self.config.changes, "changes of attributes")?;
+        let Phase::Inside { attributes, name_is_fixed, .. } = &mut self.phase else {
+            return Err(not_joined());
+        };
+        if *name_is_fixed && change.name.is_some() {
+            let message = "the access token says the participant's name";
+            return Err(ProtocolError::new(ErrorCode::Forbidden, message));
+        }
+        let after = change.apply(attributes)?;
+        attributes.clone_from(&after);
+        self.actions.push_back(Action::SetAttributes { name: change.name, attributes: after });
+        self.done(id);
+        Ok(())
+    }
+
+    /// Answers a message that has an id.
+    fn done(&mut self, id: Option<u32>) {
+        if id.is_some() {
+            self.send(ServerMessage::Done { id });
+        }
+    }
+}

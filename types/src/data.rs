@@ -1,0 +1,81 @@
+//! Messages of participants to each other. Servers carry them and do not read them.
+
+use bytes::Bytes;
+
+/// Longest topic, in bytes.
+pub const MAX_TOPIC: usize = 64;
+/// Longest content, in bytes.
+pub const MAX_CONTENT: usize = 16 * 1024;
+/// Maximum number of participants that a message names.
+pub const MAX_RECEIVERS: usize = 100;
+
+/// A message of a participant to others in its room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataMessage {
+    /// What it is about, by which receivers tell messages apart: letters, digits, `-`, `_` and `.`.
+    pub topic: String,
+    /// The message itself.
+    pub content: DataContent,
+    /// Whether it may not be dropped.
+    pub reliable: bool,
+    /// The sender's own number for it, by which receivers know a message that was sent again.
+    pub number: Option<u32>,
+}
+
+/// The content of a [`DataMessage`], at most [`MAX_CONTENT`] bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DataContent {
+    /// Text.
+    Text(String),
+    /// Any bytes.
+    Bytes(Bytes),
+}
+
+impl DataContent {
+    /// Its length, in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            DataContent::Text(text) => text.len(),
+            DataContent::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl DataMessage {
+    /// Whether topic and content are within their bounds.
+    pub fn is_valid(&self) -> bool {
+        is_key(&self.topic, MAX_TOPIC) && self.content.len() <= MAX_CONTENT
+    }
+}
+
+/// Whether a text has 1 to `max` letters, digits, `-`, `_` and `.` of ASCII.
+pub(crate) fn is_key(text: &str, max: usize) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    (1..=max).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topic_and_content_are_bounded() {
+        let message = |topic: &str, bytes: usize| DataMessage {
+            topic: topic.to_owned(),
+            content: DataContent::Bytes(vec![0; bytes].into()),
+            reliable: true,
+            number: None,
+        };
+        assert!(message("chat", 0).is_valid() && message("a", MAX_CONTENT).is_valid());
+        assert!(message(&"t".repeat(MAX_TOPIC), 1).is_valid());
+        for (topic, bytes) in [("", 1), ("a b", 1), ("é", 1), ("chat", MAX_CONTENT + 1)] {
+            assert!(!message(topic, bytes).is_valid(), "{topic}");
+        }
+        assert!(!message(&"t".repeat(MAX_TOPIC + 1), 1).is_valid());
+    }
+}
