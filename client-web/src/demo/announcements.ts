@@ -2,6 +2,7 @@
 import type { Participant, Room } from "../sdk/index.js";
 import type { Announcer } from "./announcer.js";
 import { type MessageKey, say } from "./language.js";
+import { raisesHand } from "./reactions.js";
 
 /** In a call of more than so many, only those are announced who come, go and share: the rest would never end. */
 const MAX_TOLD = 6;
@@ -12,6 +13,7 @@ const SETTLE_MS = 3000;
 interface Known {
   muted: boolean;
   shares: boolean;
+  raised: boolean;
   enhanced: boolean | null;
   settle: ReturnType<typeof setTimeout> | undefined;
 }
@@ -42,7 +44,13 @@ export class Announcements {
 
   private came(who: Participant): void {
     if (who.isSelf) return;
-    const known: Known = { muted: who.microphone?.muted ?? false, shares: false, enhanced: null, settle: undefined };
+    const known: Known = {
+      muted: who.microphone?.muted ?? false,
+      shares: false,
+      raised: raisesHand(who),
+      enhanced: null,
+      settle: undefined,
+    };
     this.known.set(who, known);
     if (this.settled) this.tell(who, "said.joined", "there");
     this.ends.push(
@@ -66,6 +74,9 @@ export class Announcements {
     const shares = who.screen !== null;
     if (shares !== known.shares) this.tell(who, shares ? "said.shares" : "said.shares_no_more", "screen");
     known.shares = shares;
+    const raised = raisesHand(who);
+    if (raised !== known.raised) this.tell(who, raised ? "said.hand.up" : "said.hand.down", "hand");
+    known.raised = raised;
     const muted = who.microphone?.muted ?? known.muted;
     if (muted !== known.muted && this.few) this.tell(who, muted ? "said.muted" : "said.unmuted", "sound");
     known.muted = muted;

@@ -4,6 +4,7 @@ import { Announcements } from "./announcements.js";
 import { Announcer } from "./announcer.js";
 import { Banner } from "./banner.js";
 import { bar, emptyStage } from "./call-frame.js";
+import { Chat } from "./chat.js";
 import { Controls } from "./controls.js";
 import { icon, make } from "./dom.js";
 import { lineOf, saidOf } from "./failure.js";
@@ -15,6 +16,7 @@ import type { PageOptions } from "./options.js";
 import { OwnTile } from "./own.js";
 import { preferences } from "./preferences.js";
 import { QualityWatch } from "./quality-watch.js";
+import { Reactions } from "./reactions.js";
 import { Sending } from "./sending.js";
 import { openSettings } from "./settings.js";
 import { Sharing } from "./sharing.js";
@@ -42,6 +44,8 @@ export class CallScreen {
   private readonly controls: Controls;
   private readonly hear: HearButton;
   private readonly moderation: ModerationPanel;
+  private readonly chat: Chat;
+  private readonly reactions: Reactions;
   private readonly endings: (() => void)[] = [];
   private away = false;
   private figures = false;
@@ -62,6 +66,12 @@ export class CallScreen {
     // In a call with oneself the own picture is on the stage already; who only watches has none.
     this.own = loopback || !this.sending.wanted ? null : new OwnTile(choice.name);
     this.moderation = new ModerationPanel(room, (text) => this.tell(text));
+    this.chat = new Chat(room, this.announcer, (text) => this.tell(text));
+    this.reactions = new Reactions(room, this.announcer, {
+      tileOf: (who) => (who === null ? this.own?.element : this.tiles.tileOf(who)?.element) ?? null,
+      showOwnHand: (raised) => this.own?.showHand(raised),
+      failed: (text) => this.tell(text),
+    });
     this.stage = new Stage(this.own, () => this.arranged());
     const view = options.view ?? (loopback ? "split" : "enhanced");
     const maxRung = options.maxRung ?? (loopback ? "q+" : null);
@@ -77,6 +87,7 @@ export class CallScreen {
       bar(named, this.count, this.stills.element),
       this.banner.element,
       this.stage.element,
+      this.chat.element,
       this.controls.element,
       this.announcer.element,
     );
@@ -102,8 +113,9 @@ export class CallScreen {
   /** Closes the screen and what is on it. */
   close(): void {
     for (const end of this.endings.splice(0)) end();
-    const { stills, moderation, announcer, sharing, tiles, stage, sending, hear } = this;
-    for (const part of [stills, moderation, announcer, sharing, tiles, stage, sending, hear]) part.close();
+    const { stills, moderation, chat, reactions, announcer, sharing, tiles, stage, sending, hear } = this;
+    for (const part of [stills, moderation, chat, reactions, announcer, sharing, tiles, stage, sending, hear])
+      part.close();
     for (const dialog of document.querySelectorAll("dialog")) dialog.close();
     this.element.remove();
   }
@@ -210,6 +222,8 @@ export class CallScreen {
       m: () => toggle("microphone"),
       c: () => toggle("camera"),
       s: () => void this.sharing.toggle(),
+      t: () => this.choice.loopback || this.chat.toggle(),
+      h: () => this.choice.loopback || this.reactions.toggleHand(),
       g: () => stage.toggleLayout(),
       p: () => stage.pin(stage.current),
       f: () => void stage.current?.toggleFullScreen(),
@@ -235,7 +249,7 @@ export class CallScreen {
         setRung: (chosen) => this.tiles.setMaxRung(chosen),
         sendAgain: () => this.sendAgain(),
       },
-      { loopback, rung, layers, moderate: this.moderation.button },
+      { loopback, rung, layers, panels: [this.chat.button, this.reactions.element, this.moderation.button] },
     );
   }
 }

@@ -36,7 +36,7 @@ export class Controls {
     room: Room,
     private readonly sending: Sending,
     private readonly host: ControlsHost,
-    { loopback, rung, layers, moderate }: { loopback: boolean; rung: Rung; layers: Layers; moderate: HTMLElement },
+    { loopback, rung, layers, panels }: { loopback: boolean; rung: Rung; layers: Layers; panels: HTMLElement[] },
   ) {
     const input = (kind: InputKind) => new InputButton(kind, () => sending.set(kind, !sending.on(kind)));
     this.inputs = { microphone: input("microphone"), camera: input("camera") };
@@ -54,7 +54,7 @@ export class Controls {
       loopback ? this.rungChoice(layers, rung) : this.shareButton,
       this.again,
       loopback ? null : this.layout,
-      loopback ? null : moderate,
+      ...(loopback ? [] : panels),
       new Menu(this.items()).element,
       leave,
     );

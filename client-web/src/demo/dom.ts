@@ -49,6 +49,8 @@ const PATHS = {
   float: "M4 5h16v14H4zM12 12h6v5h-6z",
   grid: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
   speaker: "M4 4h16v10H4zM4 17h4v3H4zM10 17h4v3h-4zM16 17h4v3h-4z",
+  chat: "M4 5h16v11H10l-4 4v-4H4z",
+  hand: "M8 12V6a1.500 1.500 0 0 1 3 0v5m0-6a1.500 1.500 0 0 1 3 0v6m0-4.500a1.500 1.500 0 0 1 3 0V15a6 6 0 0 1-6 6c-3 0-4.500-1.500-6-4l-1.500-2.500c-.800-1.400 1-2.500 2-1.300L8 15",
   sound: "M4 9v6h4l5 4V5L8 9zM16 9a4 4 0 0 1 0 6M18.500 6.500a8 8 0 0 1 0 11",
   more: "M12 6v.01M12 12v.01M12 18v.01",
   settings:

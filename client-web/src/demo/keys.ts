@@ -7,6 +7,8 @@ export const KEYS = {
   m: "key.microphone",
   c: "key.camera",
   s: "key.share",
+  t: "key.chat",
+  h: "key.hand",
   g: "key.layout",
   p: "key.pin",
   f: "key.whole",

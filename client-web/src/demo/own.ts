@@ -15,10 +15,17 @@ export class OwnTile {
     icon("mic-off"),
     make("span", { class: "sr" }, words("own.muted")),
   );
+  private readonly hand = make(
+    "span",
+    { class: "raised-hand", hidden: true },
+    icon("hand"),
+    make("span", { class: "sr" }, words("own.hand")),
+  );
   readonly element = make(
     "section",
     { class: "own", "aria-label": words("own.label") },
     this.video,
+    this.hand,
     make("span", { class: "nameplate" }, this.silent, make("span", {}, words("you")), this.bars.element),
   );
 
@@ -33,6 +40,11 @@ export class OwnTile {
     this.video.toggleAttribute("mirror", sending.mirrored);
     this.silent.hidden = !sending.has("microphone") || sending.on("microphone");
     this.element.classList.toggle("off", picture === null);
+  }
+
+  /** Shows whether the own hand is raised. */
+  showHand(raised: boolean): void {
+    this.hand.hidden = !raised;
   }
 
   /** Lets go of the picture. */

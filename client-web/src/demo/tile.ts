@@ -6,6 +6,7 @@ import { type IconName, icon, make } from "./dom.js";
 import { figureRows, madeOf, size } from "./figures.js";
 import { canFloat, followFloating, toggleFloating } from "./floating.js";
 import { say, type Words, words, write } from "./language.js";
+import { raisesHand } from "./reactions.js";
 
 const VIEWS: readonly View[] = ["enhanced", "split", "plain"];
 
@@ -33,6 +34,12 @@ export class Tile {
   };
   private readonly views = new Map<View, HTMLButtonElement>();
   private readonly silent = make("span", { class: "silent", hidden: true }, icon("mic-off"));
+  private readonly hand = make(
+    "span",
+    { class: "raised-hand", hidden: true },
+    icon("hand"),
+    make("span", { class: "sr" }, words("tile.hand")),
+  );
   private readonly pin: HTMLButtonElement;
   private readonly endings: (() => void)[] = [];
   private track: EnhancedTrack | null = null;
@@ -65,6 +72,7 @@ export class Tile {
     const element = make("section", { class: "tile" }, this.video);
     element.append(
       make("div", { class: "tile-top" }, this.switcher(name), this.pin, float, whole),
+      this.hand,
       this.facts,
       this.notice,
       make("div", { class: "tile-bottom" }, nameplate, this.badge),
@@ -142,6 +150,7 @@ export class Tile {
     const off = track === null || track.muted;
     this.element.classList.toggle("speaking", !this.screen && participant.speaking);
     this.element.dataset["video"] = off ? "off" : "on";
+    this.hand.hidden = this.screen || !raisesHand(participant);
     this.silent.hidden = this.screen || participant.microphone?.muted !== true;
     const paused = track?.paused === true;
     const wanted = this.video.view !== "plain" && !off && state === "native";

@@ -46,6 +46,11 @@ export class Tiles {
     for (const track of this.room.tracks) if (track.kind === "video") track.setMaxRung(rung);
   }
 
+  /** The tile of somebody's camera. */
+  tileOf(who: Participant): Tile | null {
+    return this.cameras.get(who) ?? null;
+  }
+
   /** Shows how well somebody comes through. */
   showQuality(who: Participant, bars: Bars | null): void {
     for (const tiles of [this.cameras, this.screens]) tiles.get(who)?.bars.show(bars);

@@ -245,6 +245,44 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
       assert.equal(await ana.page.evaluate(() => document.activeElement.getAttribute("aria-haspopup")), "menu");
     });
 
+    test("what one writes is read by the others, and told to who has the chat closed", async () => {
+      await bo.page.keyboard.press("t");
+      await bo.page.keyboard.type("Shall we begin?");
+      await bo.page.keyboard.press("Enter");
+      await announced(/^Bo writes: Shall we begin\?$/);
+      assert.equal(await ana.page.locator(".chat-button .unread").innerText(), "1");
+      await named(ana.page, /^Chat/).click();
+      await ana.page.locator(".chat .lines li", { hasText: "Bo" }).getByText("Shall we begin?").waitFor();
+      assert.equal(await ana.page.locator(".chat-button .unread").isVisible(), false);
+      await ana.page.keyboard.type("<b>Yes</b>");
+      await ana.page.keyboard.press("Enter");
+      await bo.page.locator(".chat .lines li", { hasText: "Ana" }).getByText("<b>Yes</b>").waitFor();
+      assert.equal(await ana.page.locator(".chat .lines li .who").last().innerText(), "You");
+      assert.deepEqual(await barriersOfBoth(ana.page), []);
+      await ana.page.setViewportSize(PHONE);
+      assert.deepEqual(await sticksOut(ana.page), { scrolls: false, wide: [] });
+      await ana.page.setViewportSize(USUAL);
+      await ana.page.keyboard.press("Escape");
+      assert.equal(await ana.page.locator(".chat").isVisible(), false);
+      await bo.page.keyboard.press("Escape");
+    });
+
+    test("a raised hand is seen until it is taken down, also by who comes later, and reactions pass", async () => {
+      await bo.page.keyboard.press("h");
+      await announced(/^Bo raises a hand\.$/);
+      await tile("Bo").locator(".raised-hand").waitFor({ state: "visible" });
+      const dee = await join("Dee", "none");
+      await dee.page.locator('.tile[aria-label="Bo"] .raised-hand').waitFor({ state: "visible" });
+      await dee.closePage();
+      await named(bo.page, "React").click();
+      await named(bo.page, "👏").click();
+      await tile("Bo").locator(".passing").waitFor();
+      await announced(/^Bo: 👏$/);
+      await named(bo.page, "Take your hand down").click();
+      await tile("Bo").locator(".raised-hand").waitFor({ state: "hidden" });
+      await bo.page.keyboard.press("Escape");
+    });
+
     test("axe finds no barrier, in light and dark", async () => {
       assert.deepEqual(await barriersOfBoth(ana.page), []);
     });
@@ -252,7 +290,7 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
     test("it fits on a phone, and every control can be reached there", async () => {
       await ana.page.setViewportSize(PHONE);
       assert.deepEqual(await sticksOut(ana.page), { scrolls: false, wide: [] });
-      for (const name of [/^Microphone/, /^Camera/, "Share screen", "More", "Leave"]) {
+      for (const name of [/^Microphone/, /^Camera/, "Share screen", /^Chat/, "React", "More", "Leave"]) {
         const { x, y, width, height } = await named(ana.page, name).boundingBox();
         assert.ok(x >= 0 && x + width <= PHONE.width && y + height <= PHONE.height && height >= 44, `${name} is at ${x}, ${y}`);
       }

@@ -31,7 +31,7 @@ export interface Guest {
 
 /** Joins a private room. Rejects with a `WindlassError`. */
 export async function openDoor(url: string, { room, token }: Guest): Promise<Door> {
-  const request = { room, name: "check", loopback: true, token, seat: undefined, ticket: undefined };
+  const request = { room, name: "check", loopback: true, token, attributes: {}, seat: undefined, ticket: undefined };
   for (let at = url, hops = 0; ; hops++) {
     const socket = await SignalSocket.open(at);
     let welcome: Welcome;
