@@ -21,7 +21,12 @@ export class Chat {
     make("span", {}, words("chat")),
     this.unread,
   );
-  private readonly lines = make("ol", { class: "lines", role: "log", tabIndex: 0, "aria-label": words("chat.said") });
+  private readonly lines = make("ol");
+  private readonly log = make(
+    "div",
+    { class: "log", role: "log", tabIndex: 0, "aria-label": words("chat.said") },
+    this.lines,
+  );
   private readonly none = make("p", { class: "none" }, words("chat.none"));
   private readonly input = make("input", {
     type: "text",
@@ -41,7 +46,7 @@ export class Chat {
     "aside",
     { class: "chat", hidden: true, "aria-label": words("chat") },
     this.none,
-    this.lines,
+    this.log,
     this.form,
   );
   private readonly ends: (() => void)[];
@@ -74,7 +79,7 @@ export class Chat {
   toggle(): void {
     const opens = this.element.hidden === true;
     this.open(opens);
-    if (opens) (this.form.hidden ? this.lines : this.input).focus();
+    if (opens) (this.form.hidden ? this.log : this.input).focus();
   }
 
   /** Removes the listeners. */
@@ -88,7 +93,7 @@ export class Chat {
     if (!open) return;
     this.missed = 0;
     this.unread.hidden = true;
-    this.lines.scrollTop = this.lines.scrollHeight;
+    this.log.scrollTop = this.log.scrollHeight;
   }
 
   private came({ topic, from, text }: Message): void {
@@ -116,13 +121,13 @@ export class Chat {
   }
 
   private add(name: Words | string, text: string): HTMLElement {
-    const { lines } = this;
-    const atEnd = lines.scrollHeight - lines.scrollTop - lines.clientHeight < 40;
+    const { lines, log } = this;
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     const line = make("li", {}, make("span", { class: "who" }, name), make("span", { class: "text" }, text));
     lines.append(line);
     while (lines.childElementCount > MAX_LINES) lines.firstElementChild?.remove();
     this.none.hidden = true;
-    if (atEnd) lines.scrollTop = lines.scrollHeight;
+    if (atEnd) log.scrollTop = log.scrollHeight;
     return line;
   }
 }

@@ -252,12 +252,12 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
       await announced(/^Bo writes: Shall we begin\?$/);
       assert.equal(await ana.page.locator(".chat-button .unread").innerText(), "1");
       await named(ana.page, /^Chat/).click();
-      await ana.page.locator(".chat .lines li", { hasText: "Bo" }).getByText("Shall we begin?").waitFor();
+      await ana.page.locator(".chat li", { hasText: "Bo" }).getByText("Shall we begin?").waitFor();
       assert.equal(await ana.page.locator(".chat-button .unread").isVisible(), false);
       await ana.page.keyboard.type("<b>Yes</b>");
       await ana.page.keyboard.press("Enter");
-      await bo.page.locator(".chat .lines li", { hasText: "Ana" }).getByText("<b>Yes</b>").waitFor();
-      assert.equal(await ana.page.locator(".chat .lines li .who").last().innerText(), "You");
+      await bo.page.locator(".chat li", { hasText: "Ana" }).getByText("<b>Yes</b>").waitFor();
+      assert.equal(await ana.page.locator(".chat li .who").last().innerText(), "You");
       assert.deepEqual(await barriersOfBoth(ana.page), []);
       await ana.page.setViewportSize(PHONE);
       assert.deepEqual(await sticksOut(ana.page), { scrolls: false, wide: [] });
