@@ -68,6 +68,7 @@ enum Command {
         Box<DataMessage>,
         oneshot::Sender<Result<(), DataError>>,
     ),
+    AdmitChange(ParticipantId, usize, oneshot::Sender<Result<(), DataError>>),
     Changed(ParticipantId),
     SetPermissions(ParticipantId, Permissions),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
@@ -93,6 +94,7 @@ impl Command {
             | Command::Report(id, ..)
             | Command::SetMuted(id, ..)
             | Command::SendData(id, ..)
+            | Command::AdmitChange(id, ..)
             | Command::Changed(id) => Some(*id),
             _ => None,
         }
