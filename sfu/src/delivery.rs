@@ -14,6 +14,8 @@ pub struct Delivery {
     pub seq: u32,
     /// The message.
     pub message: Arc<DataMessage>,
+    /// Length of its content as it is sent, in bytes.
+    pub(crate) sent_len: usize,
     /// Its bytes in the queue of the participant's events.
     waiting: Option<Arc<Waiting>>,
 }
@@ -21,7 +23,8 @@ pub struct Delivery {
 impl Delivery {
     /// A message that is in no queue.
     pub fn new(from: ParticipantId, seq: u32, message: Arc<DataMessage>) -> Delivery {
-        Delivery { from, seq, message, waiting: None }
+        let sent_len = message.content.sent_len();
+        Delivery { from, seq, message, sent_len, waiting: None }
     }
 
     /// It is in a queue.

@@ -145,7 +145,7 @@ impl Directory {
         &self,
         id: ParticipantId,
         room: &str,
-        info: ParticipantInfo,
+        mut info: ParticipantInfo,
         grants: Grants,
         now: u64,
         slots: impl FnOnce(bool) -> Result<Slots, Refused>,
@@ -155,6 +155,13 @@ impl Directory {
         let seat = info.identity.clone().map(|identity| (room.to_owned(), identity));
         let former = seat.as_ref().and_then(|seat| inner.identities.get(seat)).copied();
         let former = former.or_else(|| inner.member(room, info.was.as_deref()));
+        // The place of a participant is taken once: who comes for it again takes it from who has it here.
+        let rival = info.was.as_deref().and_then(|was| inner.successor(room, was));
+        let here = rival.filter(|rival| inner.participants.contains_key(rival));
+        if rival.is_some() && here.is_none() {
+            info.was = None;
+        }
+        let former = former.or(here);
         if let Some(known) = inner.rooms.get(room) {
             let others = known.members.len() - usize::from(former.is_some());
             if known.settings.max_participants.is_some_and(|max| others >= max) {
@@ -476,6 +483,17 @@ impl Inner {
     fn member(&self, room: &str, id: Option<&str>) -> Option<ParticipantId> {
         let id = id?.parse().ok()?;
         self.rooms.get(room)?.members.contains(&id).then_some(id)
+    }
+
+    /// Who has come in the place of a participant of a room: here, or else on another server.
+    fn successor(&self, room: &str, was: &str) -> Option<ParticipantId> {
+        let is = |info: &ParticipantInfo| info.was.as_deref() == Some(was);
+        let members = self.rooms.get(room).into_iter().flat_map(|room| &room.members);
+        let here = members
+            .copied()
+            .find(|id| self.participants.get(id).is_some_and(|entry| is(&entry.state.info)));
+        let there = || self.remote.iter().find(|(_, (of, info))| of == room && is(info));
+        here.or_else(|| there().map(|(id, _)| *id))
     }
 
     fn state_of(&self, room: &Room) -> RoomState {

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use windlass_protocol::{
-    Attributes, Error, ErrorCode, Grant, OwnTrack, ProtocolError, Request, ServerMessage, VERSION,
-    Welcome,
+    Attributes, ClientMessage, Error, ErrorCode, Grant, OwnTrack, ProtocolError, Request,
+    ServerMessage, VERSION, Welcome,
 };
 use windlass_sfu::{Answer, DisconnectReason, OfferError, ParticipantId, SfuEvent, TrackId};
 use windlass_types::Size;
@@ -130,13 +130,26 @@ impl Session {
 
     /// A text message came.
     pub fn text(&mut self, now: Instant, text: &str) {
-        if !self.admit(now) {
+        if matches!(self.phase, Phase::Closed) {
             return;
         }
-        match Request::parse(text) {
+        let request = Request::parse(text);
+        // These have rates of their own, and each is answered: who sends them waits for that. Only what is refused counts with the rest.
+        let is_apart = matches!(
+            &request,
+            Ok(Request { message: ClientMessage::Send(_) | ClientMessage::Attributes(_), .. })
+        );
+        self.heard = now;
+        if !is_apart && !self.admit(now) {
+            return;
+        }
+        match request {
             Ok(Request { id, message }) => {
                 if let Err(e) = self.message(now, id, message) {
                     self.refuse(e.answering(id));
+                    if is_apart {
+                        self.admit(now);
+                    }
                 }
             }
             Err(e) => self.refuse(e),
@@ -373,11 +386,15 @@ impl Session {
 
     /// The participant's rights have changed.
     pub fn ruling(&mut self, now: Instant, ruling: &Ruling) {
-        let Phase::Inside { ruled, own, .. } = &mut self.phase else { return };
+        let Phase::Inside { ruled, own, attributes, .. } = &mut self.phase else { return };
         if let Some(out) = ruling.denied {
             return self.fail(out.into(), close::REMOVED);
         }
         let messages = ruled.change(now, ruling);
+        if !ruled.grants.has(Grant::Data) && !attributes.is_empty() {
+            attributes.clear();
+            self.actions.push_back(Action::ClearAttributes);
+        }
         if !ruled.grants.has(Grant::Publish) {
             own.clear();
         }

@@ -20,6 +20,7 @@ use windlass_protocol::{
     AccessToken, Attributes, ErrorCode, Grant, IceServers, Moderate, ProtocolError, ServerMessage,
 };
 use windlass_sfu::{DisconnectReason, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
+use windlass_types::attributes::sent_len;
 
 use crate::Shared;
 use crate::access::Admission;
@@ -309,8 +310,17 @@ impl Socket {
                 let result = sfu.send_data(id, to, message).await;
                 self.session.sent(request, result);
             }
-            Action::SetAttributes { name, attributes } => {
-                directory.set_attributes(id, name, attributes);
+            Action::SetAttributes { id: request, name, attributes } => {
+                let bytes = name.as_ref().map_or(0, String::len) + sent_len(&attributes);
+                let result = sfu.admit_change(id, bytes).await;
+                if result.is_ok() {
+                    directory.set_attributes(id, name, attributes.clone());
+                    let _ = sfu.participant_changed(id).await;
+                }
+                self.session.changed(request, result.map(|()| attributes));
+            }
+            Action::ClearAttributes => {
+                directory.set_attributes(id, None, Attributes::new());
                 let _ = sfu.participant_changed(id).await;
             }
             Action::IceServers => {

@@ -217,6 +217,13 @@ async fn without_the_grant_nothing_is_sent_until_a_moderator_gives_it() {
     assert_eq!(ana.hear("grants").await["grants"], json!(given));
     ana.say(&chat("Thank you")).await;
     assert_eq!(boss.hear("data").await["text"], "Thank you");
+    // What she says of herself ends with the grant.
+    ana.say(&json!({"type": "attributes", "set": {"hand": "up"}})).await;
+    assert_eq!(boss.hear("participant_changed").await["attributes"], json!({"hand": "up"}));
+    boss.say(&json!({"type": "moderate", "action": "grants",
+        "participant": welcome["participant"], "grants": ["subscribe"]}))
+        .await;
+    assert_eq!(boss.hear("participant_changed").await["attributes"], Value::Null);
 }
 
 #[tokio::test]

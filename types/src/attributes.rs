@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::is_key;
+use crate::data::{is_key, json_len};
 
 /// Attributes of a participant, by key.
 pub type Attributes = BTreeMap<String, String>;
@@ -26,6 +26,12 @@ pub fn are_valid(attributes: &Attributes) -> bool {
 /// The sum of all keys and values, in bytes.
 pub fn size(attributes: &Attributes) -> usize {
     attributes.iter().map(|(key, value)| key.len() + value.len()).sum()
+}
+
+/// Length in JSON, in bytes.
+pub fn sent_len(attributes: &Attributes) -> usize {
+    // Each has quotes around both, a colon and a comma.
+    attributes.iter().map(|(key, value)| key.len() + json_len(value) + 6).sum()
 }
 
 #[cfg(test)]

@@ -40,6 +40,14 @@ impl DataContent {
         }
     }
 
+    /// Its length as receivers get it, in bytes: in JSON a text with its escapes, bytes in Base64.
+    pub fn sent_len(&self) -> usize {
+        match self {
+            DataContent::Text(text) => json_len(text),
+            DataContent::Bytes(bytes) => bytes.len().div_ceil(3) * 4,
+        }
+    }
+
     /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -53,6 +61,16 @@ impl DataMessage {
     }
 }
 
+/// Length of a text in JSON, without its quotes.
+pub fn json_len(text: &str) -> usize {
+    let escaped = |b: u8| match b {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0x00..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum()
+}
+
 /// Whether a text has 1 to `max` letters, digits, `-`, `_` and `.` of ASCII.
 pub(crate) fn is_key(text: &str, max: usize) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -62,6 +80,14 @@ pub(crate) fn is_key(text: &str, max: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_sent_has_escapes_and_base64() {
+        assert_eq!(json_len("a\u{e9}\"\\\n\u{8}\u{1f}\u{7f}"), 3 + 4 * 2 + 6 + 1);
+        assert_eq!(DataContent::Text("\0".repeat(1024)).sent_len(), 6 * 1024);
+        let bytes = |count| DataContent::Bytes(vec![0; count].into()).sent_len();
+        assert_eq!((bytes(0), bytes(1), bytes(3), bytes(4)), (0, 4, 4, 8));
+    }
 
     #[test]
     fn topic_and_content_are_bounded() {

@@ -2,14 +2,15 @@
 //!
 //! Every receiver gets a sender's messages in their order, as all of them take one way: this core's outputs, the link to the other node and its core.
 //! Rates are bounded at the sender's node: by room, so that many senders do not fill the queues of a room's members, and for all that goes to other
-//! nodes, so that links stay free for the rest. Each participant has a small rate of its own that no others can use up. In large rooms, where one
-//! message is many, what counts is how many get it: by sender, and for the whole core.
+//! nodes, so that links stay free for the rest. Each participant has a small rate of its own that others of this node cannot use up, but for what links
+//! can carry. In large rooms, where one message is many, what counts is how many get it: by sender, and for the whole core. A change of a name or of
+//! attributes counts as a message of its size to all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::data_rate::{ALL_RECEIVED, NODES, OWN, RECEIVED, ROOM};
+use super::data_rate::{ALL_RECEIVED, NODES, OWN, OWN_NODES, OWN_RECEIVERS, RECEIVED, ROOM, Rate};
 use super::{Core, Output};
 use crate::api::{DataError, DataMessage, Delivery, ParticipantId, SfuEvent};
 use crate::relay::{NodeId, Relayed, RelayedData};
@@ -32,15 +33,12 @@ impl Core {
     ) -> Result<(), DataError> {
         let room = self.peers.get(&from).ok_or(DataError::NotJoined)?.room.clone();
         let nodes = self.nodes_of(&room, to);
-        let bytes = message.topic.len() + message.content.len();
-        let receivers = self.receivers(&room, to);
-        if !self.admit_receivers(now, from)
-            || !self.admit_data(now, from, &room, bytes, !nodes.is_empty())
-        {
+        let bytes = message.topic.len() + message.content.sent_len();
+        let receivers = self.receivers(&room, from, to);
+        if !self.admit_data(now, from, bytes, receivers, nodes.len()) {
             self.counters.data_limited += 1;
             return Err(DataError::Limited);
         }
-        self.use_receivers(now, from, bytes, receivers);
         self.counters.data_in += 1;
         let Some(peer) = self.peers.get_mut(&from) else { return Err(DataError::NotJoined) };
         peer.data.seq = peer.data.seq.wrapping_add(1);
@@ -56,48 +54,49 @@ impl Core {
     }
 
     /// The most that get a message: at this node, and at others.
-    fn receivers(&self, room: &str, to: Option<&[ParticipantId]>) -> usize {
+    fn receivers(&self, room: &str, from: ParticipantId, to: Option<&[ParticipantId]>) -> usize {
         let Some(room) = self.rooms.get(room) else { return 0 };
-        to.map_or((room.members.len() + room.remote_members.len()).saturating_sub(1), <[_]>::len)
+        let Some(to) = to else {
+            let itself = usize::from(!room.loopback);
+            return (room.members.len() + room.remote_members.len()).saturating_sub(itself);
+        };
+        // Only those that are there count, and each once.
+        let others = to.iter().filter(|&&id| id != from || room.loopback);
+        let named: BTreeSet<ParticipantId> = others.copied().collect();
+        let here = room.members.iter().filter(|id| named.contains(id)).count();
+        here + named.iter().filter(|id| room.remote_members.contains_key(id)).count()
     }
 
-    /// Whether so many may get a message.
-    fn admit_receivers(&self, now: Instant, from: ParticipantId) -> bool {
-        let used = self.peers.get(&from).map(|peer| peer.data.received);
-        used.is_some_and(|used| RECEIVED.admits(used, now))
-            && ALL_RECEIVED.admits(self.data_received, now)
-    }
-
-    /// Counts that so many get a message.
-    fn use_receivers(&mut self, now: Instant, from: ParticipantId, bytes: usize, receivers: usize) {
-        if let Some(peer) = self.peers.get_mut(&from) {
-            peer.data.received.add(now, RECEIVED.cost_of_all(bytes, receivers));
-        }
-        self.data_received.add(now, ALL_RECEIVED.cost_of_all(bytes, receivers));
-    }
-
-    /// Whether a message is within the limits; if so, it is counted.
+    /// Whether a message to so many receivers, and to so many other nodes, is within the limits; if so, it is counted.
     fn admit_data(
         &mut self,
         now: Instant,
         from: ParticipantId,
-        room: &str,
         bytes: usize,
-        to_nodes: bool,
+        receivers: usize,
+        nodes: usize,
     ) -> bool {
         let Some(peer) = self.peers.get_mut(&from) else { return false };
-        if OWN.admits(peer.data.used, now) {
-            peer.data.used.add(now, OWN.cost(bytes));
-            return true;
-        }
-        let Some(room) = self.rooms.get_mut(room) else { return false };
+        let Some(room) = self.rooms.get_mut(&peer.room) else { return false };
         let used_by_nodes = &mut self.relays.data_used;
-        if !ROOM.admits(room.data_used, now) || to_nodes && !NODES.admits(*used_by_nodes, now) {
+        if !RECEIVED.admits(peer.data.received, now) {
             return false;
         }
-        room.data_used.add(now, ROOM.cost(bytes));
-        if to_nodes {
-            used_by_nodes.add(now, NODES.cost(bytes));
+        let all = ALL_RECEIVED.admits(self.data_received, now);
+        let to_nodes = |rate: &Rate| nodes == 0 || rate.admits(*used_by_nodes, now);
+        if OWN.admits(peer.data.used, now) && to_nodes(&OWN_NODES) {
+            // What others have used up of the core's time takes nothing from it, but large rooms have no more of that time by it.
+            let times = if all { 1 } else { receivers.div_ceil(OWN_RECEIVERS).max(1) };
+            peer.data.used.add(now, OWN.cost_of_all(bytes, times));
+        } else if all && ROOM.admits(room.data_used, now) && to_nodes(&NODES) {
+            room.data_used.add(now, ROOM.cost(bytes));
+        } else {
+            return false;
+        }
+        used_by_nodes.add(now, NODES.cost_of_all(bytes, nodes));
+        peer.data.received.add(now, RECEIVED.cost_of_all(bytes, receivers));
+        if all {
+            self.data_received.add(now, ALL_RECEIVED.cost_of_all(bytes, receivers));
         }
         true
     }
@@ -136,6 +135,27 @@ impl Core {
                 self.outputs.push_back(Output::Event(member, event));
             }
         }
+    }
+
+    /// Counts a change of a participant's name or attributes, which with them has so many bytes, as a message to all others.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant has not joined, or more is sent than the limits allow.
+    pub fn admit_change(
+        &mut self,
+        now: Instant,
+        id: ParticipantId,
+        bytes: usize,
+    ) -> Result<(), DataError> {
+        let room = &self.peers.get(&id).ok_or(DataError::NotJoined)?.room;
+        let (receivers, nodes) =
+            (self.receivers(room, id, None), self.relays.audience(room).count());
+        if self.admit_data(now, id, bytes, receivers, nodes) {
+            return Ok(());
+        }
+        self.counters.data_limited += 1;
+        Err(DataError::Limited)
     }
 
     /// Tells the others of a participant's room that its name or attributes have changed.
@@ -275,11 +295,79 @@ mod tests {
         assert_eq!(sent(&mut world, ANA, Some(&[BO]), 1), 0);
         world.now += Duration::from_secs(1);
         assert_eq!(sent(&mut world, ANA, None, 40), 5);
-        // Others are not held by that, up to what the core can take: 20 of them in a second.
-        let taken: usize = ids[1..].iter().map(|&id| sent(&mut world, id, None, 2)).sum();
-        assert!((14..20).contains(&taken), "{taken}");
-        world.now += Duration::from_secs(2);
+        // Others are not held by that, up to what the core can take: 20 of them in a second. Then each has one of its own, which costs it four.
+        let taken: usize = ids[1..].iter().map(|&id| sent(&mut world, id, None, 9)).sum();
+        assert!((100..120).contains(&taken), "{taken}");
+        assert_eq!(sent(&mut world, ids[50], Some(&[ANA]), 1), 0);
+        world.now += Duration::from_secs(20);
         assert_eq!(sent(&mut world, BO, Some(&[ANA]), 1), 1);
+    }
+
+    #[test]
+    fn who_names_people_that_are_not_there_uses_up_nothing_of_others() {
+        let mut world = room(&[ANA, BO]);
+        let nobody: Vec<_> = (1000..1100).map(ParticipantId).collect();
+        let large = "x".repeat(16 * 1024);
+        let strangers: Vec<_> = (10..15).map(ParticipantId).collect();
+        for &id in &strangers {
+            let name = format!("alone{id}");
+            world.core.join(world.now, &name, id, JoinOptions::default()).expect("joined");
+        }
+        for _ in 0..2 {
+            for &id in strangers.iter().cycle().take(20) {
+                let _ = world.core.send_data(world.now, id, Some(&nobody), message(&large));
+            }
+            world.now += Duration::from_secs(1);
+        }
+        for _ in 0..50 {
+            assert_eq!(world.core.send_data(world.now, ANA, None, message("x")), Ok(()));
+        }
+        // Who is named many times counts once.
+        world.now += Duration::from_secs(10);
+        for _ in 0..10 {
+            let sent = world.core.send_data(world.now, ANA, Some(&[BO; 100]), message(&large));
+            assert_eq!(sent, Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_the_core_has_no_time_for_takes_nothing_from_each_ones_own_rate() {
+        let many: Vec<_> = (100..250).map(ParticipantId).collect();
+        let mut world = room(&many);
+        for id in [ANA, BO] {
+            world.core.join(world.now, "other", id, JoinOptions::default()).expect("joined");
+        }
+        let large = "x".repeat(16 * 1024);
+        for &id in many.iter().cycle().take(600) {
+            let _ = world.core.send_data(world.now, id, None, message(&large));
+        }
+        assert!(world.core.counters.data_limited > 0);
+        let sent =
+            (0..40).filter(|_| world.core.send_data(world.now, ANA, None, message("x")).is_ok());
+        assert_eq!(sent.count(), 10);
+    }
+
+    #[test]
+    fn a_change_counts_as_a_message_of_its_size() {
+        let ids: Vec<_> = (1..=20).map(ParticipantId).collect();
+        let mut world = room(&ids);
+        let mut taken = 0;
+        for &id in ids.iter().cycle().take(20 * 40) {
+            taken += u64::from(world.core.admit_change(world.now, id, 4096).is_ok());
+        }
+        // Of its own each has four of that size, and the room 48.
+        assert_eq!((taken, world.core.counters.data_limited), (20 * 4 + 48, 20 * 40 - taken));
+        let nobody = world.core.admit_change(world.now, ParticipantId(99), 1);
+        assert_eq!(nobody, Err(DataError::NotJoined));
+    }
+
+    #[test]
+    fn escapes_count_as_they_are_sent() {
+        let mut world = room(&[ANA, BO]);
+        let escaped = "\0".repeat(16 * 1024);
+        let mut one = || world.core.send_data(world.now, ANA, None, message(&escaped)).is_ok();
+        // Of 96 KiB each: one of its own, and three of the room's 256 KiB, the last of which may exceed it.
+        assert_eq!((0..9).filter(|_| one()).count(), 4);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) const OWN: Rate = Rate {
     kib: Duration::from_millis(250),
     burst: Duration::from_secs(5),
 };
+/// How many receivers a message has for the cost of one in [`OWN`], while [`ALL_RECEIVED`] is used up.
+pub(super) const OWN_RECEIVERS: usize = 32;
 /// What the participants of a room at this node have together: 200 messages or 256 KiB a second, and as much at once.
 pub(super) const ROOM: Rate = Rate {
     message: Duration::from_millis(5),
@@ -38,12 +40,14 @@ pub(super) const ALL_RECEIVED: Rate = Rate {
     kib: Duration::from_micros(31),
     burst: Duration::from_secs(1),
 };
-/// What all rooms of this core have together for other nodes: 2,000 messages or 4 MiB a second.
+/// What all rooms of this core have together for other nodes: 2,000 messages or 4 MiB a second. A message counts once for each node.
 pub(super) const NODES: Rate = Rate {
     message: Duration::from_micros(500),
     kib: Duration::from_micros(250),
     burst: Duration::from_millis(250),
 };
+/// Of [`NODES`], what is within [`OWN`] may use more at once: 2,000 messages, half of a link's queue.
+pub(super) const OWN_NODES: Rate = Rate { burst: Duration::from_secs(1), ..NODES };
 
 impl Rate {
     /// The cost of a message with so many bytes.
@@ -51,9 +55,9 @@ impl Rate {
         self.message + self.kib.mul_f64(bytes as f64 / 1024.0)
     }
 
-    /// The cost of a message with so many bytes for so many receivers.
-    pub(super) fn cost_of_all(&self, bytes: usize, receivers: usize) -> Duration {
-        self.cost(bytes).saturating_mul(u32::try_from(receivers).unwrap_or(u32::MAX))
+    /// The cost of a message with so many bytes, as many times as `count` says.
+    pub(super) fn cost_of_all(&self, bytes: usize, count: usize) -> Duration {
+        self.cost(bytes).saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     /// Whether another message may be sent.

@@ -6,6 +6,7 @@ use super::tests::anchor_of;
 use super::world::*;
 use super::*;
 use crate::api::{Delivery, JoinOptions, Kind, TrackInfo};
+use crate::config::SfuConfig;
 use crate::relay::RelayedData;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -416,4 +417,31 @@ fn a_change_of_a_participant_is_told_at_other_nodes() {
     let told = SfuEvent::ParticipantChanged { participant: PUBLISHER };
     assert!(nodes.worlds[1].events[&SUBSCRIBER].contains(&told));
     assert!(!nodes.worlds[0].events.get(&PUBLISHER).is_some_and(|all| all.contains(&told)));
+}
+
+#[test]
+fn what_goes_to_other_nodes_is_bounded_also_within_each_ones_own_rate() {
+    let senders: Vec<_> = (200..500).map(ParticipantId).collect();
+    let limits = crate::Limits { participants_per_room: 400, ..config().limits };
+    let mut world = World::new(SfuConfig { limits, ..config() });
+    for &id in &senders {
+        world.core.join(world.now, "room", id, JoinOptions::default()).expect("joined");
+    }
+    let nodes = [node(1), node(2)];
+    for at in nodes {
+        world.core.set_link(world.now, at, true);
+    }
+    world.core.share(world.now, "room", &nodes);
+    for at in nodes {
+        world.core.on_relayed(world.now, at, "room", Relayed::Begin);
+        let joined = Relayed::Joined { participant: ParticipantId(at.0) };
+        world.core.on_relayed(world.now, at, "room", joined);
+    }
+    let to = nodes.map(|at| ParticipantId(at.0));
+    let mut sent = 0;
+    for &id in senders.iter().cycle().take(300 * 10) {
+        sent += usize::from(world.core.send_data(world.now, id, Some(&to), message("x")).is_ok());
+    }
+    // 2,000 of both nodes at once, and a little for their bytes.
+    assert!((900..=1001).contains(&sent), "{sent}");
 }

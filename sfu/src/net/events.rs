@@ -55,7 +55,7 @@ impl EventQueue {
             if !delivery.message.reliable && (waiting > MAX_UNRELIABLE || events > MAX_EVENTS) {
                 return Put::Dropped;
             }
-            let bytes = delivery.message.content.len() + OVERHEAD;
+            let bytes = delivery.sent_len + OVERHEAD;
             if waiting + bytes > MAX_DATA {
                 return Put::Slow;
             }
@@ -73,7 +73,7 @@ mod tests {
     use crate::api::Delivery;
 
     fn data(bytes: usize, reliable: bool) -> SfuEvent {
-        let content = DataContent::Bytes(vec![0; bytes].into());
+        let content = DataContent::Text("x".repeat(bytes));
         let message = DataMessage { topic: "t".to_owned(), content, reliable, number: None };
         SfuEvent::Data(Delivery::new(ParticipantId(1), 1, message.into()))
     }
@@ -90,6 +90,19 @@ mod tests {
         assert_eq!(queue.put(data(16 * 1024, true)), Put::Queued);
         while events.try_recv().is_ok() {}
         assert_eq!(queue.data.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn escapes_count_as_they_are_sent() {
+        let (queue, _events) = EventQueue::new(4096);
+        let put = || {
+            let content = DataContent::Text("\0".repeat(16 * 1024));
+            let topic = "t".to_owned();
+            let message = DataMessage { topic, content, reliable: true, number: None };
+            queue.put(SfuEvent::Data(Delivery::new(ParticipantId(1), 1, message.into())))
+        };
+        let count = (0..99).filter(|_| put() == Put::Queued).count();
+        assert_eq!(count, MAX_DATA / (6 * 16 * 1024 + OVERHEAD));
     }
 
     #[test]

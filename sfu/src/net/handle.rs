@@ -268,6 +268,18 @@ impl SfuHandle {
         answered.await.unwrap_or(Err(DataError::Closed))
     }
 
+    /// Counts a change of a participant's name or attributes, which with them has so many bytes, as a message to all others. Ask for it before they are told.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the participant has not joined, more is sent than the limits allow, or the SFU has stopped.
+    pub async fn admit_change(&self, id: ParticipantId, bytes: usize) -> Result<(), DataError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command::AdmitChange(id, bytes, answer);
+        self.commands(id).send(command).await.map_err(|_| DataError::Closed)?;
+        answered.await.unwrap_or(Err(DataError::Closed))
+    }
+
     /// Tells the others of a participant's room that its name or attributes have changed.
     ///
     /// # Errors

@@ -70,6 +70,7 @@ enum Command {
         Box<DataMessage>,
         oneshot::Sender<Result<(), DataError>>,
     ),
+    AdmitChange(ParticipantId, usize, oneshot::Sender<Result<(), DataError>>),
     Changed(ParticipantId),
     SetPermissions(ParticipantId, Permissions),
     SetPolicy(Option<String>, Option<AnchorPolicy>, oneshot::Sender<bool>),
@@ -95,6 +96,7 @@ impl Command {
             | Command::Report(id, ..)
             | Command::SetMuted(id, ..)
             | Command::SendData(id, ..)
+            | Command::AdmitChange(id, ..)
             | Command::Changed(id) => Some(*id),
             _ => None,
         }

@@ -352,6 +352,9 @@ impl Shell {
                 let sent = self.core.send_data(now, id, to.as_deref(), *message);
                 let _ = answer.send(sent);
             }
+            Command::AdmitChange(id, bytes, answer) => {
+                let _ = answer.send(self.core.admit_change(now, id, bytes));
+            }
             Command::Changed(id) => self.core.participant_changed(now, id),
             Command::SetPermissions(id, permissions) => {
                 self.core.set_permissions(now, id, permissions);

@@ -57,6 +57,10 @@ fuzz_target!(|data: &[u8]| {
                 Action::SendData { id, .. } => {
                     session.sent(id, if how & 1 == 0 { Ok(()) } else { Err(DataError::Limited) });
                 }
+                Action::SetAttributes { id, attributes, .. } => {
+                    let refused = Err(DataError::Limited);
+                    session.changed(id, if how & 1 == 0 { Ok(attributes) } else { refused });
+                }
                 Action::Offer { id, publish, .. } => {
                     let tracks =
                         publish.iter().enumerate().map(|(n, p)| (p.mid.clone(), TrackId(n as u64)));

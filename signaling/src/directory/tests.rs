@@ -222,3 +222,18 @@ fn attributes_and_names_change_here_and_on_other_servers() {
     directory.remote_changed(TWO, "Bo".into(), up);
     assert_eq!(directory.find(TWO), None);
 }
+
+#[test]
+fn the_place_of_a_participant_is_taken_once() {
+    let directory = Directory::default();
+    let four = ParticipantId(4);
+    let back = || ParticipantInfo { was: Some("p9".into()), ..guest() };
+    assert_eq!(enter(&directory, ONE, "tea", back()).former, None);
+    assert_eq!(enter(&directory, TWO, "coffee", back()).former, None, "another room");
+    assert_eq!(enter(&directory, THREE, "tea", back()).former, Some(ONE));
+    assert_eq!(directory.get(THREE).was, Some("p9".into()));
+    directory.leave(THREE);
+    directory.remote_joined(ONE, "tea", back(), 5);
+    assert_eq!(enter(&directory, four, "tea", back()).former, None);
+    assert_eq!(directory.get(four).was, None, "who is on another server has it");
+}

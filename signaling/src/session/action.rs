@@ -76,13 +76,17 @@ pub enum Action {
         /// The message.
         message: DataMessage,
     },
-    /// The participant has other attributes, or another name.
+    /// The participant is to have other attributes, or another name; answer with [`super::Session::changed`].
     SetAttributes {
+        /// The client's id of the message.
+        id: Option<u32>,
         /// The new name, if it changes.
         name: Option<String>,
         /// All attributes from now on.
         attributes: Attributes,
     },
+    /// The participant has no attributes any more.
+    ClearAttributes,
     /// Send the client fresh ICE servers.
     IceServers,
     /// The client has arrived on the server to which it was sent. Command [`End::AllMoved`] when all have.

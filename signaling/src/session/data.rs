@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use windlass_protocol::{ErrorCode, Grant, ProtocolError, SendData, ServerMessage, SetAttributes};
+use windlass_protocol::{
+    Attributes, ErrorCode, Grant, ProtocolError, SendData, ServerMessage, SetAttributes,
+};
 use windlass_sfu::{DataContent, DataError, DataMessage};
 
 use super::messages::check_rate;
@@ -51,18 +53,29 @@ impl Session {
         self.inside()?;
         self.may(Grant::Data)?;
         check_rate(self.changes.take(now), self.config.changes, "changes of attributes")?;
-        let Phase::Inside { attributes, name_is_fixed, .. } = &mut self.phase else {
+        let Phase::Inside { attributes, name_is_fixed, .. } = &self.phase else {
             return Err(not_joined());
         };
         if *name_is_fixed && change.name.is_some() {
             let message = "the access token says the participant's name";
             return Err(ProtocolError::new(ErrorCode::Forbidden, message));
         }
-        let after = change.apply(attributes)?;
-        attributes.clone_from(&after);
-        self.actions.push_back(Action::SetAttributes { name: change.name, attributes: after });
-        self.done(id);
+        let attributes = change.apply(attributes)?;
+        self.actions.push_back(Action::SetAttributes { id, name: change.name, attributes });
         Ok(())
+    }
+
+    /// The answer to [`Action::SetAttributes`].
+    pub fn changed(&mut self, id: Option<u32>, result: Result<Attributes, DataError>) {
+        match result {
+            Ok(now) => {
+                if let Phase::Inside { attributes, .. } = &mut self.phase {
+                    *attributes = now;
+                }
+                self.done(id);
+            }
+            Err(error) => self.refuse(convert::data_error(error).answering(id)),
+        }
     }
 
     /// Answers a message that has an id.

@@ -123,13 +123,73 @@ fn messages_of_others_are_told_with_who_sent_them() {
 fn attributes_add_up_and_a_name_may_change() {
     let (mut session, now) = inside();
     session.text(now, r#"{"type":"attributes","set":{"hand":"up"}}"#);
-    let action = Action::SetAttributes { name: None, attributes: attributes("hand", "up") };
+    let hand_up = attributes("hand", "up");
+    let action = Action::SetAttributes { id: None, name: None, attributes: hand_up.clone() };
     assert_eq!(drain(&mut session), [action]);
+    session.changed(None, Ok(hand_up));
     let text = r#"{"type":"attributes","id":3,"set":{"pen":"red","hand":null},"name":"Anna"}"#;
     session.text(now, text);
-    let (name, attributes) = (Some("Anna".to_owned()), attributes("pen", "red"));
-    let done = Action::Send(ServerMessage::Done { id: Some(3) });
-    assert_eq!(drain(&mut session), [Action::SetAttributes { name, attributes }, done]);
+    let (name, pen) = (Some("Anna".to_owned()), attributes("pen", "red"));
+    let action = Action::SetAttributes { id: Some(3), name, attributes: pen.clone() };
+    assert_eq!(drain(&mut session), [action]);
+    session.changed(Some(3), Ok(pen));
+    assert_eq!(drain(&mut session), [Action::Send(ServerMessage::Done { id: Some(3) })]);
+}
+
+#[test]
+fn a_change_that_is_too_much_for_the_room_is_none() {
+    let (mut session, now) = inside();
+    session.text(now, r#"{"type":"attributes","id":3,"set":{"hand":"up"}}"#);
+    drain(&mut session);
+    session.changed(Some(3), Err(DataError::Limited));
+    assert_eq!(errors(&drain(&mut session)), [(ErrorCode::RateLimited, Some(3))]);
+    session.text(now, r#"{"type":"attributes","set":{"pen":"red"}}"#);
+    let action =
+        Action::SetAttributes { id: None, name: None, attributes: attributes("pen", "red") };
+    assert_eq!(drain(&mut session), [action]);
+}
+
+#[test]
+fn without_the_grant_any_more_there_are_no_attributes() {
+    let (mut session, now) = inside();
+    session.changed(None, Ok(attributes("hand", "up")));
+    session.ruling(now, &ruling(&[Grant::Data]));
+    assert!(!drain(&mut session).contains(&Action::ClearAttributes));
+    session.ruling(now, &ruling(&[Grant::Subscribe]));
+    assert!(drain(&mut session).contains(&Action::ClearAttributes));
+    session.ruling(now, &ruling(&[Grant::Data]));
+    session.text(now, r#"{"type":"attributes","set":{"pen":"red"}}"#);
+    let action =
+        Action::SetAttributes { id: None, name: None, attributes: attributes("pen", "red") };
+    assert!(drain(&mut session).contains(&action));
+}
+
+#[test]
+fn each_message_with_an_id_is_answered_whatever_else_is_sent() {
+    let (mut session, now) = inside();
+    for _ in 0..200 {
+        session.text(now, r#"{"type":"ping","time":1}"#);
+    }
+    drain(&mut session);
+    for id in 0..200 {
+        session.text(now, &SEND.replace('7', &id.to_string()));
+    }
+    let actions = drain(&mut session);
+    let sent = actions.iter().filter_map(|action| match action {
+        Action::SendData { id, .. } => Some(*id),
+        _ => None,
+    });
+    assert!(sent.eq((0..40).map(Some)));
+    let refused = errors(&actions).into_iter().filter(|(_, id)| id.is_some());
+    assert!(refused.eq((40..200).map(|id| (ErrorCode::RateLimited, Some(id)))));
+    session.text(now, r#"{"type":"attributes","id":7,"set":{}}"#);
+    let action = Action::SetAttributes { id: Some(7), name: None, attributes: Attributes::new() };
+    assert_eq!(drain(&mut session), [action]);
+    // What is refused all the time ends the socket, as other floods do.
+    for _ in 0..SessionConfig::default().max_excess {
+        session.text(now, SEND);
+    }
+    assert!(drain(&mut session).iter().any(|action| matches!(action, Action::Close { .. })));
 }
 
 #[test]
@@ -146,7 +206,7 @@ fn what_a_client_says_of_itself_in_join_is_where_changes_begin() {
     assert_eq!(welcome.attributes, attributes("hand", "up"));
     assert_eq!(welcome.participants[0].attributes, attributes("pen", "red"));
     session.text(now, r#"{"type":"attributes","set":{"hand":null}}"#);
-    let action = Action::SetAttributes { name: None, attributes: Attributes::new() };
+    let action = Action::SetAttributes { id: None, name: None, attributes: Attributes::new() };
     assert_eq!(drain(&mut session), [action]);
 }
 
@@ -161,7 +221,8 @@ fn a_name_that_the_token_says_stays() {
     let actions = drain(&mut session);
     assert_eq!((errors(&actions), actions.len()), (vec![(ErrorCode::Forbidden, Some(3))], 1));
     session.text(now, r#"{"type":"attributes","set":{"pen":"red"}}"#);
-    let action = Action::SetAttributes { name: None, attributes: attributes("pen", "red") };
+    let action =
+        Action::SetAttributes { id: None, name: None, attributes: attributes("pen", "red") };
     assert_eq!(drain(&mut session), [action], "nothing of a refused change holds");
 }
 
@@ -171,8 +232,12 @@ fn changes_have_a_rate_and_attributes_a_bound_after_each() {
     for n in 0..8 {
         let set = format!(r#"{{"type":"attributes","set":{{"a{n}":"x","b{n}":"x"}}}}"#);
         session.text(now, &set);
+        let Some(Action::SetAttributes { attributes, .. }) = session.poll() else {
+            panic!("refused");
+        };
+        session.changed(None, Ok(attributes));
     }
-    assert_eq!(errors(&drain(&mut session)), []);
+    assert_eq!(drain(&mut session), []);
     session.text(now, r#"{"type":"attributes","set":{"more":"x"}}"#);
     assert_eq!(errors(&drain(&mut session)), [(ErrorCode::TooLarge, None)]);
     session.text(now, r#"{"type":"attributes","set":{"more":"x","a0":null}}"#);
