@@ -37,8 +37,18 @@ export type Message = {
 
 /** The content of a {@link Message}. */
 export type MessageContent =
-  | { readonly text: string; readonly bytes?: undefined }
-  | { readonly bytes: Uint8Array<ArrayBuffer>; readonly text?: undefined };
+  | {
+      /** The text, where one was sent. */
+      readonly text: string;
+      /** None, beside a text. */
+      readonly bytes?: undefined;
+    }
+  | {
+      /** The bytes, where such were sent. */
+      readonly bytes: Uint8Array<ArrayBuffer>;
+      /** None, beside bytes. */
+      readonly text?: undefined;
+    };
 
 /** A message as a session receives it. */
 export type ReceivedMessage = {
