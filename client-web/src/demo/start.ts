@@ -162,6 +162,13 @@ export class StartScreen {
         ]),
       ),
       make("p", { class: "fine" }, words("parts.measure"), " ", make("code", {}, MEASURE)),
+      make(
+        "p",
+        { class: "fine" },
+        make("a", { href: "demo" }, words("start.demo")),
+        " · ",
+        make("a", { href: "check" }, words("start.check")),
+      ),
     );
   }
 
