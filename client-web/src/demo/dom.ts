@@ -80,6 +80,11 @@ export function icon(name: IconName): SVGSVGElement {
   return svg;
 }
 
+/** A sign of a state that may come and go, at first hidden, with its text for screen readers. */
+export function sign(style: string, look: IconName, text: Words): HTMLElement {
+  return make("span", { class: style, hidden: true }, icon(look), make("span", { class: "sr" }, text));
+}
+
 let mark: HTMLElement | null = null;
 
 /**

@@ -1,7 +1,7 @@
 /** The own picture: small in a corner, or a tile among the others. */
 import { WindlassVideo } from "../sdk/index.js";
 import { QualityBars } from "./bars.js";
-import { icon, make } from "./dom.js";
+import { make, sign } from "./dom.js";
 import { words } from "./language.js";
 import type { Sending } from "./sending.js";
 
@@ -9,18 +9,8 @@ import type { Sending } from "./sending.js";
 export class OwnTile {
   readonly bars = new QualityBars();
   private readonly video = new WindlassVideo();
-  private readonly silent = make(
-    "span",
-    { class: "silent", hidden: true },
-    icon("mic-off"),
-    make("span", { class: "sr" }, words("own.muted")),
-  );
-  private readonly hand = make(
-    "span",
-    { class: "raised-hand", hidden: true },
-    icon("hand"),
-    make("span", { class: "sr" }, words("own.hand")),
-  );
+  private readonly silent = sign("silent", "mic-off", words("own.muted"));
+  private readonly hand = sign("raised-hand", "hand", words("own.hand"));
   readonly element = make(
     "section",
     { class: "own", "aria-label": words("own.label") },

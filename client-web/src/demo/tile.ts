@@ -2,7 +2,7 @@
 import type { EnhancedTrack, NativeReason, Participant, TrackStats, View } from "../sdk/index.js";
 import { WindlassVideo } from "../sdk/index.js";
 import { QualityBars } from "./bars.js";
-import { type IconName, icon, make } from "./dom.js";
+import { type IconName, icon, make, sign } from "./dom.js";
 import { figureRows, madeOf, size } from "./figures.js";
 import { canFloat, followFloating, toggleFloating } from "./floating.js";
 import { say, type Words, words, write } from "./language.js";
@@ -33,13 +33,8 @@ export class Tile {
     right: make("span", { slot: "right", class: "side" }),
   };
   private readonly views = new Map<View, HTMLButtonElement>();
-  private readonly silent = make("span", { class: "silent", hidden: true }, icon("mic-off"));
-  private readonly hand = make(
-    "span",
-    { class: "raised-hand", hidden: true },
-    icon("hand"),
-    make("span", { class: "sr" }, words("tile.hand")),
-  );
+  private readonly silent = sign("silent", "mic-off", words("tile.muted"));
+  private readonly hand = sign("raised-hand", "hand", words("tile.hand"));
   private readonly pin: HTMLButtonElement;
   private readonly endings: (() => void)[] = [];
   private track: EnhancedTrack | null = null;
@@ -60,7 +55,6 @@ export class Tile {
     this.video.setAttribute("name", String(name));
     this.video.toggleAttribute("fixed-size", !adaptive);
     this.video.append(this.sides.left, this.sides.right);
-    this.silent.append(make("span", { class: "sr" }, words("tile.muted")));
     this.pin = this.button("pin", words("tile.pin", { name }), pinned);
     this.pin.setAttribute("aria-pressed", "false");
     const float = this.button("float", words("tile.float", { name }), () => void this.float());

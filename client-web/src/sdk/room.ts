@@ -402,7 +402,7 @@ export class Room extends Emitter<RoomEvents> {
    */
   async *check(options: Pick<CheckOptions, "devices"> = {}): AsyncGenerator<CheckResult, void, void> {
     const { token, room, assets = {} } = this.options;
-    const access = await Promise.resolve(typeof token === "function" ? token() : token).catch(() => undefined);
+    const access = await tokenOf(token).catch(() => undefined);
     yield* check(this.servers.first(1)[0] ?? "", { devices: false, ...options, token: access, room, assets });
   }
 
