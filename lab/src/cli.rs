@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, emulate, eval, loadtest, report, simulate};
+use crate::{bench, eval, link, loadtest, report, simulate};
 
 /// Measures Windlass: its pictures against the original, its parts against their peers, its server under load.
 #[derive(Debug, Parser)]
@@ -26,7 +26,7 @@ pub(crate) enum Command {
     ///
     /// Start the server with --advertise and the address that this prints. The same links in simulated time:
     /// `windlass-lab bench links`.
-    Link(emulate::LinkArgs),
+    Link(link::LinkArgs),
     /// Load a running server with many calls over real WebRTC, and say what came of it.
     ///
     /// Publishers send recorded simulcast VP9 as browsers do and answer requests for key frames; subscribers take video

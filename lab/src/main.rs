@@ -4,8 +4,8 @@
 
 mod bench;
 mod cli;
-mod emulate;
 mod eval;
+mod link;
 mod loadtest;
 mod plot;
 mod report;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let done = ready.and_then(|()| match cli.command {
         Command::Bench(args) => bench::run(&args),
         Command::Eval(args) => eval::run(&args),
-        Command::Link(args) => emulate::run(&args),
+        Command::Link(args) => link::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -15,7 +15,7 @@ use windlass_sfu::{JoinError, ParticipantId, TrackId};
 use windlass_types::{AnchorPolicy, Rung, Size};
 
 use crate::access::Grants;
-use crate::door::{Refused, Slot};
+use crate::admission::{Refused, Slot};
 use crate::session::{Commands, End, EnterError, ParticipantInfo};
 use crate::webhooks::{Webhooks, What};
 

@@ -10,9 +10,9 @@ use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
 use crate::Shared;
 use crate::access::Admission;
+use crate::admission::{Permit, Refused, Resource, Slot};
 use crate::cluster::{Mover, Placement};
 use crate::directory::{Registered, Slots};
-use crate::door::{Permit, Refused, Resource, Slot};
 use crate::redact::pseudonym;
 use crate::rights::{self, Denied, EntryMode, Member};
 use crate::session::{Commands, EnterError, ParticipantInfo};
@@ -62,7 +62,8 @@ pub(crate) struct Inside {
 
 /// Admits a connection, for as long as the slot lives.
 pub(crate) fn connection(shared: &Shared, peer: IpAddr) -> Result<Slot, Refused> {
-    let slot = shared.door.acquire(Resource::Connection, counted(shared, peer), Instant::now());
+    let slot =
+        shared.admission.acquire(Resource::Connection, counted(shared, peer), Instant::now());
     slot.inspect_err(|refused| {
         let counter = match refused {
             Refused::Full => &shared.counters.connections_refused_full,
@@ -74,7 +75,7 @@ pub(crate) fn connection(shared: &Shared, peer: IpAddr) -> Result<Slot, Refused>
 
 /// Admits a TLS handshake, for as long as the slot lives.
 pub(crate) fn handshake(shared: &Shared, peer: IpAddr) -> Result<Slot, Refused> {
-    shared.door.acquire(Resource::Handshake, counted(shared, peer), Instant::now())
+    shared.admission.acquire(Resource::Handshake, counted(shared, peer), Instant::now())
 }
 
 /// The address to which a connection is counted; `None` for trusted proxies, which serve many clients.
@@ -84,7 +85,7 @@ fn counted(shared: &Shared, peer: IpAddr) -> Option<IpAddr> {
 
 /// Admits a socket or session, for as long as the permit lives.
 pub(crate) fn socket(shared: &Shared, client: IpAddr) -> Result<Permit, Refused> {
-    shared.door.socket(client, Instant::now()).inspect_err(|refused| {
+    shared.admission.socket(client, Instant::now()).inspect_err(|refused| {
         let counter = match refused {
             Refused::Full => &shared.counters.sockets_refused_full,
             _ => &shared.counters.sockets_refused_address,

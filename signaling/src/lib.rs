@@ -12,12 +12,12 @@
 
 pub mod access;
 mod admin;
+mod admission;
 mod at_file;
 mod client;
 pub mod cluster;
 mod convert;
 mod directory;
-mod door;
 mod entry;
 mod health;
 mod host;
@@ -36,7 +36,7 @@ mod socket;
 mod tls;
 mod turn;
 pub mod webhooks;
-mod wish;
+mod whip_whep;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,8 +48,8 @@ use tokio::sync::watch;
 use windlass_protocol::Attributes;
 use windlass_sfu::{ParticipantId, SfuHandle};
 
+pub use admission::{AdmissionLimits, Refused};
 pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
-pub use door::{DoorLimits, Refused};
 pub use metrics::{Metric, MetricKind, metrics_page};
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
@@ -58,15 +58,15 @@ pub use tls::{Tls, TlsError};
 pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
 use crate::access::Access;
+use crate::admission::AdmissionControl;
 use crate::cluster::Cluster;
 use crate::directory::Directory;
-use crate::door::Door;
 use crate::reported::Reported;
 use crate::rights::{Rights, SeatKey};
 use crate::session::SessionConfig;
 use crate::socket::unix_now;
 use crate::webhooks::{WebhookConfig, WebhookError, Webhooks};
-use crate::wish::Sessions;
+use crate::whip_whep::Sessions;
 
 /// What an operator can set about signalling.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ pub struct SignalingConfig {
     /// Bounds and times of each socket.
     pub session: SessionConfig,
     /// Admission control; refused sockets get HTTP 503 or 429.
-    pub door: DoorLimits,
+    pub admission: AdmissionLimits,
     /// Time that a client has to take a message before its socket is closed.
     pub send_timeout: Duration,
     /// Time that a client has to send a request, on a new connection or after an answer.
@@ -109,7 +109,7 @@ impl Default for SignalingConfig {
             webhooks: WebhookConfig::default(),
             origins: Origins::default(),
             session: SessionConfig::default(),
-            door: DoorLimits::default(),
+            admission: AdmissionLimits::default(),
             send_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(10),
             tls: None,
@@ -170,7 +170,7 @@ struct Shared {
     webhooks: Webhooks,
     sessions: Sessions,
     counters: Counters,
-    door: Arc<Door>,
+    admission: Arc<AdmissionControl>,
     /// No new rooms are taken.
     draining: AtomicBool,
     stop: watch::Sender<bool>,
@@ -190,7 +190,7 @@ impl Signaling {
     /// The webhooks' configuration cannot be used.
     pub fn new(config: SignalingConfig, services: Services) -> Result<Self, WebhookError> {
         let webhooks = Webhooks::start(&config.webhooks)?;
-        let door = Door::new(config.door);
+        let admission = AdmissionControl::new(config.admission);
         let rights = Rights::new(config.seats.clone(), services.cluster.is_some());
         let shared = Shared {
             config,
@@ -200,7 +200,7 @@ impl Signaling {
             webhooks,
             sessions: Sessions::default(),
             counters: Counters::default(),
-            door,
+            admission,
             draining: AtomicBool::new(false),
             stop: watch::Sender::new(false),
         };
@@ -263,8 +263,8 @@ impl Signaling {
     }
 
     /// Replaces the bounds of admission control. Participants stay.
-    pub fn set_door(&self, limits: DoorLimits) {
-        self.shared.door.set_limits(limits);
+    pub fn set_admission(&self, limits: AdmissionLimits) {
+        self.shared.admission.set_limits(limits);
     }
 
     /// The HTTP routes; `page` answers every path that is not signalling's own.
@@ -351,7 +351,7 @@ impl Signaling {
     }
 
     async fn all_sockets_closed(&self) {
-        while self.shared.door.open() > 0 {
+        while self.shared.admission.open() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -142,7 +142,7 @@ fn forwarding(p: &windlass_sfu::Percentiles) -> impl Iterator<Item = Metric> + u
 }
 
 fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
-    let open = shared.door.open();
+    let open = shared.admission.open();
     let c = &shared.counters;
     let RightsStats { rules, waiting, full, refused } = shared.rights.stats();
     let counter = |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
@@ -161,7 +161,7 @@ fn signaling_metrics(shared: &Shared) -> Vec<Metric> {
         counter("signaling_sockets_flooded", &c.sockets_flooded),
         counter("signaling_joins_limited", &c.joins_limited),
         counter("signaling_joins_over_share", &c.joins_over_share),
-        Metric::gauge("signaling_addresses", shared.door.addresses() as f64),
+        Metric::gauge("signaling_addresses", shared.admission.addresses() as f64),
         counter("signaling_messages_in", &c.messages_in),
         counter("signaling_messages_out", &c.messages_out),
         counter("signaling_errors", &c.errors),

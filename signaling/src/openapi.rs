@@ -11,7 +11,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{Shared, admin, health, metrics, socket, wish};
+use crate::{Shared, admin, health, metrics, socket, whip_whep};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(socket::upgrade))
         .merge(health_routes())
         .merge(admin::routes())
-        .merge(wish::routes())
+        .merge(whip_whep::routes())
 }
 
 /// Routes of the operator's programs.

@@ -24,10 +24,10 @@ use windlass_types::attributes::sent_len;
 
 use crate::Shared;
 use crate::access::Admission;
+use crate::admission::{Permit, Refused};
 use crate::client::ClientAddr;
 use crate::cluster::{Mover, Placement};
 use crate::convert;
-use crate::door::{Permit, Refused};
 use crate::entry::{self, Entry, Inside};
 use crate::intake::Intake;
 use crate::redact::pseudonym;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
-use windlass_signaling::{DoorLimits, SignalingConfig};
+use windlass_signaling::{AdmissionLimits, SignalingConfig};
 
 use common::{Client, get, http, post, start};
 
@@ -133,8 +133,8 @@ async fn a_message_too_large_to_read_is_told_and_ends_only_its_own_socket() {
 
 #[tokio::test]
 async fn one_socket_too_many_is_refused_with_503() {
-    let door = DoorLimits { sockets: 1, ..DoorLimits::default() };
-    let server = start(SignalingConfig { door, ..SignalingConfig::default() }).await;
+    let admission = AdmissionLimits { sockets: 1, ..AdmissionLimits::default() };
+    let server = start(SignalingConfig { admission, ..SignalingConfig::default() }).await;
     let (mut ana, _) = Client::joined(&server, "tea", "Ana").await;
     let refused = connect_async(format!("ws://{}/ws", server.addr)).await.unwrap_err();
     assert!(refused.to_string().contains("503"), "{refused}");
@@ -234,8 +234,8 @@ async fn policies_are_set_from_this_machine_alone_and_by_their_names() {
 
 #[tokio::test]
 async fn connections_that_say_nothing_are_bounded_and_make_room_when_they_go() {
-    let door = DoorLimits { sockets: 1, ..DoorLimits::default() };
-    let server = start(SignalingConfig { door, ..SignalingConfig::default() }).await;
+    let admission = AdmissionLimits { sockets: 1, ..AdmissionLimits::default() };
+    let server = start(SignalingConfig { admission, ..SignalingConfig::default() }).await;
     let mut silent = Vec::new();
     for _ in 0..6 {
         silent.push(TcpStream::connect(server.addr).await.unwrap());

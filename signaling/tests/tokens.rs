@@ -7,7 +7,7 @@ use windlass_protocol::Grant;
 
 use common::tokens::{NEW, OLD, STRANGER, config, guest, join, token};
 use common::{Client, get, http, post, start};
-use windlass_signaling::{DoorLimits, SignalingConfig};
+use windlass_signaling::{AdmissionLimits, SignalingConfig};
 
 #[tokio::test]
 async fn only_a_good_token_for_the_room_lets_anybody_in() {
@@ -123,8 +123,8 @@ async fn a_room_of_ones_own_needs_the_grants_of_any_other() {
 
 #[tokio::test]
 async fn one_identity_has_a_quarter_of_the_rooms_and_of_those_of_its_own() {
-    let door = DoorLimits { rooms: 8, ..DoorLimits::default() };
-    let server = start(SignalingConfig { door, ..config() }).await;
+    let admission = AdmissionLimits { rooms: 8, ..AdmissionLimits::default() };
+    let server = start(SignalingConfig { admission, ..config() }).await;
     let token = guest("*", "mallory");
     let mut held = Vec::new();
     for n in 0..3 {

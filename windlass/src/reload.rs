@@ -180,7 +180,7 @@ impl Reloader {
             self.parts.log.set_filter(&config.log)?;
         }
         self.parts.signaling.set_access(access);
-        self.parts.signaling.set_door(config.signaling.door);
+        self.parts.signaling.set_admission(config.signaling.admission);
         let sfu = &self.parts.sfu;
         let stopped = "the server is stopping";
         let tuning = Tuning { limits: config.sfu.limits, policy: config.sfu.policy };

@@ -12,7 +12,7 @@ use crate::source::{code, files};
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
 const ARROWS: [(&str, &[&str]); 21] = [
     ("types", &[]),
-    ("link", &[]),
+    ("netem", &[]),
     ("htj2k", &[]),
     ("vp9", &[]),
     ("network", &["vp9"]),
@@ -33,7 +33,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "cluster",
             "enhancer",
             "hybrid",
-            "link",
+            "netem",
             "network",
             "protocol",
             "scheduler",
@@ -46,7 +46,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "vpx",
         ],
     ),
-    ("testkit", &["link", "sfu", "types"]),
+    ("testkit", &["netem", "sfu", "types"]),
     ("tests", &["vp9", "vpx"]),
     ("skips", &[]),
     ("xtask", &["skips"]),
@@ -55,7 +55,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
 /// Folders whose code is given time and bytes as arguments, and what it therefore never names.
 const PURE: [&str; 11] = [
     "types/src",
-    "lab/link/src",
+    "lab/netem/src",
     "hybrid/htj2k/src",
     "hybrid/network/src",
     "hybrid/vp9/src",

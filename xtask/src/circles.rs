@@ -29,7 +29,7 @@ const ALLOWED: [(&str, usize, &str); 21] = [
     ("hybrid/vp9::picture", 3, TWO),
     ("lab::bench::engine::measure", 7, ARGS),
     ("lab::bench::links", 2, TWO),
-    ("lab::emulate", 2, TWO),
+    ("lab::link", 2, TWO),
     ("lab::eval::args", 26, ARGS),
     (
         "lab/engines::engines",

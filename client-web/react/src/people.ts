@@ -1,6 +1,6 @@
 /** Who is in a call, and what they send. */
 import { useMemo } from "react";
-import type { EnhancedTrack, Participant, RemoteAudioTrack, RemoteTrack, Room } from "windlass-client";
+import type { Participant, RemoteAudioTrack, RemoteTrack, RemoteVideoTrack, Room } from "windlass-client";
 import { useCurrentCall } from "./call.js";
 import { useWatch } from "./watch.js";
 
@@ -9,11 +9,11 @@ export interface ParticipantState {
   /** The name that it joined with. */
   readonly name: string;
   /** Its camera; null: none. */
-  readonly camera: EnhancedTrack | null;
+  readonly camera: RemoteVideoTrack | null;
   /** Its microphone; null: none. */
   readonly microphone: RemoteAudioTrack | null;
   /** The screen that it shares; null: none. */
-  readonly screen: EnhancedTrack | null;
+  readonly screen: RemoteVideoTrack | null;
   /** Whether nothing is heard of it: all its sounds are muted, or it sends none. */
   readonly muted: boolean;
   /** Whether it speaks, or was the last to speak. */

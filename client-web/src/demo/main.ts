@@ -1,5 +1,5 @@
 /** The demo page: the start screen, the call, and the screen after a call or a failure. */
-import { EnhancedTrack, join, type Room, type TrackStats, WindlassError } from "../sdk/index.js";
+import { join, RemoteVideoTrack, type Room, type TrackStats, WindlassError } from "../sdk/index.js";
 import { CallScreen } from "./call.js";
 import { saidOf, titleOf } from "./failure.js";
 import { chooseLanguage, say, setLanguage, words } from "./language.js";
@@ -22,7 +22,7 @@ interface PageHook {
   /** Why the last attempt failed or the call ended. */
   failure: { code: string; message: string; hint: string } | null;
   /** The remote video tracks; in a loopback room the own one. */
-  remoteVideos(): EnhancedTrack[];
+  remoteVideos(): RemoteVideoTrack[];
   /** The latest statistics by track id. */
   stats(): Record<string, TrackStats | null>;
 }
@@ -31,7 +31,7 @@ const hook: PageHook = {
   phase: "start",
   room: null,
   failure: null,
-  remoteVideos: () => (hook.room?.tracks ?? []).filter((track) => track instanceof EnhancedTrack),
+  remoteVideos: () => (hook.room?.tracks ?? []).filter((track) => track instanceof RemoteVideoTrack),
   stats: () => Object.fromEntries(hook.remoteVideos().map((track) => [track.id, track.stats])),
 };
 Object.assign(window, { windlass: hook });

@@ -1,5 +1,5 @@
 /** The tile of a participant, or of a screen: its `<windlass-video>`, name, buttons, and the figures of engineers. */
-import type { EnhancedTrack, NativeReason, Participant, TrackStats, View } from "../sdk/index.js";
+import type { NativeReason, Participant, RemoteVideoTrack, TrackStats, View } from "../sdk/index.js";
 import { WindlassVideo } from "../sdk/index.js";
 import { QualityBars } from "./bars.js";
 import { type IconName, icon, make, sign } from "./dom.js";
@@ -37,7 +37,7 @@ export class Tile {
   private readonly hand = sign("raised-hand", "hand", words("tile.hand"));
   private readonly pin: HTMLButtonElement;
   private readonly endings: (() => void)[] = [];
-  private track: EnhancedTrack | null = null;
+  private track: RemoteVideoTrack | null = null;
   private endTrack: (() => void)[] = [];
 
   /** `adaptive`: the server learns how large the tile is. `pinned` is called when the tile is to be large, or no longer. */
@@ -160,7 +160,7 @@ export class Tile {
   }
 
   /** Listens to the track that is shown now. */
-  private take(track: EnhancedTrack | null): void {
+  private take(track: RemoteVideoTrack | null): void {
     if (track === this.track) return;
     for (const end of this.endTrack.splice(0)) end();
     this.track = track;

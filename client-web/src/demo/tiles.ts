@@ -1,5 +1,5 @@
 /** A tile for each participant, and one for each screen that is shared. */
-import { EnhancedTrack, type Participant, type Room, type Rung, type View } from "../sdk/index.js";
+import { type Participant, RemoteVideoTrack, type Room, type Rung, type View } from "../sdk/index.js";
 import { type Words, words } from "./language.js";
 import type { Bars } from "./quality.js";
 import type { Stage } from "./stage.js";
@@ -30,7 +30,7 @@ export class Tiles {
       room.on("participantLeft", (who) => this.left(who)),
       room.on("speaker", (who) => this.speaks(who)),
       room.on("trackAdded", (track) => {
-        if (track instanceof EnhancedTrack && this.maxRung !== null) track.setMaxRung(this.maxRung);
+        if (track instanceof RemoteVideoTrack && this.maxRung !== null) track.setMaxRung(this.maxRung);
       }),
     ];
   }

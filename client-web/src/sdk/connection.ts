@@ -20,7 +20,7 @@ import type { Relay } from "./relay.js";
 import { nextSessionState, type SessionState, type SessionStateEvent } from "./session-state.js";
 import type { SignalSocket } from "./socket.js";
 import { UPLINK_SAMPLE_MS } from "./stills.js";
-import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
+import { type RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 import { capUplink } from "./uplink/cap.js";
 
 const ANCHORS_LABEL = "windlass-anchors";
@@ -163,7 +163,7 @@ export class Connection {
             },
             replaces: null,
           }
-        : new EnhancedTrack(info, slot.receiver);
+        : new RemoteVideoTrack(info, slot.receiver);
     slot.transceiver.direction = "recvonly";
     this.renegotiate();
     return slot.track;

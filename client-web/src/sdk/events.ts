@@ -4,7 +4,7 @@ import type { Message, ReceivedMessage } from "./message.js";
 import type { Participant } from "./participant.js";
 import type { ParticipantInfo, WaitingInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
-import type { EnhancedTrack, RemoteTrack, RungInfo, TrackStats } from "./tracks.js";
+import type { RemoteTrack, RemoteVideoTrack, RungInfo, TrackStats } from "./tracks.js";
 
 /** Events that a call passes on from its current session. */
 export interface CallEvents {
@@ -15,7 +15,7 @@ export interface CallEvents {
   /** Another participant is no longer in the room. Its tracks were removed before. */
   participantLeft: ParticipantInfo;
   /**
-   * A remote track is received now. Where {@link EnhancedTrack.replaces} is set, it succeeds that track, and
+   * A remote track is received now. Where {@link RemoteVideoTrack.replaces} is set, it succeeds that track, and
    * `trackRemoved` of that track follows.
    */
   trackAdded: RemoteTrack;
@@ -30,9 +30,9 @@ export interface CallEvents {
   /** The active speaker, until the next such event. */
   speaker: ParticipantInfo;
   /** The server sends another rung of a video track. */
-  rung: { track: EnhancedTrack } & RungInfo;
+  rung: { track: RemoteVideoTrack } & RungInfo;
   /** Statistics of a video track, once a second. */
-  stats: { track: EnhancedTrack; stats: TrackStats };
+  stats: { track: RemoteVideoTrack; stats: TrackStats };
   /** A moderator changed this participant's grants. What is no longer allowed has ended. */
   grants: { grants: readonly string[] };
   /** A moderator locked or opened the room, or switched its lobby on or off. */

@@ -56,10 +56,10 @@ export { type PublishOptions, Room } from "./room.js";
 export { type ScreenOptions, ScreenShare, type ScreenShareEvents } from "./screen.js";
 export type { StillsState } from "./stills.js";
 export {
-  EnhancedTrack,
-  type EnhancedTrackEvents,
   type RemoteAudioTrack,
   type RemoteTrack,
+  RemoteVideoTrack,
+  type RemoteVideoTrackEvents,
   type RungInfo,
   type TrackStats,
   type TrackView,

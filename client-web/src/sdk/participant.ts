@@ -6,7 +6,7 @@ import { WindlassVideo } from "./element/windlass-video.js";
 import { Emitter } from "./emitter.js";
 import { type Attributes, saysSame } from "./profile.js";
 import type { ParticipantInfo } from "./protocol.js";
-import type { EnhancedTrack, RemoteAudioTrack, RemoteTrack } from "./tracks.js";
+import type { RemoteAudioTrack, RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 
 /** Where the elements of a room's participants play. @internal */
 export interface Outlet {
@@ -77,7 +77,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   }
 
   /** Its first video track that is no `screen`; null: none. */
-  get camera(): EnhancedTrack | null {
+  get camera(): RemoteVideoTrack | null {
     return this.videos.find((track) => track.name !== "screen") ?? null;
   }
 
@@ -92,7 +92,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   }
 
   /** The screen, window or tab that it shares; null: none. */
-  get screen(): EnhancedTrack | null {
+  get screen(): RemoteVideoTrack | null {
     return this.videos.find((track) => track.name === "screen") ?? null;
   }
 
@@ -101,7 +101,7 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.audio.find((track) => track.name === "screen_audio") ?? null;
   }
 
-  private get videos(): EnhancedTrack[] {
+  private get videos(): RemoteVideoTrack[] {
     return this.received.filter((track) => track.kind === "video");
   }
 

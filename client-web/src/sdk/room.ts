@@ -63,7 +63,7 @@ export interface PublishOptions {
  *
  * It reconnects by itself when the socket or the media path is lost: remote tracks are removed and announced again,
  * publications are sent again. When the room migrates to another server, the client joins the new server before it
- * leaves the old one: each remote track is succeeded by a new one, see {@link EnhancedTrack.replaces}.
+ * leaves the old one: each remote track is succeeded by a new one, see {@link RemoteVideoTrack.replaces}.
  */
 export class Room extends Emitter<RoomEvents> {
   /**

@@ -5,7 +5,7 @@ import { Session, type SessionRequest } from "./session.js";
 import { pass, startClock, stopClock } from "./testing/clock.js";
 import { audio, FakeServer, type Json, startServers, stopServers, video } from "./testing/server.js";
 import { FakeTransports, publication } from "./testing/transport.js";
-import { EnhancedTrack } from "./tracks.js";
+import { RemoteVideoTrack } from "./tracks.js";
 
 const ADA = { id: "ada", name: "Ada" };
 
@@ -211,7 +211,7 @@ test("a rung without a scale has that of the welcome", async () => {
   const server = withAda();
   const { session } = await makeSession(server);
   const [track] = session.tracks;
-  assert.ok(track instanceof EnhancedTrack);
+  assert.ok(track instanceof RemoteVideoTrack);
   server.send({ type: "rung", track: "t1", rung: "q+", epoch: 1, width: 320, height: 180 });
   assert.deepEqual(track.rung, { rung: "q+", epoch: 1, width: 320, height: 180, scale: 2 });
 });

@@ -24,7 +24,7 @@ import {
   isSameSource,
   type Source,
 } from "./succession.js";
-import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
+import { type RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 
 /** Max time for which a participant is pending because its predecessor has not left, milliseconds. */
 const PENDING_MS = 6000;
@@ -240,7 +240,7 @@ export class Session extends Emitter<SessionEvents> {
   report(): void {
     const halfTripMs = (this.socket.roundTripMs ?? 0) / 2;
     for (const track of this.tracks) {
-      const report = track instanceof EnhancedTrack ? track.report(halfTripMs) : null;
+      const report = track instanceof RemoteVideoTrack ? track.report(halfTripMs) : null;
       if (report !== null) this.socket.send({ type: "report", ...report });
     }
     for (const publication of this.publications) {
@@ -505,7 +505,7 @@ export class Session extends Emitter<SessionEvents> {
     const cap = this.former?.maxRungs.get(this.predecessorOf(info)?.id ?? "");
     if (cap !== undefined && !this.maxRungs.has(info.id)) this.maxRungs.set(info.id, cap);
     const track = this.transport.subscribe(info);
-    if (track instanceof EnhancedTrack) {
+    if (track instanceof RemoteVideoTrack) {
       track.on("stats", (stats) => this.emit("stats", { track, stats }));
       track.requests = {
         wholeAnchor: () => this.socket.send({ type: "whole_anchor", track: info.id }),
@@ -540,7 +540,7 @@ export class Session extends Emitter<SessionEvents> {
     }
     const track = this.transport.tracks().find((t) => t.id === id);
     if (track === undefined) return;
-    if (track instanceof EnhancedTrack) track.setMuted(muted);
+    if (track instanceof RemoteVideoTrack) track.setMuted(muted);
     else Object.assign(track, { muted });
     if (!this.isPending(track.participant)) this.emit("trackMuted", { track, muted });
   }
@@ -559,9 +559,9 @@ export class Session extends Emitter<SessionEvents> {
     return [...this.publications].find((publication) => this.transport.idOf(publication) === id);
   }
 
-  private video(id: string): EnhancedTrack | undefined {
+  private video(id: string): RemoteVideoTrack | undefined {
     const tracks = this.transport.tracks();
-    return tracks.find((track): track is EnhancedTrack => track.id === id && track instanceof EnhancedTrack);
+    return tracks.find((track): track is RemoteVideoTrack => track.id === id && track instanceof RemoteVideoTrack);
   }
 
   private get isClosed(): boolean {

@@ -1,6 +1,6 @@
 /** The succession of tracks in a migration: which track succeeds which, and whether the successors are as good. */
 import type { ParticipantInfo } from "./protocol.js";
-import { EnhancedTrack, type RemoteTrack } from "./tracks.js";
+import { type RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 
 /** What identifies the source of a track: participants have one track of each kind and name. */
 export interface Source {
@@ -29,7 +29,7 @@ export function findPredecessor(
 
 /** The tracks of the former session that a successor must receive: those that are neither muted nor paused. */
 export const expectedTracks = (former: readonly RemoteTrack[]): RemoteTrack[] =>
-  former.filter((track) => !track.muted && !(track instanceof EnhancedTrack && track.paused));
+  former.filter((track) => !track.muted && !(track instanceof RemoteVideoTrack && track.paused));
 
 /**
  * Compares the successors of `expected` with them: whether each has a picture, and is rebuilt if its predecessor is.
@@ -42,7 +42,7 @@ export async function compareTracks(
   for (const predecessor of expected) {
     const successor = successorOf(predecessor);
     if (successor === undefined) return "incomplete";
-    if (!(successor instanceof EnhancedTrack) || !(predecessor instanceof EnhancedTrack)) continue;
+    if (!(successor instanceof RemoteVideoTrack) || !(predecessor instanceof RemoteVideoTrack)) continue;
     if (!(await successor.begun())) return "incomplete";
     worse ||= successor.state === "native" && predecessor.state !== "native";
   }

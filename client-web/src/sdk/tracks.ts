@@ -48,7 +48,7 @@ export interface TrackStats extends WorkerStats {
   rung: Rung | null;
   /** The picture shown. */
   state: PictureState;
-  /** Frames per second of {@link EnhancedTrack.best}. */
+  /** Frames per second of {@link RemoteVideoTrack.best}. */
   shownFps: number;
   /** Anchors that the server dropped because they were late or beyond the bandwidth. */
   anchorsDropped: number;
@@ -75,9 +75,9 @@ const NO_ANCHORS: AnchorCounts = {
   anchorsFormerEpoch: 0,
 };
 
-/** The events of {@link EnhancedTrack}. */
-export interface EnhancedTrackEvents {
-  /** {@link EnhancedTrack.best} may be another track now. */
+/** The events of {@link RemoteVideoTrack}. */
+export interface RemoteVideoTrackEvents {
+  /** {@link RemoteVideoTrack.best} may be another track now. */
   state: { state: PictureState; reason: NativeReason | null };
   /** The server sends another rung. */
   rung: RungInfo;
@@ -113,7 +113,7 @@ const MAX_VIEW_PIXELS = 65_535;
  * A remote video track, enhanced where the server and this machine can: as the native picture, the rebuilt one, and the
  * better of the two.
  */
-export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
+export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
   /** By which it is told from an audio track. */
   readonly kind = "video";
   /** The server's id of the track. Unique in the room on one server. */
@@ -411,4 +411,4 @@ export class EnhancedTrack extends Emitter<EnhancedTrackEvents> {
 }
 
 /** A track of another participant, or in a loopback room of this one. */
-export type RemoteTrack = RemoteAudioTrack | EnhancedTrack;
+export type RemoteTrack = RemoteAudioTrack | RemoteVideoTrack;

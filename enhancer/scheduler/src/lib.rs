@@ -9,7 +9,7 @@ mod cost;
 mod counters;
 mod frames;
 mod gain;
-pub mod jct;
+pub mod job_time;
 mod lateness;
 mod margin;
 pub mod memory;

@@ -1,9 +1,9 @@
 //! Speed of each device relative to the expected times of jobs.
 //!
-//! NeuroScaler §5.2 places anchors over equal servers. On unequal devices the expected time is that of a mean device: [`JctModel`] learns
+//! NeuroScaler §5.2 places anchors over equal servers. On unequal devices the expected time is that of a mean device: [`JobTimes`] learns
 //! times divided by the device's pace. A slow device must not take a job that it cannot finish in time while another device could.
 //!
-//! [`JctModel`]: crate::jct::JctModel
+//! [`JobTimes`]: crate::job_time::JobTimes
 
 use std::time::Duration;
 

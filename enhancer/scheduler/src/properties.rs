@@ -120,7 +120,7 @@ proptest! {
         first_guess in prop_oneof![Just(0), Just(100), Just(u64::MAX)],
     ) {
         let per_pixel = Duration::from_nanos(first_guess);
-        let mut model = jct::JctModel::new(&[NetworkCost { scale: 2, per_pixel }]);
+        let mut model = job_time::JobTimes::new(&[NetworkCost { scale: 2, per_pixel }]);
         for (pixels, took) in absurd {
             model.observe(0, pixels, true, took);
         }

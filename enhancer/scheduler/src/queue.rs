@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use windlass_types::Size;
 
-use crate::jct::JctModel;
+use crate::job_time::JobTimes;
 
 /// Default λ: a job that has waited as long as another takes goes first.
 pub const LAMBDA: f64 = 1.0;
@@ -120,8 +120,14 @@ impl<T> AcceleratorQueue<T> {
     ///
     /// PrefillOnly counts from when a request is queued. Jobs with a deadline count from a fixed time before it, even if that is still to
     /// come: of two that take the same, the one with the nearer deadline goes first.
-    pub fn push(&mut self, came: Duration, shape: Shape, job: T, jct: &JctModel) -> Option<T> {
-        let at_first = jct.predict(shape.network, shape.pixels(), false);
+    pub fn push(
+        &mut self,
+        came: Duration,
+        shape: Shape,
+        job: T,
+        job_times: &JobTimes,
+    ) -> Option<T> {
+        let at_first = job_times.predict(shape.network, shape.pixels(), false);
         let waiting = Waiting { job, shape, came, number: self.numbers, at_first };
         match self.lanes.iter_mut().find(|lane| lane.front().is_some_and(|w| w.shape == shape)) {
             Some(lane) => {
@@ -137,7 +143,7 @@ impl<T> AcceleratorQueue<T> {
             return None;
         }
         let scores = self.candidates(|lane| lane.len() - 1);
-        let scores = scores.map(|(at, w)| (at, self.score(w, came, &[], jct)));
+        let scores = scores.map(|(at, w)| (at, self.score(w, came, &[], job_times)));
         let (worst, _) = scores.max_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL))?;
         self.remove(worst).map(|w| w.job)
     }
@@ -149,10 +155,10 @@ impl<T> AcceleratorQueue<T> {
         now: Duration,
         resident: &[usize],
         batch: usize,
-        jct: &JctModel,
+        job_times: &JobTimes,
         out: &mut Vec<T>,
     ) -> Option<Shape> {
-        self.pop_fitting(now, resident, batch, jct, |_, _| true, out)
+        self.pop_fitting(now, resident, batch, job_times, |_, _| true, out)
     }
 
     /// [`pop`](Self::pop) among the jobs that suit this device: the first job of a shape decides for all behind it.
@@ -161,7 +167,7 @@ impl<T> AcceleratorQueue<T> {
         now: Duration,
         resident: &[usize],
         batch: usize,
-        jct: &JctModel,
+        job_times: &JobTimes,
         suits: impl Fn(Shape, &T) -> bool,
         out: &mut Vec<T>,
     ) -> Option<Shape> {
@@ -170,7 +176,7 @@ impl<T> AcceleratorQueue<T> {
             let fits =
                 |w: &Waiting<T>| of.is_none_or(|shape| w.shape == shape) && suits(w.shape, &w.job);
             let some = queue.candidates(|_| 0).filter(|(_, w)| fits(w));
-            let scores = some.map(|(at, w)| (at, queue.score(w, now, resident, jct)));
+            let scores = some.map(|(at, w)| (at, queue.score(w, now, resident, job_times)));
             scores.min_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(EQUAL)).map(|(at, _)| at)
         };
         let first = best(self, None)?;
@@ -230,14 +236,14 @@ impl<T> AcceleratorQueue<T> {
         waiting: &Waiting<T>,
         now: Duration,
         resident: &[usize],
-        jct: &JctModel,
+        job_times: &JobTimes,
     ) -> (f64, u64) {
         let Waiting { shape, came, number, at_first, .. } = waiting;
         let expected = match self.order {
             Order::Fifo => Duration::ZERO,
             Order::Shortest { .. } => *at_first,
             Order::Calibrated { .. } => {
-                jct.predict(shape.network, shape.pixels(), resident.contains(&shape.network))
+                job_times.predict(shape.network, shape.pixels(), resident.contains(&shape.network))
             }
         };
         let waited = now.as_secs_f64() - came.as_secs_f64();

@@ -8,9 +8,9 @@ const CALIBRATED: Order = Order::Calibrated { lambda: LAMBDA };
 const SHORTEST: Order = Order::Shortest { lambda: LAMBDA };
 
 /// Networks of 1 µs by pixel, which take 40 ms to load.
-fn jct(networks: usize) -> JctModel {
+fn job_times(networks: usize) -> JobTimes {
     let cost = NetworkCost { scale: 2, per_pixel: Duration::from_micros(1) };
-    let mut model = JctModel::new(&vec![cost; networks]);
+    let mut model = JobTimes::new(&vec![cost; networks]);
     (0..80).for_each(|_| model.observe(0, 10_000, false, 50 * MS));
     model
 }
@@ -23,7 +23,7 @@ fn shape(network: usize, ms: u16) -> Shape {
 /// A device that does one job after the other: who came when and what it is of; out: when each was done.
 struct Device {
     queue: AcceleratorQueue<usize>,
-    model: JctModel,
+    model: JobTimes,
     resident: Option<usize>,
     loads: usize,
 }
@@ -31,7 +31,7 @@ struct Device {
 impl Device {
     fn new(order: Order, networks: usize) -> Device {
         let queue = AcceleratorQueue::new(order, usize::MAX);
-        Device { queue, model: jct(networks), resident: None, loads: 0 }
+        Device { queue, model: job_times(networks), resident: None, loads: 0 }
     }
 
     /// In the order in which they were begun, with when they were done.
@@ -126,7 +126,8 @@ fn under_load_calibration_serves_sooner_and_more() {
 
 #[test]
 fn jobs_of_a_shape_go_together() {
-    let (mut queue, model, mut out) = (AcceleratorQueue::new(CALIBRATED, 16), jct(2), Vec::new());
+    let (mut queue, model, mut out) =
+        (AcceleratorQueue::new(CALIBRATED, 16), job_times(2), Vec::new());
     for (n, shape) in
         [shape(0, 10), shape(1, 5), shape(1, 5), shape(1, 6), shape(1, 5)].into_iter().enumerate()
     {
@@ -143,7 +144,7 @@ fn jobs_of_a_shape_go_together() {
 
 #[test]
 fn a_full_queue_gives_back_what_would_be_served_last() {
-    let (mut queue, model) = (AcceleratorQueue::new(CALIBRATED, 2), jct(1));
+    let (mut queue, model) = (AcceleratorQueue::new(CALIBRATED, 2), job_times(1));
     assert_eq!(queue.push(Duration::ZERO, shape(0, 10), 'a', &model), None);
     assert_eq!(queue.push(MS, shape(0, 300), 'b', &model), None);
     assert_eq!(queue.push(2 * MS, shape(0, 20), 'c', &model), Some('b'));
@@ -196,7 +197,7 @@ proptest! {
 
 #[test]
 fn who_may_be_later_has_not_begun_to_wait() {
-    let model = JctModel::new(&[NetworkCost { scale: 2, per_pixel: Duration::from_nanos(1) }]);
+    let model = JobTimes::new(&[NetworkCost { scale: 2, per_pixel: Duration::from_nanos(1) }]);
     let mut queue = AcceleratorQueue::new(Order::default(), 10);
     // 'a' may take until 700 ms later than 'b', which came 600 ms after it.
     queue.push(700 * MS, shape(0, 10), 'a', &model);

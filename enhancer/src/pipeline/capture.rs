@@ -18,8 +18,8 @@ use super::clock::Clock;
 use super::decode::{
     ASK_EVERY, DecodeFn, DecoderFactory, FIRST_PIXELS, decode_by, leads_nowhere, pixels_of,
 };
+use super::slot_time::SlotTime;
 use super::slots::{Slot, Slots, Stage};
-use super::work::Work;
 use crate::stats::{Stats, count};
 
 /// What a capture's queue holds.
@@ -40,7 +40,7 @@ pub(super) struct CaptureDecoder {
     pub timing: Timing,
     pub clock: Clock,
     pub slots: Arc<Slots>,
-    pub work: Arc<Work>,
+    pub slot_time: Arc<SlotTime>,
     pub stats: Arc<Stats>,
     pub factory: DecoderFactory,
     pub limit: SizeLimit,
@@ -75,7 +75,7 @@ impl CaptureDecoder {
             }
         }
         self.captures.clear();
-        self.work.without_larger();
+        self.slot_time.high_ended();
     }
 
     fn step(&self, state: &mut State, packet: CapturePacket) {
@@ -94,13 +94,13 @@ impl CaptureDecoder {
         let by = decode_by(self.timing, frame.arrival);
         // Held to the end.
         let mut slot = self.slots.take(Stage::Capture, state.pixels, by, self.stream.0.into());
-        let _done = self.work.picture(&self.clock, slot.as_ref().map(Slot::given));
+        let _done = self.slot_time.high(&self.clock, slot.as_ref().map(Slot::given));
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.captured_decoded);
                 (state.waiting, state.asked) = (false, None);
                 for frame in &decoded {
-                    self.work.made_larger(pixels_of(&frame.info));
+                    self.slot_time.decoded_high(pixels_of(&frame.info));
                 }
                 let shown = decoded.iter().rev().find(|d| d.info.shown);
                 if let Some((shown, slot)) = shown.zip(slot.as_mut()) {

@@ -26,8 +26,8 @@ use super::adapt::{Adaptation, Operator};
 use super::anchors::{Anchors, arrived};
 use super::captures::Captures;
 use super::clock::Clock;
+use super::slot_time::SlotTime;
 use super::slots::{Slot, Slots, Stage};
-use super::work::Work;
 use crate::learn::Progress;
 use crate::stats::{Stats, count};
 use crate::tiles::{Subjects, TileEnergy};
@@ -127,7 +127,7 @@ pub(super) struct StreamDecoder {
     pub clock: Clock,
     pub stats: Arc<Stats>,
     pub slots: Arc<Slots>,
-    pub work: Arc<Work>,
+    pub slot_time: Arc<SlotTime>,
     pub factory: DecoderFactory,
     pub sizes: Sizes,
 }
@@ -250,7 +250,7 @@ impl StreamDecoder {
         // Held to the end.
         let by = decode_by(self.timing, frame.arrival) + holds / 2;
         let mut slot = self.slots.take(Stage::Decode, state.pixels, by, self.stream.0.into());
-        let _done = self.work.frame(&self.clock, slot.as_ref().map(Slot::given));
+        let _done = self.slot_time.low(&self.clock, slot.as_ref().map(Slot::given));
         match (state.decode)(&frame.data) {
             Ok(decoded) => {
                 count(&counters.decoded);
@@ -261,7 +261,7 @@ impl StreamDecoder {
                     slot.did(state.pixels);
                 }
                 for frame in &decoded {
-                    self.work.made(pixels_of(&frame.info));
+                    self.slot_time.decoded_low(pixels_of(&frame.info));
                 }
                 for frame in &decoded {
                     state.energy.add(&frame.info);

@@ -21,9 +21,9 @@ use super::capture::{CaptureDecoder, CapturePacket};
 use super::captures::Captures;
 use super::clock::Clock;
 use super::decode::{Decoded, DecoderFactory, Packet, Sizes, StreamDecoder};
+use super::slot_time::SlotTime;
 use super::slots::{Slots, Stage};
 use super::tuning::Live;
-use super::work::Work;
 use super::{EnhancerConfig, Timing, priority};
 use crate::stats::{Stats, count};
 use windlass_scheduler::admission::{Admission, Bounds};
@@ -48,7 +48,7 @@ struct Stream {
     captures: Arc<Captures>,
     /// The decoder of pictures at HR size, while there are any.
     high: Option<Feed<CapturePacket>>,
-    work: Arc<Work>,
+    slot_time: Arc<SlotTime>,
 }
 
 /// The streams, and what new ones need. Gone after the shutdown.
@@ -380,7 +380,7 @@ impl Intake {
         let coded = self.slots.busy(Stage::Encode);
         let coding = coded.saturating_sub(std::mem::replace(&mut registry.coded, coded));
         let Registry { admission, streams, .. } = registry;
-        let work = |id| streams.get(&id).map_or_else(Default::default, |s| s.work.take());
+        let work = |id| streams.get(&id).map_or_else(Default::default, |s| s.slot_time.take());
         let mut gone = Vec::new();
         admission.look(now, work, coding.as_secs_f64(), &mut gone);
         for id in gone {
@@ -414,7 +414,7 @@ impl Intake {
         let gaps = Arc::new(AtomicUsize::new(0));
         let whole_wanted = Arc::new(AtomicBool::new(false));
         let captures = Arc::<Captures>::default();
-        let work = Arc::<Work>::default();
+        let slot_time = Arc::<SlotTime>::default();
         captures.regions.store(registry.with_regions.remove(&id), Ordering::Relaxed);
         let decoder = StreamDecoder {
             stream: id,
@@ -435,14 +435,14 @@ impl Intake {
             clock: self.clock.clone(),
             stats: Arc::clone(&self.stats),
             slots: Arc::clone(&self.slots),
-            work: Arc::clone(&work),
+            slot_time: Arc::clone(&slot_time),
             factory: Arc::clone(&self.decoders),
             sizes: self.sizes,
         };
         let thread = self.spawn(format!("decode-{}", id.0), move || decoder.run());
         let low = thread.map(|thread| Feed { packets, stop, broken: false, gaps, thread });
         if let Some(low) = low {
-            let stream = Stream { low, whole_wanted, captures, high: None, work };
+            let stream = Stream { low, whole_wanted, captures, high: None, slot_time };
             registry.streams.insert(id, stream);
             return true;
         }
@@ -455,7 +455,7 @@ impl Intake {
         if stream.high.is_some() {
             return true;
         }
-        let (captures, work) = (Arc::clone(&stream.captures), Arc::clone(&stream.work));
+        let (captures, slot_time) = (Arc::clone(&stream.captures), Arc::clone(&stream.slot_time));
         let high = registry.streams.values().filter(|s| s.high.is_some()).count();
         if high + self.reap(registry) >= self.live.get().max_streams {
             return false;
@@ -473,7 +473,7 @@ impl Intake {
             timing: self.timing,
             clock: self.clock.clone(),
             slots: Arc::clone(&self.slots),
-            work,
+            slot_time,
             stats: Arc::clone(&self.stats),
             factory: Arc::clone(&self.decoders),
             limit: self.sizes.larger,

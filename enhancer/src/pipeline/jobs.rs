@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use super::clock::Clock;
 use super::job::Job;
 use windlass_scheduler::NetworkCost;
-use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
 
 /// See the module.
@@ -27,7 +27,7 @@ pub(super) struct Jobs {
 
 struct Inner {
     queue: AcceleratorQueue<Job>,
-    jct: JctModel,
+    job_times: JobTimes,
     closed: bool,
     out: Vec<Job>,
 }
@@ -48,7 +48,7 @@ impl Jobs {
         let costs: Vec<NetworkCost> = networks.iter().copied().chain([coding]).collect();
         let inner = Inner {
             queue: AcceleratorQueue::new(Order::default(), max),
-            jct: JctModel::new(&costs),
+            job_times: JobTimes::new(&costs),
             closed: false,
             out: Vec::new(),
         };
@@ -78,8 +78,8 @@ impl Jobs {
         let mut inner = self.inner.lock();
         loop {
             let now = self.clock.elapsed();
-            let Inner { queue, jct, closed, out } = &mut *inner;
-            if queue.pop(now, last.map(|l| l.network).as_slice(), 1, jct, out).is_some() {
+            let Inner { queue, job_times, closed, out } = &mut *inner;
+            if queue.pop(now, last.map(|l| l.network).as_slice(), 1, job_times, out).is_some() {
                 return out.pop().map(|mut job| {
                     job.look_again();
                     (self.shape(&job), job)
@@ -95,7 +95,7 @@ impl Jobs {
     /// A worker that ran `last` before has done a job of this shape.
     pub(super) fn done(&self, shape: Shape, last: Option<Shape>, took: Duration) {
         let resident = last.is_none_or(|last| last.network == shape.network);
-        self.inner.lock().jct.observe(shape.network, shape.pixels(), resident, took);
+        self.inner.lock().job_times.observe(shape.network, shape.pixels(), resident, took);
     }
 }
 
@@ -108,8 +108,8 @@ impl JobsIn {
         let arrived = clock.span_to(job.frame.arrival);
         let since = arrived + job.within().saturating_sub(self.0.deadline);
         let mut inner = inner.lock();
-        let Inner { queue, jct, .. } = &mut *inner;
-        let refused = queue.push(since, shape, job, jct);
+        let Inner { queue, job_times, .. } = &mut *inner;
+        let refused = queue.push(since, shape, job, job_times);
         drop(inner);
         ready.notify_one();
         refused

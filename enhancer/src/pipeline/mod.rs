@@ -19,10 +19,10 @@
 
 mod adapt;
 mod anchors;
+mod awaited;
 mod capture;
 mod captures;
 mod clock;
-mod coming;
 mod decode;
 mod enhance;
 mod gpu_picture;
@@ -32,13 +32,13 @@ mod jobs;
 mod learn;
 mod priority;
 mod select;
+mod slot_time;
 mod slots;
 mod stills;
 #[cfg(test)]
 mod tests;
 mod tuning;
 mod whole_throttle;
-mod work;
 mod worker;
 
 use std::sync::Arc;

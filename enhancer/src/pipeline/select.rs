@@ -12,8 +12,8 @@ use windlass_types::{EnhancerOutput, Size, StreamId};
 use windlass_vp9::FrameBuffer;
 
 use super::SCHEDULE_QUEUE;
+use super::awaited::Awaited;
 use super::clock::Clock;
-use super::coming::Coming;
 use super::decode::Decoded;
 use super::input::Decays;
 use super::job::{Finished, Job};
@@ -44,7 +44,7 @@ struct State {
     /// The frames that the scheduler holds as candidates.
     waiting: HashMap<u64, Decoded>,
     /// Chosen ones that wait for their publisher's picture.
-    coming: Coming,
+    awaited: Awaited,
     next_id: u64,
     chosen: Vec<Chosen>,
 }
@@ -55,7 +55,7 @@ impl Selector {
         let mut state = State {
             scheduler: Scheduler::new(self.config.clone()),
             waiting: HashMap::new(),
-            coming: Coming::default(),
+            awaited: Awaited::default(),
             next_id: 0,
             chosen: Vec::new(),
         };
@@ -78,7 +78,7 @@ impl Selector {
                 count(&self.stats.counters.panics);
                 state.scheduler = Scheduler::new(self.config.clone());
                 state.waiting.clear();
-                for job in state.coming.take() {
+                for job in state.awaited.take() {
                     job.frame.anchors.forget(&job.choice);
                 }
             }
@@ -126,9 +126,9 @@ impl Selector {
                 state.scheduler.finished(&chosen, None);
                 continue;
             };
-            state.coming.push(Job { frame, chosen, chosen_at: now, choice, captured });
+            state.awaited.push(Job { frame, chosen, chosen_at: now, choice, captured });
         }
-        for job in state.coming.release(now, self.config.interval) {
+        for job in state.awaited.release(now, self.config.interval) {
             // Its publisher's picture did not come after all.
             let chosen = job.chosen;
             if job.captured.is_none()

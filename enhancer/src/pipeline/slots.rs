@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use super::clock::Clock;
 use crate::stats::{Histogram, SlotStats, StageSlots, count};
 use windlass_scheduler::NetworkCost;
-use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::slots::{Offer, SlotConfig, SlotQueue, Task};
 
 /// What runs on the CPU.
@@ -66,7 +66,7 @@ pub struct Slots {
 
 struct Inner {
     queue: SlotQueue<Arc<Waiter>>,
-    times: JctModel,
+    times: JobTimes,
     lost: Vec<Arc<Waiter>>,
 }
 
@@ -123,7 +123,7 @@ impl Slots {
     /// The same by a clock of the caller's.
     pub(super) fn by(config: SlotConfig, clock: Clock) -> Self {
         let first = |stage: Stage| NetworkCost { scale: 1, per_pixel: stage.first_guess() };
-        let times = JctModel::new(&Stage::ALL.map(first));
+        let times = JobTimes::new(&Stage::ALL.map(first));
         let inner = Inner { queue: SlotQueue::new(config), times, lost: Vec::new() };
         Slots {
             inner: Mutex::new(inner),

@@ -10,7 +10,7 @@ use super::captured::{CapturedSettings, Source, StillPath, rates, regions};
 use super::clip::Clip;
 use super::coding::Target;
 use super::decay::{Bucket, decay};
-use super::deserving::{self, Deserved};
+use super::frame_worth::{self, FrameWorth};
 use super::gains::{self, Gains};
 use super::low_layer::{self, Coded};
 use super::method::Method;
@@ -346,11 +346,11 @@ impl<'a> ClipRun<'a> {
     }
 
     /// The true gain of every frame's anchor under the first setting of anchors, beside what is known of the frame.
-    pub(super) fn deserved(&mut self, upscaler: &mut Upscaler) -> Result<Vec<Deserved>> {
+    pub(super) fn frame_worths(&mut self, upscaler: &mut Upscaler) -> Result<Vec<FrameWorth>> {
         let anchor_settings = *self.settings.anchors.first().context("no method has anchors")?;
         self.gains(&anchor_settings, upscaler)?;
         let (_, gains) = &self.gains[0];
-        Ok(deserving::deserved(&self.low, self.clip.fps, gains))
+        Ok(frame_worth::frame_worths(&self.low, self.clip.fps, gains))
     }
 
     fn play(

@@ -5,16 +5,16 @@ use std::time::Duration;
 use crate::simulator::streams::{Trace, TraceFrame};
 use anyhow::{Context, Result};
 
-use super::deserving::Deserved;
+use super::frame_worth::FrameWorth;
 use super::low_layer::Coded;
 
 /// Times, sizes and tiers; gains where they were measured.
-pub(super) fn of(low: &Coded, fps: f64, deserved: &[Deserved]) -> Result<Trace> {
+pub(super) fn of(low: &Coded, fps: f64, frame_worths: &[FrameWorth]) -> Result<Trace> {
     let frames = low.frames.iter().enumerate().map(|(n, frame)| TraceFrame {
         at: Duration::from_secs_f64(n as f64 / fps),
         bytes: u32::try_from(frame.data.len()).unwrap_or(u32::MAX),
         tier: frame.tier,
-        gain_db: deserved.iter().find(|d| d.frame == n).map(|d| d.gain),
+        gain_db: frame_worths.iter().find(|d| d.frame == n).map(|d| d.gain),
     });
     Trace::new(frames.collect()).context("the low layer makes no trace")
 }

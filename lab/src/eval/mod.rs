@@ -19,11 +19,11 @@ mod coding;
 mod controller;
 pub(crate) mod cpu_clock;
 mod decay;
-mod deserving;
 mod display;
 #[cfg(test)]
 mod face;
 pub(crate) mod ffmpeg;
+mod frame_worth;
 pub(crate) mod frames;
 mod gains;
 pub(crate) mod low_layer;

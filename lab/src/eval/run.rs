@@ -23,7 +23,7 @@ use super::row::{self, Row};
 use super::rungs;
 use super::sr::Upscaler;
 use super::sweep;
-use super::{codec_trace, deserving};
+use super::{codec_trace, frame_worth};
 
 /// Methods whose pictures stand beside the original, in this order.
 const SHOWN: [Method; 7] = [
@@ -167,18 +167,18 @@ fn evaluate(
             ClipRun::new(settings, name, &clip, uplink, args.input.screen || spec.screen)?;
         let (found, kept) = clip_run.rows(upscaler, &SHOWN, &shown)?;
         rows.extend(found);
-        let mut deserved = Vec::new();
+        let mut frame_worths = Vec::new();
         if let Some(folder) = &args.output.gains {
-            let frames = clip_run.deserved(upscaler)?;
+            let frames = clip_run.frame_worths(upscaler)?;
             let path = folder.join(format!("{}_{uplink}k_gains.csv", stem(&spec.path)));
             fs::create_dir_all(folder)?;
-            fs::write(&path, deserving::csv(&frames))
+            fs::write(&path, frame_worth::csv(&frames))
                 .with_context(|| format!("writing {}", path.display()))?;
-            eprintln!("{name} at {uplink} kbit/s: {}", deserving::line(&frames));
-            deserved = frames;
+            eprintln!("{name} at {uplink} kbit/s: {}", frame_worth::line(&frames));
+            frame_worths = frames;
         }
         if let Some(folder) = &args.output.codec_traces {
-            let trace = codec_trace::of(clip_run.low(), clip.fps, &deserved)?;
+            let trace = codec_trace::of(clip_run.low(), clip.fps, &frame_worths)?;
             let low = settings.scale.low(clip.frames.size());
             let remark = format!("{name}, {low}, {uplink} kbit/s, as Chromium codes it");
             let path = folder.join(format!("{}_{uplink}k.csv", stem(&spec.path)));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use windlass_link::{Conditions, Course, Link, LinkStats, Profile};
+use windlass_netem::{Conditions, Course, Link, LinkStats, Profile};
 
 use super::downlinks::{Downlink, Downlinks};
 

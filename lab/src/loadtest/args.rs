@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use windlass_link::Profile;
+use windlass_netem::Profile;
 use windlass_signaling::access::TokenKey;
 use windlass_types::{Layer, Rung};
 

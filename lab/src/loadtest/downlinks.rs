@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use windlass_link::{Course, LinkStats};
+use windlass_netem::{Course, LinkStats};
 
 use super::latencies::Latencies;
 use crate::viewer::{Following, LONG_WAIT, TENTH, Tenth};
@@ -119,7 +119,7 @@ impl Downlink {
 
 #[cfg(test)]
 mod tests {
-    use windlass_link::Profile;
+    use windlass_netem::Profile;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use str0m::Event;
 use str0m::media::{Direction, MediaKind, Mid, Pt, Rid, Simulcast, SimulcastLayer};
 use str0m::rtp::RtpWrite;
-use windlass_link::Profile;
+use windlass_netem::Profile;
 use windlass_protocol::{Offer, Publish, ServerMessage, TrackKind};
 use windlass_types::Layer;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use windlass_link::Profile;
+use windlass_netem::Profile;
 
 use super::args::{LinksOf, LoadtestArgs, Peer};
 use super::balance::{self, Balance};

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use str0m::Event;
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid};
 use str0m::rtp::RtpPacket;
-use windlass_link::Profile;
+use windlass_netem::Profile;
 use windlass_protocol::{ClientMessage, Offer, Report, ServerMessage, Subscribe, Track, TrackKind};
 use windlass_types::Rung;
 use windlass_types::message::AnchorHeader;

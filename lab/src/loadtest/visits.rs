@@ -6,7 +6,7 @@ use anyhow::Result;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
-use windlass_link::Profile;
+use windlass_netem::Profile;
 
 use super::tally::Tally;
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use windlass_link::Course;
+use windlass_netem::Course;
 
 /// The parts that time is counted in.
 pub(crate) const TENTH: Duration = Duration::from_millis(100);
@@ -144,7 +144,7 @@ fn wanted(rate_bps: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use windlass_link::{Conditions, Profile};
+    use windlass_netem::{Conditions, Profile};
 
     use super::*;
 

@@ -10,7 +10,7 @@ use windlass_sfu::{
 use windlass_types::Rung;
 
 use crate::access::AccessError;
-use crate::door::Refused;
+use crate::admission::Refused;
 use crate::rights::{Denied, Ruling};
 
 /// What the shell has to do.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use str0m::Event;
 use str0m::media::Mid;
 use str0m::rtp::RtpWrite;
-use windlass_link::{Conditions, Course, Link, LinkStats, Profile};
+use windlass_netem::{Conditions, Course, Link, LinkStats, Profile};
 use windlass_sfu::core::{Core, Output};
 use windlass_sfu::{
     Answer, JoinOptions, Kind, NodeId, Offer, ParticipantId, Publish, Relayed, SfuConfig, SfuEvent,

@@ -1,7 +1,7 @@
 //! `windlass enhance`: an enhancer for SFUs on other machines.
 
 mod children;
-mod each;
+mod device_processes;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &EnhanceArgs) -> Result<()> {
         bail!("--address is missing: SFUs cannot go to {}", args.listen);
     }
     if args.each_device {
-        return each::run(args, &config);
+        return device_processes::run(args, &config);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start the worker's threads")?;

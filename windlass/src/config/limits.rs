@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use anyhow::Result;
 use windlass_sfu::{Limits, share_of_one};
-use windlass_signaling::DoorLimits;
+use windlass_signaling::AdmissionLimits;
 
 use super::Settings;
 use super::values::parts;
@@ -80,7 +80,7 @@ pub(super) fn limits(said: &Settings) -> Result<Limits> {
 }
 
 /// Who may come in. No address has more than a quarter of what there is for all.
-pub(super) fn door(said: &Settings, limits: &Limits) -> Result<DoorLimits> {
+pub(super) fn admission(said: &Settings, limits: &Limits) -> Result<AdmissionLimits> {
     let max = said.max_per_ip.map_or_else(MaxPerIp::default, |max| max.0);
     let sockets = limits.participants.saturating_mul(2);
     let share = share_of_one(sockets);
@@ -91,10 +91,10 @@ pub(super) fn door(said: &Settings, limits: &Limits) -> Result<DoorLimits> {
         "allows {of_one} sockets: one address may have at most {share}, a quarter of all (twice max-total-participants); \
          sockets=0 where all clients share one address"
     );
-    Ok(DoorLimits {
+    Ok(AdmissionLimits {
         sockets,
         sockets_per_address: of_one,
-        joins_per_address: max.joins.unwrap_or(DoorLimits::default().joins_per_address),
+        joins_per_address: max.joins.unwrap_or(AdmissionLimits::default().joins_per_address),
         participants: limits.participants,
         rooms: limits.rooms,
     })

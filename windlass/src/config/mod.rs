@@ -181,7 +181,7 @@ fn signaling(
         origins.extend(node.page());
     }
     signaling.turn = turn::turn(said)?;
-    signaling.door = limits::door(said, limits)?;
+    signaling.admission = limits::admission(said, limits)?;
     signaling.hsts = matches!(tls, Some(tls::Source::Files(..)));
     Ok(signaling)
 }

@@ -249,18 +249,24 @@ fn no_address_may_have_more_than_a_quarter_of_anything() {
     assert!(error.contains("at most 500, a quarter of all"), "{error}");
     assert!(error.contains("sockets=0 where all clients share"), "{error}");
     let small = resolved("max-total-participants: 100").unwrap();
-    let door = small.signaling.door;
-    assert_eq!((door.sockets, door.sockets_per_address, door.participants), (200, 50, 100));
-    assert_eq!(resolved("max-per-ip: sockets=0").unwrap().signaling.door.sockets_per_address, 0);
+    let admission = small.signaling.admission;
+    assert_eq!(
+        (admission.sockets, admission.sockets_per_address, admission.participants),
+        (200, 50, 100)
+    );
+    assert_eq!(
+        resolved("max-per-ip: sockets=0").unwrap().signaling.admission.sockets_per_address,
+        0
+    );
     let chosen = resolved("max-per-ip: stun=7,joins=8").unwrap();
     assert_eq!(chosen.sfu.limits.unauthenticated_per_second, 7);
-    let door = chosen.signaling.door;
-    assert_eq!((door.joins_per_address, door.sockets_per_address), (8, 500));
+    let admission = chosen.signaling.admission;
+    assert_eq!((admission.joins_per_address, admission.sockets_per_address), (8, 500));
     // Two hundred of one office, in a room that is large enough, need nothing else.
     let usual = resolved("").unwrap();
-    let door = usual.signaling.door;
-    assert!(door.sockets_per_address >= 200 && door.joins_per_address >= 400);
-    assert!(share_of_one(door.participants) >= 200);
+    let admission = usual.signaling.admission;
+    assert!(admission.sockets_per_address >= 200 && admission.joins_per_address >= 400);
+    assert!(share_of_one(admission.participants) >= 200);
     assert!(usual.sfu.tcp.is_some_and(|tcp| tcp.per_address >= 200));
 }
 

@@ -5,7 +5,7 @@
 import type { NativeReason, PictureState } from "../../worker/messages.js";
 import { playSound } from "../devices/playback.js";
 import type { Participant } from "../participant.js";
-import { EnhancedTrack } from "../tracks.js";
+import { RemoteVideoTrack } from "../tracks.js";
 import { Divider } from "./divider.js";
 import { STYLE } from "./style.js";
 
@@ -69,7 +69,7 @@ export class WindlassVideo extends Base {
   private readonly unblock = document.createElement("button");
   private readonly divider: Divider;
   private who: Participant | null = null;
-  private shown: EnhancedTrack | MediaStreamTrack | null = null;
+  private shown: RemoteVideoTrack | MediaStreamTrack | null = null;
   private heard: readonly MediaStreamTrack[] = [];
   private endParticipant: (() => void)[] = [];
   private endTrack: (() => void)[] = [];
@@ -106,16 +106,16 @@ export class WindlassVideo extends Base {
    * The video track that it shows: a remote one, or one of this page such as the own camera; null: none. Set it where
    * there is no {@link participant}.
    */
-  get track(): EnhancedTrack | MediaStreamTrack | null {
+  get track(): RemoteVideoTrack | MediaStreamTrack | null {
     return this.shown;
   }
 
-  set track(track: EnhancedTrack | MediaStreamTrack | null) {
+  set track(track: RemoteVideoTrack | MediaStreamTrack | null) {
     if (track === this.shown) return;
     for (const end of this.endTrack.splice(0)) end();
     const former = this.shown;
     this.shown = track;
-    const remote = track instanceof EnhancedTrack ? track : null;
+    const remote = track instanceof RemoteVideoTrack ? track : null;
     const replaces = remote !== null && remote.replaces !== null && remote.replaces === former;
     play(this.plain, remote?.plain ?? (track as MediaStreamTrack | null), replaces);
     play(this.enhanced, remote?.enhanced ?? null, replaces);
@@ -169,7 +169,7 @@ export class WindlassVideo extends Base {
 
   /** @internal */
   attributeChangedCallback(name: string): void {
-    if (name === "view" && this.shown instanceof EnhancedTrack) this.shown.holdPlain(this.view === "split");
+    if (name === "view" && this.shown instanceof RemoteVideoTrack) this.shown.holdPlain(this.view === "split");
     if (name === "fixed-size") this.follow();
     if (name === "silent" || name === "source") this.update();
     this.dress();
@@ -248,12 +248,12 @@ export class WindlassVideo extends Base {
   private follow(): void {
     this.endFollowing?.();
     const follows = this.isConnected && !this.hasAttribute("fixed-size");
-    this.endFollowing = follows && this.shown instanceof EnhancedTrack ? this.shown.follow(this.stage) : null;
+    this.endFollowing = follows && this.shown instanceof RemoteVideoTrack ? this.shown.follow(this.stage) : null;
   }
 
   private dress(): void {
     const { shown, who } = this;
-    const remote = shown instanceof EnhancedTrack ? shown : null;
+    const remote = shown instanceof RemoteVideoTrack ? shown : null;
     // The enhanced track changes when its worker is restarted.
     if (remote !== null && playing(this.enhanced) !== remote.enhanced) play(this.enhanced, remote.enhanced, false);
     const state = remote?.state ?? "native";

@@ -4,7 +4,7 @@ import type { Rung, TrackInfo, Welcome } from "../protocol.js";
 import type { Publication } from "../publication.js";
 import type { ReceiverListener, VideoReceiver } from "../receiver.js";
 import type { Transport, Transports } from "../session.js";
-import { EnhancedTrack, type RemoteTrack } from "../tracks.js";
+import { type RemoteTrack, RemoteVideoTrack } from "../tracks.js";
 
 /** See the module's head. */
 export class FakeTransport implements Transport {
@@ -50,7 +50,7 @@ export class FakeTransport implements Transport {
     const track: RemoteTrack =
       info.kind === "audio"
         ? { ...info, kind: "audio", track: {} as MediaStreamTrack, level: 0, replaces: null }
-        : new EnhancedTrack(info, this.receiver(info.id));
+        : new RemoteVideoTrack(info, this.receiver(info.id));
     this.received.push(track);
     return track;
   }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use str0m::Event;
 use str0m::media::Mid;
-use windlass_link::Course;
+use windlass_netem::Course;
 use windlass_sfu::{ParticipantId, SfuConfig, SfuEvent, TrackId};
 use windlass_testkit::{Access, World, WorldEvent};
 use windlass_types::message::AnchorHeader;

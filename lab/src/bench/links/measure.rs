@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_link::{Course, Profile};
+use windlass_netem::{Course, Profile};
 use windlass_sfu::SfuConfig;
 use windlass_types::Rung;
 
@@ -126,7 +126,7 @@ fn trace(call: &Call, down: &Course) {
 
 #[cfg(test)]
 mod tests {
-    use windlass_link::Conditions;
+    use windlass_netem::Conditions;
 
     use super::*;
 

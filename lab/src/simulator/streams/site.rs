@@ -12,7 +12,7 @@ use super::policy::PlayedPolicy;
 use super::report::Tally;
 use super::scenario::Link;
 use super::scenario::{Accelerator, Scenario};
-use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::pace::Paces;
 use windlass_scheduler::queue::{AcceleratorQueue, Shape};
 use windlass_scheduler::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
@@ -50,7 +50,7 @@ struct Gate {
 /// One scheduler with its streams and accelerators.
 pub(super) struct Site {
     scheduler: Scheduler,
-    jct: JctModel,
+    job_times: JobTimes,
     paces: Paces,
     queue: AcceleratorQueue<Job>,
     devices: Vec<Device>,
@@ -90,7 +90,7 @@ impl Site {
         }
         Site {
             scheduler,
-            jct: JctModel::new(&networks),
+            job_times: JobTimes::new(&networks),
             paces: Paces::new(accelerators.len()),
             queue: AcceleratorQueue::new(
                 scenario.order(),
@@ -184,7 +184,9 @@ impl Site {
             let Some(job) = self.candidates.remove(&chosen.id) else { continue };
             let shape = Shape { network: chosen.network, size: chosen.size };
             let job = Job { chosen, ..job };
-            if let Some(refused) = self.queue.push(self.waits_since(&job), shape, job, &self.jct) {
+            if let Some(refused) =
+                self.queue.push(self.waits_since(&job), shape, job, &self.job_times)
+            {
                 self.scheduler.finished(&refused.chosen, None);
                 tally.dropped(refused.group, tick);
             }
@@ -208,17 +210,18 @@ impl Site {
             if free >= until {
                 return;
             }
-            let Site { devices, queue, jct, paces, out, .. } = self;
+            let Site { devices, queue, job_times, paces, out, .. } = self;
             let device = &devices[at];
             let there = |n: usize| devices[n].works_at(free);
             // What it cannot finish in time is left to faster ones, if there are any that could.
             let suits = |shape: Shape, job: &Job| {
                 let expected =
-                    jct.predict(shape.network, shape.pixels(), device.has(shape.network));
+                    job_times.predict(shape.network, shape.pixels(), device.has(shape.network));
                 let left = (job.arrival + job.chosen.deadline).saturating_sub(free);
                 paces.on(at, expected) <= left || paces.at_best(expected, there) > left
             };
-            let Some(shape) = queue.pop_fitting(free, &device.resident, 1, jct, suits, out) else {
+            let Some(shape) = queue.pop_fitting(free, &device.resident, 1, job_times, suits, out)
+            else {
                 // Nothing waits for it: whatever comes, comes at the tick.
                 self.devices[at].free = until;
                 continue;
@@ -234,7 +237,7 @@ impl Site {
         let since = self.waits_since(&job);
         let device = &mut self.devices[at];
         let (begun, is_resident) = (device.free, device.has(shape.network));
-        let mean = self.jct.predict(shape.network, shape.pixels(), is_resident);
+        let mean = self.job_times.predict(shape.network, shape.pixels(), is_resident);
         let expected = self.paces.on(at, mean);
         let deadline = job.chosen.deadline;
         if begun + expected > job.arrival + deadline {
@@ -247,7 +250,7 @@ impl Site {
             // Its job goes back; another device takes it in the same interval.
             device.fail(failure);
             tally.given_back += 1;
-            if let Some(refused) = self.queue.push(since, shape, job, &self.jct) {
+            if let Some(refused) = self.queue.push(since, shape, job, &self.job_times) {
                 self.scheduler.finished(&refused.chosen, None);
                 tally.dropped(refused.group, begun);
             }
@@ -256,7 +259,7 @@ impl Site {
         device.work(took, shape.network);
         tally.work(begun, took, shape.network, is_resident);
         let by_mean = self.paces.observe(at, mean, took);
-        self.jct.observe(shape.network, shape.pixels(), is_resident, by_mean);
+        self.job_times.observe(shape.network, shape.pixels(), is_resident, by_mean);
         self.scheduler.finished(&job.chosen, Some(took));
         if self.policies[job.group] == PlayedPolicy::Nemo {
             let gain = self.sources[job.source].seen.stale(job.place);

@@ -4,7 +4,7 @@
 //! served by second when all come at once. There it is a prefix's cache that is loaded or not, here a network; there a request's own
 //! tokens, here pixels. In: a [`RequestScenario`]. Out: a [`RequestReport`]: each order at each load, and how much more load the
 //! calibrated order bears at no greater mean and 99th percentile of latency. The queue and its model are the server's
-//! ([`AcceleratorQueue`](windlass_scheduler::queue::AcceleratorQueue), [`JctModel`](windlass_scheduler::jct::JctModel)); networks have been
+//! ([`AcceleratorQueue`](windlass_scheduler::queue::AcceleratorQueue), [`JobTimes`](windlass_scheduler::job_time::JobTimes)); networks have been
 //! profiled before the first request, as the paper's are. Deterministic: equal scenarios give equal reports.
 
 mod play;

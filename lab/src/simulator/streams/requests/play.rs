@@ -6,7 +6,7 @@ use super::super::events::{Device, Random};
 use super::super::scenario::Placement;
 use super::scenario::RequestScenario;
 use windlass_scheduler::NetworkCost;
-use windlass_scheduler::jct::JctModel;
+use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
 use windlass_types::Size;
 
@@ -104,7 +104,7 @@ impl Round {
 /// A queue with its accelerators, and the requests that come to it.
 struct Site<'a> {
     queue: AcceleratorQueue<usize>,
-    jct: JctModel,
+    job_times: JobTimes,
     devices: Vec<Device>,
     requests: Vec<usize>,
     scenario: &'a RequestScenario,
@@ -117,7 +117,7 @@ impl<'a> Site<'a> {
             Placement::Anchor => 1,
             Placement::Stream => accelerators.len(),
         };
-        let jct = profiled(scenario, round);
+        let job_times = profiled(scenario, round);
         let site = |number: usize| {
             let mine = |n: &usize| n % sites == number;
             let devices =
@@ -125,7 +125,7 @@ impl<'a> Site<'a> {
             let requests = (0..round.shapes.len()).filter(|&n| mine(&round.shapes[n].network));
             Site {
                 queue: AcceleratorQueue::new(order, round.shapes.len()),
-                jct: jct.clone(),
+                job_times: job_times.clone(),
                 devices: devices.collect(),
                 requests: requests.collect(),
                 scenario,
@@ -146,11 +146,12 @@ impl<'a> Site<'a> {
                     break;
                 }
                 // There is room for all.
-                let _ = self.queue.push(came, round.shapes[request], request, &self.jct);
+                let _ = self.queue.push(came, round.shapes[request], request, &self.job_times);
                 next += 1;
             }
             let device = &mut self.devices[at];
-            let Some(shape) = self.queue.pop(now, &device.resident, 1, &self.jct, &mut jobs) else {
+            let Some(shape) = self.queue.pop(now, &device.resident, 1, &self.job_times, &mut jobs)
+            else {
                 // Nothing waits: all that are free wait for the next.
                 let Some(&request) = self.requests.get(next) else {
                     device.free = Duration::MAX;
@@ -164,7 +165,7 @@ impl<'a> Site<'a> {
             let work = 1e-9 * self.scenario.ns_by_pixel * shape.pixels() as f64;
             let took = device.takes(work, shape.network, round.loads[shape.network], random);
             device.work(took, shape.network);
-            self.jct.observe(shape.network, shape.pixels(), is_resident, took);
+            self.job_times.observe(shape.network, shape.pixels(), is_resident, took);
             out.loads += u64::from(!is_resident);
             out.busy += took.as_secs_f64();
             out.end = out.end.max(device.free.as_secs_f64());
@@ -178,9 +179,10 @@ impl<'a> Site<'a> {
 }
 
 /// What jobs take, as it was measured before the first request.
-fn profiled(scenario: &RequestScenario, round: &Round) -> JctModel {
+fn profiled(scenario: &RequestScenario, round: &Round) -> JobTimes {
     let per_pixel = Duration::from_secs_f64(1e-9 * scenario.ns_by_pixel);
-    let mut jct = JctModel::new(&vec![NetworkCost { scale: 2, per_pixel }; round.loads.len()]);
+    let mut job_times =
+        JobTimes::new(&vec![NetworkCost { scale: 2, per_pixel }; round.loads.len()]);
     let speeds: f64 = scenario.accelerators.iter().map(|a| a.speed).sum();
     let loads: f64 = scenario.accelerators.iter().map(|a| a.load_ms / 1e3).sum();
     let devices = scenario.accelerators.len() as f64;
@@ -189,14 +191,14 @@ fn profiled(scenario: &RequestScenario, round: &Round) -> JctModel {
             let pixels = shape.pixels();
             let seconds = 1e-9 * scenario.ns_by_pixel * pixels as f64 * devices / speeds;
             let took = |seconds: f64| Duration::from_secs_f64(seconds.clamp(0.0, 3_600.0));
-            jct.observe(shape.network, pixels, true, took(seconds));
+            job_times.observe(shape.network, pixels, true, took(seconds));
         }
         for (network, load) in round.loads.iter().enumerate() {
             let Some(shape) = round.shapes.iter().find(|s| s.network == network) else { continue };
-            let alone = jct.predict(network, shape.pixels(), true).as_secs_f64();
+            let alone = job_times.predict(network, shape.pixels(), true).as_secs_f64();
             let all = Duration::from_secs_f64((alone + load + loads / devices).clamp(0.0, 3_600.0));
-            jct.observe(network, shape.pixels(), false, all);
+            job_times.observe(network, shape.pixels(), false, all);
         }
     }
-    jct
+    job_times
 }

@@ -12,7 +12,9 @@ use tokio::net::TcpStream;
 use windlass_protocol::Grant;
 use windlass_sfu::ParticipantId;
 use windlass_signaling::cluster::{Cluster, Mover, Placed, Placement};
-use windlass_signaling::{DoorLimits, SignalingConfig, TrustedProxies, TurnAccess, TurnConfig};
+use windlass_signaling::{
+    AdmissionLimits, SignalingConfig, TrustedProxies, TurnAccess, TurnConfig,
+};
 
 use common::tokens::{NEW, config, token};
 use common::{Client, Server, http, offer, start, start_in};
@@ -318,10 +320,14 @@ async fn a_session_is_its_makers_alone() {
 #[tokio::test]
 async fn sessions_count_at_the_door_like_sockets() {
     let (sockets_per_address, joins_per_address) = (2, 4);
-    let door =
-        DoorLimits { sockets: 3, sockets_per_address, joins_per_address, ..DoorLimits::default() };
+    let admission = AdmissionLimits {
+        sockets: 3,
+        sockets_per_address,
+        joins_per_address,
+        ..AdmissionLimits::default()
+    };
     let proxies = TrustedProxies(vec!["127.0.0.1".parse().unwrap()]);
-    let server = start(SignalingConfig { door, proxies, ..SignalingConfig::default() }).await;
+    let server = start(SignalingConfig { admission, proxies, ..SignalingConfig::default() }).await;
     let from = |last: u8| format!("x-forwarded-for: 192.0.2.{last}\r\n{SDP}");
     let post = async |last| call(&server, "POST /whip/tea", &from(last), &sends()).await;
     let held = [post(1).await, post(1).await];

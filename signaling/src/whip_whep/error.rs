@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use windlass_protocol::{ErrorCode, ProtocolError};
 
-use crate::door::Refused;
+use crate::admission::Refused;
 
 /// A status, with code and message as in signalling.
 #[derive(Debug, Serialize, ToSchema)]

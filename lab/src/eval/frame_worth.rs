@@ -1,4 +1,4 @@
-//! Which frames deserve an anchor: what each frame's anchor alone would have given, beside what is known of the frame
+//! How much each frame is worth as an anchor: what each frame's anchor alone would have given, beside what is known of the frame
 //! without inference, and how far the two go together.
 //!
 //! Source: NeuroScaler §4.1, whose middle tier (alternative references) real-time VP9 does not have. Rank correlation
@@ -18,7 +18,7 @@ const WINDOW: usize = 34;
 
 /// What is known of a frame, and what it turned out to give.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Deserved {
+pub(super) struct FrameWorth {
     /// The frame's number.
     pub frame: usize,
     /// Encoded size.
@@ -42,7 +42,7 @@ pub(super) struct Deserved {
 }
 
 /// All frames whose gain is known, key frames left out: they have a tier of their own.
-pub(super) fn deserved(low: &Coded, fps: f64, gains: &Gains) -> Vec<Deserved> {
+pub(super) fn frame_worths(low: &Coded, fps: f64, gains: &Gains) -> Vec<FrameWorth> {
     let size = low.pictures.size();
     let candidate = |n: usize| Candidate {
         id: n as u64,
@@ -69,7 +69,7 @@ pub(super) fn deserved(low: &Coded, fps: f64, gains: &Gains) -> Vec<Deserved> {
         let quantiser = f64::from(frame.quantiser);
         let pair: Vec<Candidate> = (n.saturating_sub(1)..=n).map(candidate).collect();
         let expected = estimator.estimate(&pair, 0, 30).last().copied().unwrap_or_default() as f64;
-        out.push(Deserved {
+        out.push(FrameWorth {
             frame: n,
             bytes: frame.data.len() as f64,
             quantiser,
@@ -86,7 +86,7 @@ pub(super) fn deserved(low: &Coded, fps: f64, gains: &Gains) -> Vec<Deserved> {
 }
 
 /// What is known of a frame, by name.
-type Feature = (&'static str, fn(&Deserved) -> f64);
+type Feature = (&'static str, fn(&FrameWorth) -> f64);
 
 const FEATURES: [Feature; 8] = [
     ("bytes", |d| d.bytes),
@@ -100,12 +100,12 @@ const FEATURES: [Feature; 8] = [
 ];
 
 /// The frames as CSV.
-pub(super) fn csv(frames: &[Deserved]) -> String {
+pub(super) fn csv(frames: &[FrameWorth]) -> String {
     let mut out =
         "frame,bytes,quantiser,golden,refreshed,expected,residual,intra,motion,gain\n".to_owned();
     for d in frames {
-        let Deserved { frame, bytes, quantiser, golden, refreshed, expected, .. } = d;
-        let Deserved { residual, intra, motion, gain, .. } = d;
+        let FrameWorth { frame, bytes, quantiser, golden, refreshed, expected, .. } = d;
+        let FrameWorth { residual, intra, motion, gain, .. } = d;
         let _ = write!(out, "{frame},{bytes},{quantiser},{golden},{refreshed:.1},{expected},");
         let _ = writeln!(out, "{residual:.3},{intra:.4},{motion:.3},{gain:.4}");
     }
@@ -113,7 +113,7 @@ pub(super) fn csv(frames: &[Deserved]) -> String {
 }
 
 /// Rank correlation of each feature with the gain, as a line.
-pub(super) fn line(frames: &[Deserved]) -> String {
+pub(super) fn line(frames: &[FrameWorth]) -> String {
     let gains: Vec<f64> = frames.iter().map(|d| d.gain).collect();
     let told = FEATURES.iter().map(|(name, of)| {
         let values: Vec<f64> = frames.iter().map(of).collect();
@@ -123,7 +123,7 @@ pub(super) fn line(frames: &[Deserved]) -> String {
         }
     });
     let golden = frames.iter().filter(|d| d.golden > 0.0);
-    let of = |d: &mut dyn Iterator<Item = &Deserved>| super::stats::mean(d.map(|d| d.gain));
+    let of = |d: &mut dyn Iterator<Item = &FrameWorth>| super::stats::mean(d.map(|d| d.gain));
     let mean = |value: Option<f64>| value.map_or("–".to_owned(), |v| format!("{v:.2} dB"));
     format!(
         "gain by rank: {}; a golden frame's {}, any other's {}",

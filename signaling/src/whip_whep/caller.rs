@@ -13,9 +13,9 @@ use super::session::Protocol;
 use crate::Shared;
 use crate::access::Admission;
 use crate::admin::bearer;
+use crate::admission::Permit;
 use crate::client::ClientAddr;
 use crate::convert;
-use crate::door::Permit;
 use crate::entry;
 
 /// A client that may enter a room, and its offer.

@@ -20,7 +20,7 @@ use crate::rate::TokenBucket;
 
 /// Maximum number of clients that are tracked: those with a slot, or with a join in [`JOIN_WINDOW`]. Further clients are refused.
 const MAX_CLIENTS: usize = 65_536;
-/// Connections for each socket of [`DoorLimits`]: a browser opens this many to load a page.
+/// Connections for each socket of [`AdmissionLimits`]: a browser opens this many to load a page.
 const CONNECTIONS_PER_SOCKET: usize = 6;
 /// Maximum number of concurrent TLS handshakes.
 const MAX_HANDSHAKES: usize = 1024;
@@ -29,7 +29,7 @@ const JOIN_WINDOW: Duration = Duration::from_secs(60);
 
 /// Bounds of admission control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DoorLimits {
+pub struct AdmissionLimits {
     /// Maximum number of sockets and sessions.
     pub sockets: usize,
     /// Maximum number of sockets and sessions of one address; 0: addresses have no bound of any resource, only of joins.
@@ -42,7 +42,7 @@ pub struct DoorLimits {
     pub rooms: usize,
 }
 
-impl Default for DoorLimits {
+impl Default for AdmissionLimits {
     fn default() -> Self {
         Self {
             sockets: 2000,
@@ -73,13 +73,13 @@ pub enum Refused {
 
 /// Counts resources by client.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct AdmissionControl {
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    limits: DoorLimits,
+    limits: AdmissionLimits,
     all: Usage,
     clients: HashMap<Client, ClientState>,
 }
@@ -125,7 +125,7 @@ impl Usage {
     }
 }
 
-impl DoorLimits {
+impl AdmissionLimits {
     /// Maximum of all clients together, as far as it is enforced here.
     fn total(&self, resource: Resource) -> usize {
         match resource {
@@ -166,7 +166,7 @@ impl Refused {
 /// A unit of a resource in use, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    door: Arc<Door>,
+    admission: Arc<AdmissionControl>,
     resource: Resource,
     of: Vec<Client>,
 }
@@ -175,14 +175,14 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 pub(crate) struct Permit(Slot);
 
-impl Door {
-    pub(crate) fn new(limits: DoorLimits) -> Arc<Door> {
+impl AdmissionControl {
+    pub(crate) fn new(limits: AdmissionLimits) -> Arc<AdmissionControl> {
         let state = State { limits, all: Usage::default(), clients: HashMap::new() };
-        Arc::new(Door { state: Mutex::new(state) })
+        Arc::new(AdmissionControl { state: Mutex::new(state) })
     }
 
     /// Changes the bounds. Slots in use stay.
-    pub(crate) fn set_limits(&self, limits: DoorLimits) {
+    pub(crate) fn set_limits(&self, limits: AdmissionLimits) {
         let mut state = self.state.lock();
         state.limits = limits;
         // The buckets have the former rate.
@@ -246,7 +246,7 @@ impl Door {
             *state.clients.entry(owner.clone()).or_default().usage.of(resource) += 1;
         }
         *state.all.of(resource) += 1;
-        Ok(Slot { door: self.clone(), resource, of })
+        Ok(Slot { admission: self.clone(), resource, of })
     }
 }
 
@@ -266,7 +266,7 @@ impl Permit {
     /// Counts a join for the address of the permit.
     pub(crate) fn join(&self, now: Instant) -> Result<(), Refused> {
         let Some(address) = self.0.of.first() else { return Ok(()) };
-        let mut state = self.0.door.state.lock();
+        let mut state = self.0.admission.state.lock();
         let max = state.limits.joins_per_address;
         if max == 0 {
             return Ok(());
@@ -287,13 +287,13 @@ impl Permit {
         now: Instant,
     ) -> Result<Slot, Refused> {
         let identity = identity.map(|identity| Client::Identity(identity.to_owned()));
-        self.0.door.admit(resource, self.0.of.iter().cloned().chain(identity).collect(), now)
+        self.0.admission.admit(resource, self.0.of.iter().cloned().chain(identity).collect(), now)
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut state = self.door.state.lock();
+        let mut state = self.admission.state.lock();
         let count = state.all.of(self.resource);
         *count = count.saturating_sub(1);
         for owner in &self.of {
@@ -331,87 +331,95 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn door(sockets: usize, sockets_per_address: usize, joins_per_address: u32) -> Arc<Door> {
-        Door::new(DoorLimits {
+    fn admission(
+        sockets: usize,
+        sockets_per_address: usize,
+        joins_per_address: u32,
+    ) -> Arc<AdmissionControl> {
+        AdmissionControl::new(AdmissionLimits {
             sockets,
             sockets_per_address,
             joins_per_address,
-            ..DoorLimits::default()
+            ..AdmissionLimits::default()
         })
     }
 
     #[test]
     fn sockets_are_bounded_in_all_and_by_address() {
-        let (door, now) = (door(3, 2, 0), Instant::now());
-        let first = door.socket(ip("192.0.2.1"), now).unwrap();
-        let _second = door.socket(ip("192.0.2.1"), now).unwrap();
-        assert_eq!(door.socket(ip("192.0.2.1"), now).unwrap_err(), Refused::Sockets);
-        let _third = door.socket(ip("192.0.2.2"), now).unwrap();
-        assert_eq!(door.socket(ip("192.0.2.3"), now).unwrap_err(), Refused::Full);
+        let (admission, now) = (admission(3, 2, 0), Instant::now());
+        let first = admission.socket(ip("192.0.2.1"), now).unwrap();
+        let _second = admission.socket(ip("192.0.2.1"), now).unwrap();
+        assert_eq!(admission.socket(ip("192.0.2.1"), now).unwrap_err(), Refused::Sockets);
+        let _third = admission.socket(ip("192.0.2.2"), now).unwrap();
+        assert_eq!(admission.socket(ip("192.0.2.3"), now).unwrap_err(), Refused::Full);
         drop(first);
-        assert!(door.socket(ip("192.0.2.1"), now).is_ok());
+        assert!(admission.socket(ip("192.0.2.1"), now).is_ok());
     }
 
     #[test]
     fn connections_that_are_no_sockets_have_bounds_of_their_own() {
-        let (door, now) = (door(3, 2, 0), Instant::now());
-        let knock = |from: &str| door.acquire(Resource::Connection, Some(ip(from)), now);
+        let (admission, now) = (admission(3, 2, 0), Instant::now());
+        let knock = |from: &str| admission.acquire(Resource::Connection, Some(ip(from)), now);
         let mut held: Vec<_> = (0..12).map(|_| knock("192.0.2.1").unwrap()).collect();
         assert_eq!(knock("192.0.2.1").unwrap_err(), Refused::Sockets);
-        assert!(door.socket(ip("192.0.2.1"), now).is_ok(), "sockets are others");
-        held.extend((0..6).map(|_| door.acquire(Resource::Connection, None, now).unwrap()));
+        assert!(admission.socket(ip("192.0.2.1"), now).is_ok(), "sockets are others");
+        held.extend((0..6).map(|_| admission.acquire(Resource::Connection, None, now).unwrap()));
         assert_eq!(knock("192.0.2.9").unwrap_err(), Refused::Full);
         held.truncate(11);
         assert!(knock("192.0.2.1").is_ok());
         drop(held);
-        assert_eq!((door.addresses(), &door.state.lock().all), (0, &Usage::default()));
+        assert_eq!((admission.addresses(), &admission.state.lock().all), (0, &Usage::default()));
     }
 
     #[test]
     fn neighbours_of_one_network_of_ipv6_are_one_and_this_machine_is_nobody() {
-        let (door, now) = (door(9, 1, 1), Instant::now());
-        let _held = door.socket(ip("2001:db8:0:1::1"), now).unwrap();
-        assert_eq!(door.socket(ip("2001:db8:0:1:ffff::2"), now).unwrap_err(), Refused::Sockets);
-        assert!(door.socket(ip("2001:db8:0:2::1"), now).is_ok());
+        let (admission, now) = (admission(9, 1, 1), Instant::now());
+        let _held = admission.socket(ip("2001:db8:0:1::1"), now).unwrap();
+        assert_eq!(
+            admission.socket(ip("2001:db8:0:1:ffff::2"), now).unwrap_err(),
+            Refused::Sockets
+        );
+        assert!(admission.socket(ip("2001:db8:0:2::1"), now).is_ok());
         let own: Vec<_> = ["127.0.0.1", "::1", "::ffff:127.0.0.1"]
             .into_iter()
-            .map(|own| door.socket(ip(own), now).unwrap())
+            .map(|own| admission.socket(ip(own), now).unwrap())
             .collect();
         assert!(own.iter().all(|p| p.join(now).is_ok() && p.join(now).is_ok()));
     }
 
     #[test]
     fn joins_are_bounded_by_address_and_time() {
-        let (door, now) = (door(9, 9, 2), Instant::now());
+        let (admission, now) = (admission(9, 9, 2), Instant::now());
         let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
-        let permits = [door.socket(one, now).unwrap(), door.socket(one, now).unwrap()];
+        let permits = [admission.socket(one, now).unwrap(), admission.socket(one, now).unwrap()];
         assert_eq!((permits[0].join(now), permits[1].join(now)), (Ok(()), Ok(())));
         assert_eq!(permits[0].join(now), Err(Refused::Joins));
-        assert_eq!(door.socket(other, now).unwrap().join(now), Ok(()));
+        assert_eq!(admission.socket(other, now).unwrap().join(now), Ok(()));
         drop(permits);
-        let again = door.socket(one, now).unwrap();
+        let again = admission.socket(one, now).unwrap();
         assert_eq!(again.join(now), Err(Refused::Joins), "who comes back is not forgotten");
         assert_eq!(again.join(now + JOIN_WINDOW), Ok(()));
     }
 
     #[test]
     fn new_bounds_hold_for_those_who_come() {
-        let (door, now) = (door(9, 1, 0), Instant::now());
-        let _held = door.socket(ip("192.0.2.1"), now).unwrap();
-        let wider = DoorLimits { sockets: 9, sockets_per_address: 2, ..DoorLimits::default() };
-        door.set_limits(wider);
-        assert!(door.socket(ip("192.0.2.1"), now).is_ok());
-        door.set_limits(DoorLimits { sockets: 1, ..wider });
-        assert_eq!(door.socket(ip("192.0.2.9"), now).unwrap_err(), Refused::Full);
+        let (admission, now) = (admission(9, 1, 0), Instant::now());
+        let _held = admission.socket(ip("192.0.2.1"), now).unwrap();
+        let wider =
+            AdmissionLimits { sockets: 9, sockets_per_address: 2, ..AdmissionLimits::default() };
+        admission.set_limits(wider);
+        assert!(admission.socket(ip("192.0.2.1"), now).is_ok());
+        admission.set_limits(AdmissionLimits { sockets: 1, ..wider });
+        assert_eq!(admission.socket(ip("192.0.2.9"), now).unwrap_err(), Refused::Full);
     }
 
     #[test]
     fn an_address_or_identity_has_a_quarter_of_the_participants_and_rooms_and_gives_them_back() {
         let now = Instant::now();
-        let limits = DoorLimits { participants: 8, rooms: 4, ..DoorLimits::default() };
-        let door = Door::new(limits);
+        let limits = AdmissionLimits { participants: 8, rooms: 4, ..AdmissionLimits::default() };
+        let admission = AdmissionControl::new(limits);
         let [one, other, own] = ["192.0.2.1", "192.0.2.2", "127.0.0.1"]
-            .map(|address| door.socket(ip(address), now).unwrap());
+            .map(|address| admission.socket(ip(address), now).unwrap());
         let mut ana = vec![one.slot(Resource::Participant, Some("ana"), now).unwrap()];
         ana.push(other.slot(Resource::Participant, Some("ana"), now).unwrap());
         let full =
@@ -435,16 +443,22 @@ mod tests {
         let many: Vec<_> = (0..9).map(|_| own.slot(Resource::Room, None, now).unwrap()).collect();
         drop((ana, many));
         assert!(
-            door.state.lock().clients.keys().all(|owner| *owner != Client::Identity("ana".into()))
+            admission
+                .state
+                .lock()
+                .clients
+                .keys()
+                .all(|owner| *owner != Client::Identity("ana".into()))
         );
     }
 
     #[test]
     fn addresses_are_not_bounded_where_all_come_by_one() {
         let now = Instant::now();
-        let limits = DoorLimits { sockets_per_address: 0, rooms: 4, ..DoorLimits::default() };
-        let door = Door::new(limits);
-        let all: Vec<_> = (0..9).map(|_| door.socket(ip("192.0.2.1"), now).unwrap()).collect();
+        let limits =
+            AdmissionLimits { sockets_per_address: 0, rooms: 4, ..AdmissionLimits::default() };
+        let admission = AdmissionControl::new(limits);
+        let all: Vec<_> = (0..9).map(|_| admission.socket(ip("192.0.2.1"), now).unwrap()).collect();
         let rooms: Vec<_> =
             all.iter().map(|permit| permit.slot(Resource::Room, None, now).unwrap()).collect();
         assert_eq!(rooms.len(), 9);
@@ -452,13 +466,13 @@ mod tests {
 
     #[test]
     fn an_office_of_200_behind_one_address_joins_one_room_by_the_defaults() {
-        let (door, now) = (Door::new(DoorLimits::default()), Instant::now());
+        let (admission, now) = (AdmissionControl::new(AdmissionLimits::default()), Instant::now());
         let office = ip("192.0.2.1");
         let in_all: Vec<_> = (0..200)
             .map(|n| {
-                let knock = door.acquire(Resource::Connection, Some(office), now).unwrap();
-                let hands = door.acquire(Resource::Handshake, Some(office), now).unwrap();
-                let permit = door.socket(office, now).unwrap();
+                let knock = admission.acquire(Resource::Connection, Some(office), now).unwrap();
+                let hands = admission.acquire(Resource::Handshake, Some(office), now).unwrap();
+                let permit = admission.socket(office, now).unwrap();
                 permit.join(now).unwrap();
                 let owner = n.to_string();
                 let slot = permit.slot(Resource::Participant, Some(&owner), now).unwrap();
@@ -466,19 +480,19 @@ mod tests {
             })
             .collect();
         // And all of them once more, before the server has heard that the first ones are gone.
-        assert!(in_all.iter().all(|_| door.socket(office, now).unwrap().join(now).is_ok()));
+        assert!(in_all.iter().all(|_| admission.socket(office, now).unwrap().join(now).is_ok()));
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let (door, now) = (door(usize::MAX, 1, 1), Instant::now());
+        let (admission, now) = (admission(usize::MAX, 1, 1), Instant::now());
         let address = |n: u32| IpAddr::from(n.to_be_bytes());
         for n in 0..MAX_CLIENTS as u32 {
-            door.socket(address(0x0a00_0000 + n), now).unwrap().join(now).unwrap();
+            admission.socket(address(0x0a00_0000 + n), now).unwrap().join(now).unwrap();
         }
-        assert_eq!(door.socket(address(1), now).unwrap_err(), Refused::Full);
-        assert_eq!(door.addresses(), MAX_CLIENTS);
-        assert!(door.socket(address(1), now + JOIN_WINDOW).is_ok());
-        assert!(door.addresses() <= 1);
+        assert_eq!(admission.socket(address(1), now).unwrap_err(), Refused::Full);
+        assert_eq!(admission.addresses(), MAX_CLIENTS);
+        assert!(admission.socket(address(1), now + JOIN_WINDOW).is_ok());
+        assert!(admission.addresses() <= 1);
     }
 }

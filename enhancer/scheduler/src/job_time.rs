@@ -24,7 +24,7 @@ const MAX_SECONDS: f64 = 3_600.0;
 
 /// Expected job times.
 #[derive(Debug, Clone)]
-pub struct JctModel {
+pub struct JobTimes {
     lines: Vec<Line>,
     /// To load each network, where it was loaded before.
     loads: Vec<Load>,
@@ -95,14 +95,14 @@ impl Line {
     }
 }
 
-impl JctModel {
+impl JobTimes {
     /// Before anything ran: `networks` as calibrated, and nothing for loading them.
     pub fn new(networks: &[NetworkCost]) -> Self {
         let line = |network: &NetworkCost| {
             let first_guess = network.per_pixel.as_secs_f64();
             Line { weight: 0.0, x: 0.0, y: 0.0, xx: 0.0, xy: 0.0, first_guess }
         };
-        JctModel {
+        JobTimes {
             lines: networks.iter().map(line).collect(),
             loads: vec![Load::default(); networks.len()],
             load: Load::default(),
@@ -159,8 +159,8 @@ mod tests {
 
     use super::*;
 
-    fn model() -> JctModel {
-        JctModel::new(&[NetworkCost { scale: 2, per_pixel: Duration::from_nanos(100) }])
+    fn model() -> JobTimes {
+        JobTimes::new(&[NetworkCost { scale: 2, per_pixel: Duration::from_nanos(100) }])
     }
 
     fn ms(duration: Duration) -> f64 {
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn networks_differ_in_what_it_takes_to_load_them() {
         let cost = NetworkCost { scale: 2, per_pixel: Duration::from_nanos(100) };
-        let mut model = JctModel::new(&[cost; 3]);
+        let mut model = JobTimes::new(&[cost; 3]);
         for _ in 0..40 {
             model.observe(0, 10_000, false, Duration::from_millis(6));
             model.observe(1, 10_000, false, Duration::from_millis(51));

@@ -1,4 +1,4 @@
-//! Chosen frames whose publisher's own picture is on its way: they wait for it.
+//! Chosen frames that await their publisher's own picture, which is on its way.
 //!
 //! A browser encodes the layer at HR size after the low one, and here it takes longer to decode. It may come late ([`CAPTURED_WITHIN`]): carried
 //! by flow it is worth several times what super-resolution gives in time, which would keep the CPU from it besides. Pictures
@@ -17,14 +17,14 @@ const MAX_WAITING: usize = 256;
 /// How long a frame waits for its picture; the rest of the time is for encoding and transport.
 const LONGEST: Duration = CAPTURED_WITHIN.saturating_sub(Duration::from_millis(300));
 
-/// See the module.
+/// The jobs that wait for a picture of their publisher.
 #[derive(Default)]
-pub(super) struct Coming {
+pub(super) struct Awaited {
     /// In the order in which they were chosen.
     jobs: Vec<Job>,
 }
 
-impl Coming {
+impl Awaited {
     /// Takes a job whose picture may be on its way.
     pub(super) fn push(&mut self, job: Job) {
         self.jobs.push(job);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
-use windlass_link::{Conditions, Course, Link, LinkStats};
+use windlass_netem::{Conditions, Course, Link, LinkStats};
 
 use super::{DATAGRAM, LinkArgs};
 

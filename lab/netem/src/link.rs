@@ -45,7 +45,7 @@ struct Waiting<T> {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use windlass_link::{Conditions, Course, Link};
+/// use windlass_netem::{Conditions, Course, Link};
 ///
 /// // 1 Mbit/s and 20 ms: 1,222 bytes and 28 of headers take 10 ms to send, and arrive 20 ms later.
 /// let (rate_bps, delay) = (1_000_000, Duration::from_millis(20));

@@ -14,7 +14,7 @@ Object.assign(window, { WHIPClient, WebRTCPlayer });
 `;
 
 /** Serves the page; `open` gives a browser that shows it. */
-export async function startWishPage() {
+export async function startWhipWhepPage() {
   const bundle = await build({
     stdin: { contents: SOURCE, resolveDir: new URL("..", import.meta.url).pathname },
     bundle: true,

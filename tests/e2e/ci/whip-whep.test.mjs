@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { nativeFrames, remote, sleep, subscribe, until } from "../support/call.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
-import { startWishPage } from "../support/wish_page.mjs";
+import { startWhipWhepPage } from "../support/whip-whep-page.mjs";
 
 /** Loudness that a page hears of the first remote audio track, and frames that it decodes of video. */
 const received = (peer) =>
@@ -26,7 +26,7 @@ describe("a WHIP encoder and a WHEP player", { timeout: 180_000 }, () => {
   let viewer;
 
   before(async () => {
-    [server, clients] = await Promise.all([startServer({ args: ["--no-congestion-control"] }), startWishPage()]);
+    [server, clients] = await Promise.all([startServer({ args: ["--no-congestion-control"] }), startWhipWhepPage()]);
     viewer = await subscribe(server);
   });
 

@@ -1,6 +1,6 @@
 //! `windlass-lab link`: an access link by name, as a UDP proxy between clients and a server's media port.
 //!
-//! Each client that comes has both ways of its own, emulated by `windlass-link`, and a socket of its own to the server. The browser is told the
+//! Each client that comes has both ways of its own, emulated by `windlass-netem`, and a socket of its own to the server. The browser is told the
 //! proxy's address in the place of the server's (`windlass serve --advertise`). Where the kernel has them, `tc` and network namespaces emulate links
 //! too; this needs neither rights nor a kernel module, and plays the same course each time.
 
@@ -16,7 +16,7 @@ use clap::Args;
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use windlass_link::Profile;
+use windlass_netem::Profile;
 
 use self::path::{Path, PathStats};
 use crate::loadtest::any_for;

@@ -1,0 +1,73 @@
+//! How long a stream's decoders hold slots, and how much memory their pictures take: decoders count it, admission reads it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use windlass_scheduler::{admission, memory};
+
+use super::clock::Clock;
+
+/// What the decoders of one stream have used since admission last asked.
+#[derive(Debug, Default)]
+pub(super) struct SlotTime {
+    low_frames: AtomicU64,
+    low_nanos: AtomicU64,
+    high_nanos: AtomicU64,
+    /// Pixels of the largest low picture so far: pools keep what they have had.
+    low_pixels: AtomicU64,
+    /// Pixels of the largest picture at HR size so far; 0 while there are none.
+    high_pixels: AtomicU64,
+}
+
+/// A frame that is being decoded: its time is counted when this is dropped.
+pub(super) struct Decoding<'a> {
+    nanos: &'a AtomicU64,
+    clock: &'a Clock,
+    began: Instant,
+}
+
+impl SlotTime {
+    /// Begins to count a low frame, from `since` on (when its slot was given), else from now on.
+    pub(super) fn low<'a>(&'a self, clock: &'a Clock, since: Option<Instant>) -> Decoding<'a> {
+        self.low_frames.fetch_add(1, Ordering::Relaxed);
+        Decoding { nanos: &self.low_nanos, clock, began: since.unwrap_or_else(|| clock.now()) }
+    }
+
+    /// Begins to count a frame at HR size, from `since` on (when its slot was given), else from now on.
+    pub(super) fn high<'a>(&'a self, clock: &'a Clock, since: Option<Instant>) -> Decoding<'a> {
+        Decoding { nanos: &self.high_nanos, clock, began: since.unwrap_or_else(|| clock.now()) }
+    }
+
+    /// A low picture of this many pixels has been decoded.
+    pub(super) fn decoded_low(&self, pixels: u64) {
+        self.low_pixels.fetch_max(pixels, Ordering::Relaxed);
+    }
+
+    /// A picture at HR size, of this many pixels, has been decoded.
+    pub(super) fn decoded_high(&self, pixels: u64) {
+        self.high_pixels.fetch_max(pixels, Ordering::Relaxed);
+    }
+
+    /// The decoder at HR size has ended, and its pictures are freed.
+    pub(super) fn high_ended(&self) {
+        self.high_pixels.store(0, Ordering::Relaxed);
+    }
+
+    /// What was used since the last call.
+    pub(super) fn take(&self) -> admission::Work {
+        let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+        let seconds = |counter: &AtomicU64| take(counter) as f64 / 1e9;
+        let (seconds, more) = (seconds(&self.low_nanos), seconds(&self.high_nanos));
+        let [low, high] =
+            [&self.low_pixels, &self.high_pixels].map(|size| size.load(Ordering::Relaxed));
+        let memory = if low > 0 { memory::of(low, high) } else { 0 };
+        admission::Work { frames: take(&self.low_frames), seconds, more, memory }
+    }
+}
+
+impl Drop for Decoding<'_> {
+    fn drop(&mut self) {
+        let nanos = u64::try_from(self.clock.since(self.began).as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+}
