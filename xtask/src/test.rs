@@ -1,5 +1,8 @@
 //! Every check and test, in the order in which a failure is cheapest.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
@@ -205,7 +208,27 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     browsers(tests, &[], env)
 }
 
-/// Runs test files as above, with these options of Node's test runner; what they need is built.
+/// Browser tests that no other test runs beside: they ask how good pictures are and how soon they come, of a browser that
+/// encodes, decodes and rebuilds them.
+const ALONE: [&str; 14] = [
+    "adapt",
+    "call",
+    "captured",
+    "codec",
+    "demo",
+    "frames",
+    "gpu-network",
+    "hd",
+    "impaired",
+    "plain",
+    "rebuilt",
+    "screen",
+    "stills",
+    "webgpu",
+];
+
+/// Runs test files as above, with these options of Node's test runner; what they need is built. Those that may run beside another
+/// come first, two at a time: they wait for a server or a page most of the time.
 fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
     let mut files = Vec::new();
     for test in tests {
@@ -218,21 +241,50 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
         }
     }
     files.sort();
-    let mut cmd = for_tests(
-        Cmd::new("node")
-            .args(["--test", "--test-concurrency=1"])
-            .args(options)
-            .args(&files)
-            .dir("tests/e2e"),
-    )
-    .env("WINDLASS_BIN", target_dir().join("debug/windlass"));
-    for (key, value) in env {
-        cmd = cmd.env(key, value);
+    let (beside, alone): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| may_run_beside(file));
+    for (files, at_once) in [(beside, 2), (alone, 1)] {
+        if files.is_empty() {
+            continue;
+        }
+        let mut cmd = for_tests(
+            Cmd::new("node")
+                .arg("--test")
+                .arg(format!("--test-concurrency={at_once}"))
+                .args(options)
+                .args(&files)
+                .dir("tests/e2e"),
+        )
+        .env("WINDLASS_BIN", target_dir().join("debug/windlass"));
+        for (key, value) in env {
+            cmd = cmd.env(key, value);
+        }
+        cmd.run()?;
     }
-    cmd.run()
+    Ok(())
+}
+
+/// Whether a file of browser tests bears another beside it. Of the longer tests none does.
+fn may_run_beside(file: &Path) -> bool {
+    let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+    let name = file.file_name().and_then(OsStr::to_str).and_then(|name| name.split('.').next());
+    folder == Some("ci") && name.is_some_and(|name| !ALONE.contains(&name))
 }
 
 /// Builds all programs and examples: with the features of `cargo test --workspace`, so that nothing is compiled again after it.
 pub(crate) fn build_programs() -> Result<()> {
     Cmd::cargo(["build", "--quiet", "--workspace", "--bins", "--examples"]).run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browser_tests_that_measure_pictures_run_alone() {
+        let ci = |name: &str| root().join("tests/e2e/ci").join(format!("{name}.test.mjs"));
+        assert!(ALONE.iter().all(|name| ci(name).is_file() && !may_run_beside(&ci(name))));
+        assert!(may_run_beside(&ci("people")));
+        assert!(!may_run_beside(&root().join("tests/e2e/soak/lead.test.mjs")));
+    }
 }
