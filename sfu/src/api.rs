@@ -72,7 +72,7 @@ pub struct TrackInfo {
     pub track: TrackId,
     /// Its publisher.
     pub participant: ParticipantId,
-    /// What it carries.
+    /// Whether the track is audio or video.
     pub kind: Kind,
     /// The publisher's name for it ("camera"), at most [`Publish::MAX_NAME`] bytes.
     pub name: String,
@@ -98,7 +98,7 @@ pub struct Offer {
 pub struct Publish {
     /// Its `a=mid`.
     pub mid: String,
-    /// What it carries.
+    /// Whether the m-line sends audio or video.
     pub kind: Kind,
     /// The client's name for the track.
     pub name: String,
@@ -189,7 +189,7 @@ pub enum OfferError {
     TooManyLines {
         /// The attribute's name, or what it begins with.
         name: String,
-        /// Maximum.
+        /// Maximum number of such lines.
         max: usize,
     },
     /// A track is in the subscribe list twice.

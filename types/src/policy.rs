@@ -45,7 +45,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Refusal; 6] = [
         Refusal::Promise,
         Refusal::Processor,

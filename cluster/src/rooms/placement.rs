@@ -28,11 +28,11 @@ pub enum Placement {
 /// Participants of one room, as the server that is asked knows them.
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'a> {
-    /// On this server.
+    /// Participants on this server.
     pub local: usize,
     /// Number from which on this server sends newcomers to other servers.
     pub max: usize,
-    /// On other servers, by the server's name.
+    /// Participants on other servers, by the server's name.
     pub remote: &'a HashMap<Arc<str>, usize>,
 }
 

@@ -23,7 +23,7 @@ enum Fate {
     OverCapacity,
     LostCause,
     Worthless,
-    /// Its stream is gone.
+    /// The candidate's stream has ended.
     Gone,
 }
 

@@ -32,21 +32,21 @@ pub enum Violation {
     /// The residual is of another size.
     #[error("the residual of {low_width}x{low_height} is {width}x{height} with {samples} samples")]
     Size {
-        /// Of the LR picture.
+        /// Width of the LR picture.
         low_width: usize,
-        /// Of the LR picture.
+        /// Height of the LR picture.
         low_height: usize,
-        /// Of the residual.
+        /// Width that the residual says it has.
         width: usize,
-        /// Of the residual.
+        /// Height that the residual says it has.
         height: usize,
-        /// Of the residual.
+        /// Number of samples that the residual has.
         samples: usize,
     },
     /// A sample is not a number.
     #[error("a sample of the residual is not a number")]
     NotANumber,
-    /// The same picture came out otherwise.
+    /// A picture gave another result in what must not matter, which is named: a batch, a stride, former weights.
     #[error("{0} gives another residual")]
     Changed(&'static str),
 }

@@ -54,9 +54,9 @@ struct ByteBudget {
     at: Option<Instant>,
 }
 
-/// Bytes that every captured anchor may have.
+/// Bytes that every captured anchor may have, whatever was saved.
 const EACH: f64 = 8_000.0;
-/// Bytes saved per second.
+/// Bytes that a stream saves per second for captured anchors.
 const SAVED_PER_S: f64 = 8_000.0;
 /// Maximum bytes saved.
 const MAX_SAVED: f64 = 48_000.0;
@@ -109,7 +109,7 @@ struct Sent {
 pub(super) enum EncodeError {
     #[error("the anchor cannot be encoded")]
     Failed,
-    /// There is no time to encode it.
+    /// The anchor would be late: there is no time to encode it.
     #[error("the anchor would be late")]
     Late,
 }
@@ -119,7 +119,7 @@ pub(super) trait Stills {
     fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError>;
 }
 
-/// The CPU.
+/// Encodes stills on the CPU.
 pub(super) struct CpuStills;
 
 impl Stills for CpuStills {
@@ -160,7 +160,7 @@ impl Anchors {
         *self.limits.lock() = limits;
     }
 
-    /// What they may take.
+    /// The limits that the stream's anchors must keep.
     pub(super) fn limits(&self) -> Limits {
         *self.limits.lock()
     }

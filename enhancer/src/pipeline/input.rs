@@ -94,7 +94,7 @@ pub(super) struct Intake {
     timing: Timing,
     /// The least scale of HR pictures, and the greatest.
     scales: (usize, usize),
-    /// Inferences side by side.
+    /// Number of inferences that run side by side.
     devices: usize,
     clock: Clock,
     stats: Arc<Stats>,
@@ -556,7 +556,7 @@ impl Lossy for CapturePacket {
 }
 
 impl<P: Lossy> Feed<P> {
-    /// Frames are missing.
+    /// Counts missing frames as a gap, and queues it for the decoder.
     fn break_off(&mut self) {
         self.lose();
         self.mend();

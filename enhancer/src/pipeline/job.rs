@@ -30,7 +30,7 @@ impl Job {
         }
     }
 
-    /// From the frame's arrival to its anchor encoded, at most.
+    /// Maximum time from the frame's arrival to its anchor encoded.
     pub(super) fn within(&self) -> Duration {
         within(self.chosen.deadline, self.captured.is_some())
     }

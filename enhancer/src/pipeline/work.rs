@@ -7,12 +7,12 @@ use windlass_scheduler::{admission, memory};
 
 use super::clock::Clock;
 
-/// See the module.
+/// Slot time of a stream's decoders: they count it, and admission reads it.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     frames: AtomicU64,
     nanos: AtomicU64,
-    /// Of pictures at HR size.
+    /// Slot time of pictures at HR size, in nanoseconds.
     more_nanos: AtomicU64,
     /// Pixels of the largest picture so far, and of the largest of those at HR size: pools keep what they have had.
     pixels: AtomicU64,

@@ -21,13 +21,13 @@ use windlass_types::tiles::TileMap;
 pub struct RegionConfig {
     /// Maximum share of the picture's tiles; one tile is always allowed.
     pub area: f64,
-    /// Bitrate of answers.
+    /// Bitrate of the publisher's answers.
     pub bitrate: Bitrate,
     /// Requests are this far apart, as long as what was captured is of use.
     pub interval: Duration,
     /// They are this far apart where most of it is lost.
     pub min_interval: Duration,
-    /// Bytes are saved for a request for no longer than this.
+    /// Maximum time for which bytes are saved for a request.
     pub max_saving: Duration,
     /// Detail of this age counts as lost.
     pub lifetime: Duration,
@@ -66,7 +66,7 @@ const MAX_LOST: f64 = 0.5;
 /// What the publisher is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The tiles.
+    /// The tiles that the publisher is to send.
     pub tiles: TileMap,
     /// Maximum bytes of the answer.
     pub bytes: usize,

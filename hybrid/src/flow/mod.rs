@@ -70,9 +70,9 @@ pub enum FlowError {
 /// From a sample of now to its place in the reference, in 1/[`UNIT`] sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowVector {
-    /// To the right.
+    /// Part to the right; negative: to the left.
     pub x: i16,
-    /// Down.
+    /// Part downwards; negative: upwards.
     pub y: i16,
 }
 

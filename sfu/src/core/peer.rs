@@ -115,7 +115,7 @@ pub(super) struct Peer {
     pub regions: Regions,
     /// Data channels that it has opened.
     pub channels: ClientChannels,
-    /// What it may do.
+    /// What the participant may do in its room.
     pub permissions: Permissions,
     /// Its data messages to others.
     pub data: DataSender,

@@ -33,7 +33,7 @@ pub(super) struct Relays {
     shared: HashMap<Arc<str>, Vec<NodeId>>,
     /// Nodes that want the local tracks of each room.
     audiences: HashMap<Arc<str>, BTreeSet<NodeId>>,
-    /// Nodes that want them before the room is shared with them.
+    /// Nodes that want the local tracks of a room before the room is shared with them.
     pending_audiences: HashMap<Arc<str>, BTreeSet<NodeId>>,
     /// Local ids of remote tracks, by node and id there.
     tracks: HashMap<(NodeId, TrackId), TrackId>,
@@ -45,7 +45,7 @@ pub(super) struct Relays {
 #[derive(Debug)]
 pub(super) struct RemotePublisher {
     node: NodeId,
-    /// The track's id there.
+    /// The track's id on that node.
     track: TrackId,
     /// Anchors that the node makes of the track.
     pub(super) anchor_state: AnchorState,

@@ -94,7 +94,7 @@ pub(super) enum Dropped {
     OtherSource,
     /// The packet is of the current source, from before the switch.
     BeforeSwitch,
-    /// Its payload descriptor cannot be read.
+    /// The packet's VP9 payload descriptor cannot be read.
     Malformed,
 }
 

@@ -214,12 +214,12 @@ pub enum ServerMessage {
     Error(Error),
 }
 
-/// Of servers that do not say it.
+/// Default of `max_lr_pixels`, for servers that do not say it.
 fn max_lr_pixels() -> u32 {
     windlass_types::MAX_LR_PIXELS
 }
 
-/// Of servers that do not say it.
+/// Default of `max_sections`, for servers that do not say it.
 fn max_sections() -> u32 {
     64
 }

@@ -24,9 +24,9 @@ pub(crate) enum FileError {
     /// Something in it is wrong.
     #[error("line {line}, column {column}: {problem}")]
     At {
-        /// From 1.
+        /// Line of the error, from 1.
         line: u64,
-        /// From 1, in characters.
+        /// Column of the error in characters, from 1.
         column: u64,
         /// The option and what is allowed.
         problem: String,

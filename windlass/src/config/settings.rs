@@ -23,9 +23,9 @@ use crate::cluster::ClusterToken;
 /// Whether a changed option takes effect while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reload {
-    /// At once.
+    /// The change takes effect at once.
     Live,
-    /// At the next start.
+    /// The change takes effect at the next start.
     Restart,
 }
 

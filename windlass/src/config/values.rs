@@ -55,7 +55,7 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-/// One of a list.
+/// One value of a list.
 struct Element(String);
 
 impl<'de> Deserialize<'de> for Element {

@@ -33,9 +33,9 @@ pub const HORIZON: f64 = 1.0;
 /// Time that an accelerator takes for a batch of pictures of one shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchCost {
-    /// Seconds per batch.
+    /// Seconds for a batch, whatever its size.
     pub fixed: f64,
-    /// Seconds per picture of it.
+    /// Seconds for each picture of a batch, beyond `fixed`.
     pub each: f64,
     /// Maximum pictures of a batch.
     pub max: usize,
@@ -52,7 +52,7 @@ impl BatchCost {
 /// A stream that asks for the promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Client {
-    /// The stream.
+    /// The client's stream.
     pub id: StreamId,
     /// How its pictures get worse after an anchor.
     pub decay: Decay,
@@ -96,7 +96,7 @@ fn client(id: u32, decay: f64) -> Client {
 pub struct Anchored {
     /// When its frame was captured.
     pub captured: f64,
-    /// When viewers have it.
+    /// Time at which viewers have the anchor, in seconds.
     pub shown: f64,
 }
 

@@ -70,12 +70,12 @@ pub(super) struct Plan {
     pub groups: Vec<GroupPlan>,
 }
 
-/// One launch.
+/// The convolutions of one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GroupPlan {
-    /// Whether the first convolution is among them.
+    /// Whether the launch has the network's first convolution.
     pub head: bool,
-    /// Whether the last one is.
+    /// Whether the launch has the network's last convolution.
     pub tail: bool,
     /// The first of the convolutions between those, and their number.
     pub first: usize,

@@ -23,7 +23,7 @@ const MAX_SAMPLES: usize = 4 << 20;
 /// Maximum captured graphs; beyond, all of them are forgotten.
 const MAX_GRAPHS: usize = 128;
 
-/// What `network.cu` is given; the same there.
+/// Arguments of the kernels in `network.cu`, which declares the same structure.
 #[repr(C)]
 struct Group {
     low: u64,
@@ -48,7 +48,7 @@ const _: () = assert!(offset_of!(Group, width) == 64 && size_of::<Group>() == 88
 #[derive(Clone)]
 pub(super) struct Shape {
     pub network: Arc<Loaded>,
-    /// Of the LR picture.
+    /// Width and height of the LR pictures, in samples.
     pub width: usize,
     pub height: usize,
 }
@@ -86,7 +86,7 @@ impl Shape {
 pub(super) struct Staging {
     pub low: HostBuffer,
     pub twin: HostBuffer,
-    /// In 1/64 grey level, of 16 bits each.
+    /// The residual, in 1/64 grey level, 16 bits a sample.
     pub residual: HostBuffer,
 }
 
@@ -132,7 +132,7 @@ struct Launches {
     _network: Arc<Loaded>,
 }
 
-/// See the module.
+/// A CUDA stream with memory of its own, which runs one launch at a time.
 pub(super) struct GpuStream {
     // In the order of dropping: the stream waits for its work.
     stream: Stream,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// See the module.
+/// How the convolutions between a network's first and last are run on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Fused in tiles, by `mma.sync`, as the first and the last one always are: any device.

@@ -25,11 +25,11 @@ struct Inferred {
     made: Result<Made, InferError>,
     /// The detail that subscribers see of the frame without; not of pictures that stay on the GPU.
     known: Option<Detail>,
-    /// Learned weights made it.
+    /// Whether weights that the stream has learned made the picture.
     learned: bool,
 }
 
-/// What is to be sent of it.
+/// The tiles of a super-resolved picture that are to be sent, and what is to be weighed of it.
 struct Judged {
     tiles: TileMap,
     to_weigh: Option<(Detail, Detail)>,

@@ -18,8 +18,9 @@ use crate::cuda::CudaError;
 use crate::cuda::driver::{DeviceBuffer, HostBuffer};
 use crate::cuda::resident::{ResidentMemory, ResidentPicture};
 
-/// Bytes of a sum, and of where a tile belongs.
+/// Bytes of a sum on the GPU.
 const SUM_BYTES: usize = 8;
+/// Bytes that say where a tile belongs, on the GPU.
 const PLACE_BYTES: usize = 12;
 
 /// What a tile's detail amounts to.
