@@ -148,7 +148,7 @@ pub enum TrackKind {
 pub struct Publish {
     /// The section's `a=mid`.
     pub mid: String,
-    /// What it sends.
+    /// Whether the section sends audio or video.
     pub kind: TrackKind,
     /// What the others see as the track's name, such as `camera`.
     pub name: String,
