@@ -9,6 +9,9 @@
 //! packs the anchors of the next second into batches and moves their frames to the start of a batch, so that nothing queues. [`admission`]
 //! refuses streams whose anchors would break the promise to others.
 //!
+//! Worth: keeps the promise to 1.2 to 4.5 times as many streams as four baselines of the paper, in simulation; a plan takes 0.18 ms for 40
+//! streams (`lab/notes/scheduler.md`, *A promised quality*). Not measured: what viewers of a real call gain.
+//!
 //! Pure: times are seconds since one origin of the caller.
 
 pub mod admission;
