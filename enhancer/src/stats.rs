@@ -108,7 +108,7 @@ counters! {
     dropped_anchors,
     /// Other outputs dropped because nobody took them.
     dropped_output_queue,
-    /// Requests for anchors that rest on no other; one anchor answers many.
+    /// Requests for key anchors, which rest on no other; one anchor answers many.
     whole_anchor_requests,
     /// Frames at HR size that the tap handed over, for captured anchors.
     captured_in,
@@ -132,7 +132,7 @@ counters! {
     anchors,
     /// Captured anchors handed to the SFU: made of the publisher's own pixels.
     captured_anchors,
-    /// Of these, the ones that give all tiles and rest on no other.
+    /// Key anchors handed to the SFU: they give all tiles and rest on no other.
     whole_anchors,
     /// Bytes of all anchors handed to the SFU.
     anchor_bytes,

@@ -263,7 +263,7 @@ impl TapInput {
 /// What the SFU asks of a stream's enhancement, or reports to it. One may get lost: no frame is lost with it.
 #[derive(Debug, Clone)]
 pub enum EnhancerRequest {
-    /// A subscriber has none of the anchors so far: the next anchor is to be whole. One for all subscribers, and throttled.
+    /// A subscriber has none of the anchors so far: the next anchor is to be a key anchor. One for all subscribers, and throttled.
     WholeAnchor,
     /// Whether the publisher can be asked for regions.
     Regions(bool),

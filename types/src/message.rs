@@ -87,7 +87,7 @@ impl AnchorHeader {
         SCALES.into_iter().find(|scale| (scale * width, scale * height) == size)
     }
 
-    /// That of a whole anchor in one piece; what is not named here is 0 or not so.
+    /// The header of a key anchor in one piece; what is not named here is 0 or not so.
     pub fn new(codec: u8, source: AnchorSource, rtp_timestamp: u32, size: Size) -> Self {
         Self {
             codec,

@@ -82,7 +82,7 @@ pub enum Relayed {
         /// The layer to enhance; `None`: no longer any.
         layer: Option<Layer>,
     },
-    /// A subscriber needs a whole anchor.
+    /// A subscriber needs a key anchor.
     WholeAnchor {
         /// The track.
         track: TrackId,

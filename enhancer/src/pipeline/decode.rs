@@ -241,7 +241,7 @@ impl StreamDecoder {
         }
         self.rescale(state, &frame);
         if self.whole_wanted.swap(false, Ordering::Relaxed) {
-            state.anchors.want_whole();
+            state.anchors.want_key_anchor();
         }
         if state.waiting && !frame.key {
             count(&counters.dropped_waiting_key);

@@ -312,7 +312,7 @@ impl Intake {
         match request {
             EnhancerRequest::WholeAnchor => {
                 count(&counters.whole_anchor_requests);
-                // A stream without a decoder begins with a whole anchor anyway.
+                // A stream without a decoder begins with a key anchor anyway.
                 if let Some(stream) = stream {
                     stream.whole_wanted.store(true, Ordering::Relaxed);
                 }

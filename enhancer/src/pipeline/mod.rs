@@ -29,6 +29,7 @@ mod gpu_picture;
 mod input;
 mod job;
 mod jobs;
+mod key_anchor_throttle;
 mod learn;
 mod priority;
 mod select;
@@ -37,7 +38,6 @@ mod stills;
 #[cfg(test)]
 mod tests;
 mod tuning;
-mod whole_throttle;
 mod work;
 mod worker;
 

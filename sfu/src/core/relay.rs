@@ -466,7 +466,7 @@ impl Track {
         Some(Output::Relay(remote.node, self.room.clone(), message))
     }
 
-    /// Requests a whole anchor, at a limited rate: one serves all subscribers.
+    /// Requests a key anchor, at a limited rate: one serves all subscribers.
     pub(super) fn request_whole_anchor(&mut self, now: Instant) -> Option<Output> {
         if let Some(remote) = &self.remote {
             let message = Relayed::WholeAnchor { track: remote.track };
@@ -477,7 +477,7 @@ impl Track {
             .then(|| Output::Tap(EnhancerRequest::WholeAnchor.of(tap.stream())))
     }
 
-    /// Requests a whole anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
+    /// Requests a key anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
     pub(super) fn request_initial_anchor(&self) -> Option<Output> {
         if let Some(remote) = &self.remote {
             let message = Relayed::WholeAnchor { track: remote.track };

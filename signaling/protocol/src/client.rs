@@ -37,7 +37,7 @@ pub enum ClientMessage {
     SetRung(SetRung),
     /// Tell how a track is shown.
     View(View),
-    /// Ask for an anchor that rests on no other: the client has none of those that this track's are added to.
+    /// Ask for a key anchor, which rests on no other: the client has none of those that this track's are added to.
     WholeAnchor {
         /// The subscribed track.
         track: String,

@@ -61,7 +61,7 @@ pub enum Action {
     SetMaxRung(TrackId, Rung),
     /// Set how the participant shows a track.
     SetView(TrackId, View),
-    /// Ask for a whole anchor of a track.
+    /// Ask for a key anchor of a track.
     WholeAnchor(TrackId),
     /// Take the client's report of the uplink of a published track.
     Uplink(TrackId, UplinkReport),

@@ -157,7 +157,7 @@ impl Worker {
 fn worthwhile(order: &Order<'_>, made: Option<&Made>, known: Option<&Detail>) -> Option<TileMap> {
     let (choice, twin) = (&order.job.choice, &order.job.frame.twin);
     // Whoever lost an anchor needs the next: what subscribers have by anchors is not looked at.
-    if choice.whole {
+    if choice.key {
         return None;
     }
     match made? {
