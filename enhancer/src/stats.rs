@@ -92,7 +92,7 @@ counters! {
     infer_errors,
     /// Tiles left out of anchors because subscribers' pictures show them as well without.
     tiles_known,
-    /// Frames that did not become anchors because all their chosen tiles were such.
+    /// Frames that did not become anchors because subscribers' pictures showed all their chosen tiles as well without.
     known,
     /// Anchors that could not be encoded, or came out too large to send.
     encode_errors,
@@ -100,7 +100,7 @@ counters! {
     late_encode,
     /// Anchors that the GPU encoded.
     gpu_coded,
-    /// Those of them whose picture was super-resolved there, too, and never left it uncoded.
+    /// Anchors that a GPU super-resolved and encoded, and whose picture never left it uncoded.
     gpu_held,
     /// Anchors that the CPU had to encode in the GPU's place.
     gpu_not_coded,
@@ -155,7 +155,7 @@ counters! {
 pub struct LatencySummary {
     /// Number of measurements.
     pub count: u64,
-    /// All of them together.
+    /// Sum of all measurements.
     pub sum: Duration,
     /// Half of them were at most this long.
     pub p50: Duration,

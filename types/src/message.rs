@@ -226,7 +226,7 @@ impl AnchorHeader {
             == (other.stream, other.epoch, other.rtp_timestamp, other.source, other.part)
     }
 
-    /// Whether they also agree about what it is.
+    /// Whether two messages of one anchor also agree about its codec, form and number of chunks.
     fn agrees(&self, other: &Self) -> bool {
         (self.codec, self.tiled, self.beyond_prior, self.chunk_count)
             == (other.codec, other.tiled, other.beyond_prior, other.chunk_count)

@@ -13,9 +13,9 @@ use super::{
 /// Where a client goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
-    /// It joins on this server.
+    /// The client joins on this server.
     Local,
-    /// It goes to the server with this signalling address.
+    /// The client goes to the server with this signalling address.
     Redirect(Arc<str>),
     /// It joins on this server, once that has claimed the room in place of this revision (0: there is no claim).
     Claim(u64),

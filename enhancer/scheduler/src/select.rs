@@ -16,7 +16,7 @@ enum Fate {
         deadline: Duration,
         probe: bool,
     },
-    /// It waits for the next tick.
+    /// The candidate waits for the next tick.
     Kept,
     OverFraction,
     Unchanged,

@@ -75,7 +75,7 @@ impl Architecture {
         Architecture { kind: Kind::Chain, inputs: Inputs::Luma, scale, channels, convs }
     }
 
-    /// So many residual blocks on luma.
+    /// A network of `blocks` residual blocks on luma.
     pub fn blocks(scale: usize, channels: usize, blocks: usize) -> Self {
         let convs = 2 * blocks + 2;
         Architecture { kind: Kind::Blocks, inputs: Inputs::Luma, scale, channels, convs }

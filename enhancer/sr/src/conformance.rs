@@ -23,10 +23,10 @@ use crate::{Architecture, Conv, Engine, InferError, Input, Luma, Model, Residual
 /// How an engine broke the contract.
 #[derive(Debug, Error)]
 pub enum Violation {
-    /// It refused a picture that it must take.
+    /// The engine refused a picture that it must take.
     #[error("refused a picture: {0}")]
     Refused(#[from] InferError),
-    /// It refused weights of its own architecture, or took others.
+    /// The engine refused weights of its own architecture, or took others.
     #[error("swapping weights: {0}")]
     Swap(&'static str),
     /// The residual is of another size.

@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Maximum weights and beliefs kept per stream: of two networks at two sizes.
 const KEPT: usize = 4;
 
-/// Which weights of a stream.
+/// Names one set of a stream's weights: by network and picture size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Of {
     /// The network's place in the pipeline's list.

@@ -48,7 +48,7 @@ pub(super) struct Finished {
     pub took: Option<Duration>,
     /// Whether its network ran.
     pub inferred: bool,
-    /// Whether it was given up because it was late.
+    /// Whether the job was given up because it was late.
     pub late: bool,
     /// What its enhanced anchor is worth, where that was measured, in dB.
     pub worth: Option<f64>,

@@ -114,7 +114,7 @@ pub struct EnhancerConfig {
     pub delivery_allowance: Duration,
     /// What runs the networks.
     pub engine: EngineChoice,
-    /// Which of them there are.
+    /// The networks that anchors may be made by.
     pub network: NetworkChoice,
     /// Inference threads; with GPUs, [`WORKERS_BY_ACCELERATOR`] for each at the least, which mostly wait.
     pub threads: usize,

@@ -31,7 +31,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All of them.
+    /// All stages.
     pub const ALL: [Stage; 4] = [Stage::Decode, Stage::Capture, Stage::Encode, Stage::Infer];
 
     /// The stage's name in metrics.

@@ -27,13 +27,13 @@ pub struct RegionConfig {
     pub area: f64,
     /// Bitrate of the publisher's answers.
     pub bitrate: Bitrate,
-    /// Requests are this far apart, as long as what was captured is of use.
+    /// Time between two requests, as long as what was captured is of use.
     pub interval: Duration,
-    /// They are this far apart where most of it is lost.
+    /// Time between two requests where most of what was captured is lost.
     pub min_interval: Duration,
     /// Maximum time for which bytes are saved for a request.
     pub max_saving: Duration,
-    /// Detail of this age counts as lost.
+    /// Age from which captured detail counts as lost.
     pub lifetime: Duration,
     /// Minimum worth of a tile that is asked for, in square grey levels per sample.
     pub min_worth: f64,

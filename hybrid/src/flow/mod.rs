@@ -113,7 +113,7 @@ impl Flow {
         self.columns
     }
 
-    /// Rows of cells, likewise.
+    /// Rows of cells; the last one may hang over the picture's edge.
     pub fn rows(&self) -> usize {
         self.rows
     }

@@ -21,9 +21,9 @@ use crate::api::TrackId;
 /// A source of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Source {
-    /// Which track.
+    /// The track that the packets are of.
     pub track: TrackId,
-    /// Which of its layers.
+    /// The layer of the track.
     pub layer: Layer,
 }
 

@@ -155,7 +155,7 @@ struct Inner {
 #[derive(Debug)]
 struct LocalParticipant {
     room: String,
-    /// It is in a loopback room with that name.
+    /// Whether the participant is in a loopback room with that name.
     loopback: bool,
     identity: Option<String>,
     bearer: Bearer,

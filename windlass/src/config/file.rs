@@ -18,7 +18,7 @@ const NEAR: f64 = 0.8;
 /// Why a configuration file cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read it: {0}")]
     Io(#[from] std::io::Error),
     /// Something in it is wrong.

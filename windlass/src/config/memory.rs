@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Where that is not known, in MiB.
+/// Memory that is assumed where it is not known, in MiB.
 const UNKNOWN: u64 = 2048;
 
 /// Memory that the process may have, in MiB.

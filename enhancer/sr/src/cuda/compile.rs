@@ -144,7 +144,7 @@ impl Kept {
         true
     }
 
-    /// They have been tried.
+    /// Notes that the kernels have been tried, and that the process lives.
     pub(super) fn tried(&self) {
         if let Some(file) = self.trying() {
             // Another process may have been there first.

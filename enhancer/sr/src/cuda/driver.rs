@@ -183,7 +183,7 @@ pub(super) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// So many bytes, of any content; none have no address.
+    /// A buffer of `len` bytes, of any content; one of none has no address.
     pub(super) fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
         device.enter()?;
         // SAFETY: `drop` frees it.
@@ -221,7 +221,7 @@ pub(super) struct HostBuffer {
 unsafe impl Send for HostBuffer {}
 
 impl HostBuffer {
-    /// So many bytes, zero.
+    /// A buffer of `len` bytes, all zero.
     pub(super) fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
         device.enter()?;
         // SAFETY: `drop` frees it.

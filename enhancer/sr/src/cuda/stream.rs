@@ -107,7 +107,7 @@ impl Staging {
         }
     }
 
-    /// Whether it has room for such a picture.
+    /// Whether the buffers have room for a picture of `shape`.
     pub(super) fn holds(&self, shape: &Shape) -> bool {
         self.low.len() >= shape.low()
             && self.twin.len() >= shape.twin()
@@ -156,7 +156,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// So many bytes of each.
+    /// Buffers of so many bytes each.
     fn new(
         device: &Arc<Device>,
         [low, twin, feature, skip, residual]: [usize; 5],
@@ -189,7 +189,7 @@ impl GpuStream {
         })
     }
 
-    /// One that makes room for no more than it is given.
+    /// A stream that makes room for no more than it is given.
     pub(super) fn of_one(device: &Arc<Device>) -> Result<Self, CudaError> {
         Ok(GpuStream { modest: true, ..GpuStream::new(device)? })
     }

@@ -13,7 +13,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// All of them, the surest first.
+    /// All variants, the surest first.
     pub const ALL: [Variant; 2] = [Variant::Mma, Variant::Wgmma];
 
     /// Whether a device of this compute capability (10 × major + minor) has the instructions.

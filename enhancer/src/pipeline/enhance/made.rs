@@ -15,7 +15,7 @@ use super::Run;
 /// The HR picture of a frame.
 pub(super) enum Made {
     OnCpu(Detail),
-    /// It stays on the GPU that super-resolved it.
+    /// A picture that stays on the GPU that super-resolved it.
     OnGpu(GpuPicture),
 }
 

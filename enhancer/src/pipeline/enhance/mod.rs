@@ -33,11 +33,11 @@ use crate::stats::{Counters, count};
 pub(super) struct Run {
     /// How long it waited for slots, or measured: no part of what inference costs.
     pub waited: Duration,
-    /// It was given up because it was late.
+    /// Whether the job was given up because it was late.
     pub late: bool,
     /// Inference time of an accelerator that workers share: not this worker's time, but all that it costs others.
     pub charged: Option<Duration>,
-    /// What its enhanced anchor is worth, in dB.
+    /// Worth of the job's enhanced anchor, in dB.
     pub worth: Option<f64>,
     /// Whether its picture may stay on the GPU; not any more once it could not be measured or encoded picture.
     pub stays: bool,

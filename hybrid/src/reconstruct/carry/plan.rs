@@ -301,7 +301,7 @@ impl Plan {
         squares
     }
 
-    /// So many squares of cells as the picture has.
+    /// A mask of `value` with a flag for each square of `side` × `side` cells of the picture.
     fn squares(&self, side: usize, value: bool) -> Vec<bool> {
         let across = |size: usize| size.div_ceil(SIDE).div_ceil(side);
         vec![value; across(self.size.0) * across(self.size.1)]

@@ -110,7 +110,7 @@ fn moved_url(url: &str, n: usize) -> Result<String> {
     Ok(format!("{host}:{}", port.with_context(|| format!("there is no port {n} after {url}"))?))
 }
 
-/// So many ports from either on are different ones.
+/// Fails where the `count` ports from `listen` on and those from `metrics` on meet.
 fn apart(listen: SocketAddr, metrics: SocketAddr, count: usize) -> Result<()> {
     let (a, b) = (usize::from(listen.port()), usize::from(metrics.port()));
     let (one, other) = (listen.ip(), metrics.ip());

@@ -26,9 +26,9 @@ const PLACE_BYTES: usize = 12;
 /// What a tile's detail amounts to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TileDetail {
-    /// By how much it differs from what subscribers see, in mean square grey levels.
+    /// By how much the tile's detail differs from what subscribers see, in mean square grey levels.
     pub new: f64,
-    /// All of it, likewise.
+    /// All of the tile's detail, in mean square grey levels.
     pub all: f64,
 }
 

@@ -78,7 +78,7 @@ impl Limits {
         }
     }
 
-    /// Those of one level packed; levels beyond 63 read as their low 6 bits.
+    /// The thresholds of one level, packed; levels beyond 63 read as their low 6 bits.
     #[inline(always)]
     fn packed(&self, level: u8) -> u32 {
         self.packed[usize::from(level & 63)]
