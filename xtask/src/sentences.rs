@@ -151,7 +151,7 @@ mod tests {
 
     /// So many words without a mark at the end.
     fn run_of(words: usize) -> String {
-        vec!["word"; words].join(" ")
+        vec!["Word"; words].join(" ")
     }
 
     #[test]
