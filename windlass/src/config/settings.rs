@@ -243,9 +243,9 @@ settings! {
         #[arg(value_name = "POLICY,ROOM=POLICY,...")]
         Live policy: Parsed<Policies> = Parsed(Policies::default());
 
-        /// Uses of a publisher's own larger pictures, as a list; off: none. layers: anchors from a larger layer. stills: requested
-        /// from publishers who agree. learn: networks learn from these pictures. adapt: sets bit and frame rate of publishers who
-        /// agree to stills
+        /// Uses of a publisher's own larger pictures, as a list; off: none. With layers, anchors are made from a larger
+        /// layer. With stills, they are requested from publishers who agree. With learn, networks learn from these
+        /// pictures. With adapt, publishers who agree to stills are told their bit and frame rate
         #[arg(value_name = "off|layers,stills,learn,adapt")]
         Restart captured: Parsed<Captured> = Parsed(Captured::default());
 
