@@ -61,7 +61,7 @@ class Pairs:
 
 
 def clips_folder() -> Path:
-    """The folder of the clips: WINDLASS_CLIPS, or `../shared/clips` beside the repository."""
+    """The folder of the clips: WINDLASS_CLIPS, or `../shared/clips` beside the repository (docs/CONTRIBUTING.md, *Clips*)."""
     default = HERE.parent.parent / "shared" / "clips"
     return Path(os.environ.get("WINDLASS_CLIPS", default)).resolve()
 

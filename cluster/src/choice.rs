@@ -41,7 +41,7 @@ enum Standing {
 struct Known {
     address: Arc<str>,
     standing: Standing,
-    /// Streams of this SFU on it.
+    /// Number of this SFU's streams on the worker.
     own_streams: usize,
     capacity: f64,
     /// Share of its capacity in use, by all SFUs together, as it reports it.
@@ -86,7 +86,7 @@ pub struct WorkerState {
     pub address: Arc<str>,
     /// Whether it is known and not draining.
     pub available: bool,
-    /// Streams of this SFU on it.
+    /// Number of this SFU's streams on the worker.
     pub own_streams: usize,
     /// Share of its capacity in use, 0 to 1.
     pub load: f64,

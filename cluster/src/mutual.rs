@@ -78,17 +78,17 @@ pub enum MutualError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}", file.display())]
     File {
-        /// The file.
+        /// The file that cannot be read.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Why the file cannot be read.
         why: std::io::Error,
     },
     /// A file has no valid content, or key and certificate do not match.
     #[error("{}: {why}", file.display())]
     Content {
-        /// The file.
+        /// The file that cannot be used.
         file: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the content.
         why: String,
     },
     /// The certificate is for another role.

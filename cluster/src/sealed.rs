@@ -124,9 +124,9 @@ pub struct Scope<'a> {
 /// How NATS stored an entry.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored {
-    /// When.
+    /// When NATS stored the entry, by NATS's clock.
     pub at: BusTime,
-    /// As which revision of the bucket.
+    /// The entry's revision in its bucket.
     pub revision: u64,
 }
 

@@ -49,7 +49,7 @@ pub struct WorkerStats {
     pub dropped: u64,
 }
 
-/// See the module.
+/// An enhancer that publishers of several SFUs use over gRPC.
 pub struct Worker {
     enhancer: Arc<dyn OfferedEnhancer>,
     max_streams: usize,

@@ -14,7 +14,7 @@ use windlass_scheduler::{Candidate, Chosen, Scheduler, SchedulerConfig, Schedule
 pub struct PlannedAnchor {
     /// Position of its frame in the list given.
     pub index: usize,
-    /// When the scheduler chose it.
+    /// Time at which the scheduler chose the frame.
     pub chosen_at: Duration,
     /// When inference and encoding would end, the wait for a device included.
     pub ready_at: Duration,

@@ -92,7 +92,7 @@ counters! {
     infer_errors,
     /// Tiles left out of anchors because subscribers' pictures show them as well without.
     tiles_known,
-    /// Frames that did not become anchors because all their chosen tiles were such.
+    /// Frames that did not become anchors because subscribers' pictures showed all their chosen tiles as well without.
     known,
     /// Anchors that could not be encoded, or came out too large to send.
     encode_errors,
@@ -100,7 +100,7 @@ counters! {
     late_encode,
     /// Anchors that the GPU encoded.
     gpu_coded,
-    /// Those of them whose picture was super-resolved there, too, and never left it uncoded.
+    /// Anchors that a GPU super-resolved and encoded, and whose picture never left it uncoded.
     gpu_held,
     /// Anchors that the CPU had to encode in the GPU's place.
     gpu_not_coded,
@@ -108,11 +108,11 @@ counters! {
     dropped_anchors,
     /// Other outputs dropped because nobody took them.
     dropped_output_queue,
-    /// Requests for anchors that rest on no other; one anchor answers many.
+    /// Requests for key anchors, which rest on no other; one anchor answers many.
     whole_anchor_requests,
     /// Frames at HR size that the tap handed over, for captured anchors.
     captured_in,
-    /// Gaps among them.
+    /// Gaps in the frames at HR size that the tap handed over.
     captured_gaps,
     /// Frames at HR size dropped because their decoder's queue was full.
     dropped_capture_queue,
@@ -130,11 +130,11 @@ counters! {
     region_requests,
     /// Anchors handed to the SFU.
     anchors,
-    /// Of these, the ones made of the publisher's own pixels.
+    /// Captured anchors handed to the SFU: made of the publisher's own pixels.
     captured_anchors,
-    /// Of these, the ones that give all tiles and rest on no other.
+    /// Key anchors handed to the SFU: they give all tiles and rest on no other.
     whole_anchors,
-    /// Bytes of those anchors.
+    /// Bytes of all anchors handed to the SFU.
     anchor_bytes,
     /// Captured pictures that the networks of their streams learned from.
     lessons,
@@ -153,9 +153,9 @@ counters! {
 /// Percentiles of a stage's latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LatencySummary {
-    /// Measurements.
+    /// Number of measurements.
     pub count: u64,
-    /// All of them together.
+    /// Sum of all measurements.
     pub sum: Duration,
     /// Half of them were at most this long.
     pub p50: Duration,
@@ -187,11 +187,11 @@ pub struct NetworkStats {
     pub name: Arc<str>,
     /// Width of its pictures over that of the low layer's.
     pub scale: usize,
-    /// What it took per LR pixel at the start, encoding included.
+    /// Time per LR pixel that inference and encoding took in the measurement at the start.
     pub per_pixel: Duration,
-    /// Streams whose anchors are made by it.
+    /// Streams whose anchors this network makes.
     pub streams: usize,
-    /// Anchors made by it that left.
+    /// Anchors of this network that were handed to the SFU.
     pub anchors: u64,
 }
 
@@ -217,7 +217,7 @@ pub struct SlotStats {
     pub running: usize,
     /// Tasks that wait for one now.
     pub waiting: usize,
-    /// By stage.
+    /// The stages that run in slots, each with its waiting times.
     pub stages: Vec<StageSlots>,
 }
 
@@ -257,7 +257,8 @@ pub struct EnhancerStats {
     pub scheduler: SchedulerCounters,
     /// Inferences side by side that would give all streams the anchors that their fractions allow (NeuroScaler §5.2's signal for autoscaling).
     pub devices_wanted: u64,
-    /// The same unrounded, without the cap: seconds of accelerators in each second.
+    /// Accelerators that would give all streams the anchors that their fractions allow, as `devices_wanted` but unrounded and
+    /// without its cap: seconds of accelerators in each second.
     pub compute_demand: f64,
     /// Streams whose promised quality is kept, and those that were refused it.
     pub promised: (u64, u64),

@@ -93,7 +93,7 @@ impl Twin {
         }
     }
 
-    /// Frames are missing.
+    /// Forgets all frames and anchors, because frames are missing; a key frame must come next.
     pub fn reset(&self) {
         self.decoder.lock().reset();
         if let Some(all) = &mut *self.all.lock() {

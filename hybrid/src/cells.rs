@@ -9,7 +9,7 @@ pub const CELL: usize = 8;
 /// Some or all cells of a low picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cells<'a> {
-    /// All cells.
+    /// All cells of the picture.
     All,
     /// The cells with `true` in this mask, which has one flag for each cell, row by row.
     Only(&'a [bool]),

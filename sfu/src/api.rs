@@ -72,7 +72,7 @@ pub struct TrackInfo {
     pub track: TrackId,
     /// Its publisher.
     pub participant: ParticipantId,
-    /// What it carries.
+    /// Whether the track is audio or video.
     pub kind: Kind,
     /// The publisher's name for it ("camera"), at most [`Publish::MAX_NAME`] bytes.
     pub name: String,
@@ -98,7 +98,7 @@ pub struct Offer {
 pub struct Publish {
     /// Its `a=mid`.
     pub mid: String,
-    /// What it carries.
+    /// Whether the m-line sends audio or video.
     pub kind: Kind,
     /// The client's name for the track.
     pub name: String,
@@ -189,7 +189,7 @@ pub enum OfferError {
     TooManyLines {
         /// The attribute's name, or what it begins with.
         name: String,
-        /// Maximum.
+        /// Maximum number of such lines.
         max: usize,
     },
     /// A track is in the subscribe list twice.
@@ -263,40 +263,40 @@ pub enum StartError {
 pub enum SfuEvent {
     /// A participant joined the room.
     ParticipantJoined {
-        /// Which participant.
+        /// The participant who joined.
         participant: ParticipantId,
     },
     /// The name or the attributes of a participant have changed.
     ParticipantChanged {
-        /// Which participant.
+        /// The participant who changed.
         participant: ParticipantId,
     },
     /// A message of another participant.
     Data(Delivery),
     /// A participant left the room; its tracks were removed before.
     ParticipantLeft {
-        /// Which participant.
+        /// The participant who left.
         participant: ParticipantId,
     },
     /// A track can be subscribed to. Own tracks only in a loopback room.
     TrackAdded(TrackInfo),
     /// A track has ended; its m-lines are silent.
     TrackRemoved {
-        /// Which track.
+        /// The track that ended.
         track: TrackId,
     },
     /// A publisher muted or unmuted a track.
     TrackMuted {
-        /// Which track.
+        /// The track that was muted or unmuted.
         track: TrackId,
-        /// Whether it is muted.
+        /// Whether the track is muted now.
         muted: bool,
     },
     /// The participant now receives this rung of a subscribed track.
     RungChanged {
-        /// Which track.
+        /// The subscribed track.
         track: TrackId,
-        /// The rung.
+        /// The rung that the participant receives from now on.
         rung: Rung,
         /// Epoch in the subscriber's anchor messages.
         epoch: u16,
@@ -307,14 +307,14 @@ pub enum SfuEvent {
     },
     /// A subscribed track is paused, as the bandwidth does not suffice, or goes on.
     Paused {
-        /// Which track.
+        /// The subscribed track.
         track: TrackId,
-        /// Whether it is paused.
+        /// Whether the track is paused now.
         paused: bool,
     },
     /// The room has another active speaker.
     Speaker {
-        /// Which participant.
+        /// The participant who speaks.
         participant: ParticipantId,
     },
     /// Parameters for the participant's own track.
@@ -414,7 +414,7 @@ pub enum ReportError {
 /// What one subscription received in the last second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrackStats {
-    /// Which track.
+    /// The subscribed track.
     pub track: TrackId,
     /// Bitrate of RTP payload, video or audio.
     pub media_bitrate: Bitrate,

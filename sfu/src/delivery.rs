@@ -27,7 +27,7 @@ impl Delivery {
         Delivery { from, seq, message, sent_len, waiting: None }
     }
 
-    /// It is in a queue.
+    /// Notes that the message is in a queue, and counts for so many bytes there.
     pub(crate) fn set_waiting(&mut self, waiting: Waiting) {
         self.waiting = Some(Arc::new(waiting));
     }
@@ -47,7 +47,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// So many more bytes in a queue that has `all`.
+    /// Counts `bytes` more in a queue whose sum is `all`, until this is dropped.
     pub(crate) fn new(all: &Arc<AtomicUsize>, bytes: usize) -> Waiting {
         all.fetch_add(bytes, Ordering::Relaxed);
         Waiting { all: all.clone(), bytes }

@@ -147,7 +147,7 @@ counters! {
     layer_switches,
     /// Key frame requests received from subscribers.
     keyframe_requests_in,
-    /// Requests of subscribers for whole anchors.
+    /// Requests of subscribers for key anchors.
     whole_anchor_requests_in,
     /// Key frame requests sent to publishers.
     keyframe_requests_out,

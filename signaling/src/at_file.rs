@@ -10,7 +10,7 @@ pub(crate) fn bytes(said: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// As above, for UTF-8 text.
+/// Reads an option's value, which may be `@FILE`, as UTF-8 text.
 pub(crate) fn text(said: &str) -> io::Result<String> {
     String::from_utf8(bytes(said)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }

@@ -9,9 +9,9 @@ use crate::session::ParticipantInfo;
 /// Where a room is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
-    /// On this server.
+    /// The room is on this server.
     Local,
-    /// On the server with this signalling address (`wss://…/ws`).
+    /// The room is on the server with this signalling address (`wss://…/ws`).
     Redirect(String),
 }
 

@@ -35,7 +35,7 @@ struct Inner {
     participants: HashMap<ParticipantId, Entry>,
     /// Participants that shared rooms have on other servers, with the room.
     remote: HashMap<ParticipantId, (String, ParticipantInfo)>,
-    /// By the room's name in the SFU.
+    /// The rooms that have participants here, by the room's name in the SFU.
     rooms: BTreeMap<String, Room>,
     /// The participant of each identity, by room and identity.
     identities: HashMap<(String, String), ParticipantId>,
@@ -119,9 +119,9 @@ pub(crate) struct RoomState {
 /// Slots of admission control that an entering participant takes.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    /// For the participant.
+    /// The slot that counts the participant.
     pub own: Option<Slot>,
-    /// For the room, if the participant begins it.
+    /// The slot that counts the room, if the participant begins it.
     pub room: Option<Slot>,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Registered {
 }
 
 impl Directory {
-    /// Without participants.
+    /// A directory without participants.
     pub(crate) fn new(webhooks: Webhooks) -> Self {
         Directory { inner: Mutex::default(), webhooks }
     }

@@ -35,7 +35,7 @@ pub(crate) struct Entry<'a> {
     pub seat: Option<String>,
     /// Whether a moderator has let it in.
     pub admitted: bool,
-    /// What it says of itself.
+    /// The attributes that the participant tells the others.
     pub attributes: Attributes,
     /// Its permit, to which its participant and room are counted.
     pub permit: &'a Permit,
@@ -52,7 +52,7 @@ pub(crate) struct Inside {
     pub member: Member,
     /// Its seat token, with which it may enter again.
     pub seat: Option<String>,
-    /// What it says of itself; nothing without the grant for it.
+    /// The attributes that the participant tells the others; none without the grant for them.
     pub attributes: Attributes,
     /// Commands of others.
     pub commands: watch::Receiver<Commands>,

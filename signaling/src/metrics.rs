@@ -30,7 +30,7 @@ pub enum MetricKind {
 pub struct Metric {
     /// The name after `windlass_`, with its unit at the end.
     pub name: String,
-    /// Whether it only grows.
+    /// Whether the figure only grows.
     pub kind: MetricKind,
     /// Labels, such as `stage="decode"`; may be empty.
     pub labels: String,

@@ -16,7 +16,7 @@ impl TokenBucket {
         Self::with_rate(burst, f64::from(per_second), now)
     }
 
-    /// The same with a rate that may be less than one.
+    /// A full bucket of `burst` tokens that gains `per_second` of them, which may be less than one.
     pub(crate) fn with_rate(burst: u32, per_second: f64, now: Instant) -> Self {
         let burst = f64::from(burst);
         Self { tokens: burst, burst, per_second, filled: now }

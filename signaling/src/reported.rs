@@ -19,7 +19,7 @@ pub(crate) struct Reported {
     lost: AtomicU64,
     duplicate: AtomicU64,
     former_epoch: AtomicU64,
-    /// By network, in the order of [`NETWORKS`].
+    /// Reports by network, in the order of [`NETWORKS`].
     networks: [AtomicU64; 4],
 }
 

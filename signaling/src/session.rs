@@ -35,7 +35,7 @@ enum Phase {
         request: Option<u32>,
         room: String,
         loopback: bool,
-        /// In the lobby.
+        /// Whether the client waits in the lobby.
         waits: bool,
     },
     Inside {

@@ -117,7 +117,7 @@ impl fmt::Debug for TurnSecret {
 /// Credentials for the servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TurnAccess {
-    /// None: STUN only.
+    /// No credentials: the servers are used for STUN only.
     #[default]
     Open,
     /// One name and password for all clients.
@@ -129,7 +129,7 @@ pub enum TurnAccess {
 /// TURN and STUN servers, and credentials for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnConfig {
-    /// Without servers.
+    /// URLs of the TURN and STUN servers; empty: clients get none.
     pub urls: Vec<TurnUrl>,
     /// Credentials for the TURN servers.
     pub access: TurnAccess,

@@ -173,11 +173,11 @@ impl Rung {
 /// One complete VP9 frame of a tapped layer.
 #[derive(Debug, Clone)]
 pub struct TapFrame {
-    /// Whose frame it is.
+    /// The tapped stream that the frame is of.
     pub stream: StreamId,
-    /// Of which room and publisher.
+    /// The room and the publisher that the frame belongs to.
     pub owner: Owner,
-    /// Its span of one layer and one resolution.
+    /// The span of one layer and one resolution that the frame is in.
     pub epoch: Epoch,
     /// The publisher's own RTP timestamp (90 kHz).
     pub rtp_timestamp: u32,
@@ -196,7 +196,7 @@ pub struct TapFrame {
 /// One complete VP9 frame of the publisher's own pictures at HR size: of the layer above the tapped one.
 #[derive(Debug, Clone)]
 pub struct CapturedFrame {
-    /// Whose frame it is.
+    /// The tapped stream that the frame belongs to.
     pub stream: StreamId,
     /// The tapped layer's RTP timestamp of the same camera frame (the publisher's timeline, 90 kHz); `None` where
     /// that layer has no such frame, or it is not known which it is.
@@ -219,7 +219,7 @@ pub enum TapInput {
         /// The stream with missing frames.
         stream: StreamId,
     },
-    /// The same camera's picture at HR size, to make captured anchors of.
+    /// A picture of the publisher's camera at HR size, to make captured anchors of.
     Captured(CapturedFrame),
     /// Frames at HR size are missing: none can be decoded before the next key frame.
     CapturedGap {
@@ -263,7 +263,7 @@ impl TapInput {
 /// What the SFU asks of a stream's enhancement, or reports to it. One may get lost: no frame is lost with it.
 #[derive(Debug, Clone)]
 pub enum EnhancerRequest {
-    /// A subscriber has none of the anchors so far: the next anchor is to be whole. One for all subscribers, and throttled.
+    /// A subscriber has none of the anchors so far: the next anchor is to be a key anchor. One for all subscribers, and throttled.
     WholeAnchor,
     /// Whether the publisher can be asked for regions.
     Regions(bool),
@@ -292,9 +292,9 @@ impl EnhancerRequest {
 pub struct PublisherUplink {
     /// The tapped layer.
     pub layer: Layer,
-    /// What its uplink carries.
+    /// Bitrate that the publisher's uplink carries.
     pub bitrate: Bitrate,
-    /// Of its camera's pictures.
+    /// Size of the camera's pictures, in samples.
     pub size: Size,
     /// The camera's frames per second.
     pub fps: f64,
@@ -325,7 +325,7 @@ pub struct StageTimes {
 /// A coded anchor on its way from the enhancer to every subscriber of an enhanced rung.
 #[derive(Debug, Clone)]
 pub struct Anchor {
-    /// Whose frame it belongs to.
+    /// The tapped stream that the anchor's frame belongs to.
     pub stream: StreamId,
     /// The span its frame belongs to.
     pub epoch: Epoch,
@@ -396,32 +396,32 @@ pub enum EnhancerOutput {
     },
     /// Pictures of an epoch are enlarged by another factor from now on.
     Scale {
-        /// Whose.
+        /// The stream whose pictures are enlarged otherwise.
         stream: StreamId,
-        /// Of which span.
+        /// The span of one layer and one resolution that it holds for.
         epoch: Epoch,
         /// Width of HR pictures over that of the low layer's.
         scale: u16,
     },
     /// A stream is not enhanced, or is again.
     Refused {
-        /// Which.
+        /// The stream that is refused, or is enhanced again.
         stream: StreamId,
-        /// Why not; `None`: it is.
+        /// Why it is not enhanced; `None`: it is enhanced.
         reason: Option<Refusal>,
     },
     /// Tell the publisher what to send.
     Knobs {
-        /// Whose.
+        /// The stream whose publisher is told.
         stream: StreamId,
-        /// What.
+        /// What the publisher is to send from now on.
         knobs: PublisherKnobs,
     },
     /// Ask the publisher for tiles of its next camera frame.
     WantRegions {
-        /// Whose.
+        /// The stream whose publisher is asked.
         stream: StreamId,
-        /// Of the low layer.
+        /// Size of the low layer's pictures, which the tiles are of.
         size: Size,
         /// The bits of the tile map.
         tiles: Bytes,

@@ -87,7 +87,7 @@ impl AnchorHeader {
         SCALES.into_iter().find(|scale| (scale * width, scale * height) == size)
     }
 
-    /// That of a whole anchor in one piece; what is not named here is 0 or not so.
+    /// The header of a key anchor in one piece; what is not named here is 0 or not so.
     pub fn new(codec: u8, source: AnchorSource, rtp_timestamp: u32, size: Size) -> Self {
         Self {
             codec,
@@ -226,7 +226,7 @@ impl AnchorHeader {
             == (other.stream, other.epoch, other.rtp_timestamp, other.source, other.part)
     }
 
-    /// Whether they also agree about what it is.
+    /// Whether two messages of one anchor also agree about its codec, form and number of chunks.
     fn agrees(&self, other: &Self) -> bool {
         (self.codec, self.tiled, self.beyond_prior, self.chunk_count)
             == (other.codec, other.tiled, other.beyond_prior, other.chunk_count)

@@ -45,7 +45,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Refusal; 6] = [
         Refusal::Promise,
         Refusal::Processor,
@@ -82,7 +82,7 @@ impl fmt::Display for UnknownPolicy {
 impl std::error::Error for UnknownPolicy {}
 
 impl AnchorPolicy {
-    /// All of them, the default first.
+    /// All policies, the default first.
     pub const ALL: [AnchorPolicy; 3] =
         [AnchorPolicy::LatencySensitive, AnchorPolicy::CostEffective, AnchorPolicy::QualitySla];
 

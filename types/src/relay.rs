@@ -45,7 +45,7 @@ pub enum Relayed {
     },
     /// A publisher muted or unmuted a track.
     TrackMuted {
-        /// Which one.
+        /// The track that is muted or unmuted.
         track: TrackId,
         /// Its new state.
         muted: bool,
@@ -54,7 +54,7 @@ pub enum Relayed {
     Packet(RelayedPacket),
     /// The state of a track's enhancement changed.
     AnchorState {
-        /// Which one.
+        /// The track whose anchors have another state.
         track: TrackId,
         /// The new state.
         state: AnchorState,
@@ -65,24 +65,24 @@ pub enum Relayed {
     KeyFrame {
         /// The track.
         track: TrackId,
-        /// Which one.
+        /// The layer of the track.
         layer: Layer,
     },
     /// Which layers the sender needs; initially all.
     Layers {
         /// The track.
         track: TrackId,
-        /// `q`, `h`, `f`.
+        /// Whether the sender needs `q`, `h` and `f`, in this order.
         wanted: [bool; 3],
     },
     /// The layer of which the sender wants anchors; initially none.
     Enhance {
         /// The track.
         track: TrackId,
-        /// Which one.
+        /// The layer to enhance; `None`: no longer any.
         layer: Option<Layer>,
     },
-    /// A subscriber needs a whole anchor.
+    /// A subscriber needs a key anchor.
     WholeAnchor {
         /// The track.
         track: TrackId,
@@ -103,7 +103,7 @@ impl Relayed {
 /// A data message for participants of another SFU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayedData {
-    /// Who sent it, at the SFU that relays it.
+    /// The participant who sent the message, by the number that its own SFU gave.
     pub from: ParticipantId,
     /// Its number among the sender's messages.
     pub seq: u32,
@@ -120,7 +120,7 @@ pub struct RelayedTrack {
     pub track: TrackId,
     /// Its publisher.
     pub participant: ParticipantId,
-    /// What it carries.
+    /// Whether the track is audio or video.
     pub kind: Kind,
     /// The publisher's name for it.
     pub name: String,

@@ -17,7 +17,7 @@ impl Bitrate {
     /// No bits.
     pub const ZERO: Bitrate = Bitrate(0);
 
-    /// From bits a second.
+    /// A bitrate of `bps` bits a second.
     pub const fn bps(bps: u64) -> Bitrate {
         Bitrate(bps)
     }
@@ -28,12 +28,12 @@ impl Bitrate {
         Bitrate((kbps * BITS_PER_KBIT + 0.5) as u64)
     }
 
-    /// In bits a second.
+    /// The bitrate in bits a second.
     pub const fn as_bps(self) -> u64 {
         self.0
     }
 
-    /// In kbit/s.
+    /// The bitrate in kbit/s.
     pub const fn as_kbps(self) -> f64 {
         self.0 as f64 / BITS_PER_KBIT
     }
@@ -94,12 +94,12 @@ impl<'de> Deserialize<'de> for Bitrate {
 pub struct Size {
     /// Pixels of a line.
     pub width: u16,
-    /// Lines.
+    /// Height in lines.
     pub height: u16,
 }
 
 impl Size {
-    /// From width and height.
+    /// A size of `width` × `height` samples.
     pub const fn new(width: u16, height: u16) -> Size {
         Size { width, height }
     }

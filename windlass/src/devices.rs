@@ -30,7 +30,7 @@ pub(crate) struct DevicesArgs {
 /// A device, as it is told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
-    /// As `nvidia-smi` counts; of a slice `CARD:SLICE`.
+    /// Number of the device, as `nvidia-smi` counts; of a slice `CARD:SLICE`.
     ordinal: String,
     name: String,
     uuid: String,

@@ -262,7 +262,7 @@ fn capacity_metrics(stats: &EnhancerStats) -> Vec<Metric> {
     compute.into_iter().chain(worth).chain(queues).collect()
 }
 
-/// By GPU, of which there may be none.
+/// Metrics of the GPUs, each labelled with its GPU; none on a machine without GPUs.
 fn card_metrics(cards: &[GpuStats]) -> Vec<Metric> {
     let of: [fn(&GpuStats) -> Metric; 8] = [
         |c| Metric::gauge("enhancer_card_working", f64::from(u8::from(c.failed.is_none()))),

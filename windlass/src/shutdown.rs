@@ -98,7 +98,7 @@ impl Signals {
         }
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.interrupt.recv() => Asked::End,
@@ -110,9 +110,9 @@ impl Signals {
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// To end at once.
+    /// The process must end at once.
     End,
-    /// To end when others have taken over.
+    /// The process must end when others have taken over.
     Drain,
 }
 

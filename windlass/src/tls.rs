@@ -14,6 +14,7 @@ use windlass_signaling::Tls;
 
 use crate::reload::Watch;
 
+/// A day, in which lifetimes of certificates are counted.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A development certificate is made anew after this time: long before it ends.
 const FRESH: Duration = DAY.saturating_mul(180);

@@ -18,6 +18,7 @@ mod neon;
 mod page;
 mod process;
 mod protocol;
+mod sentences;
 mod skipped;
 mod soak;
 mod source;

@@ -96,7 +96,7 @@ export type Offer = {
 export type Publish = {
   /** The section's `a=mid`. */
   mid: string;
-  /** What it sends. */
+  /** Whether the section sends audio or video. */
   kind: TrackKind;
   /** What the others see as the track's name, such as `camera`. */
   name: string;
@@ -209,9 +209,9 @@ export type SetAttributes = {
 /** What a moderator wants; `action` in JSON is the variant's name in snake case. */
 export type Moderate = {
   "action": "grants";
-  /** Whose. */
+  /** Id of the participant whose grants change. */
   participant: string;
-  /** Those that it has from now on. */
+  /** All grants that the participant has from now on. */
   grants: Array<Grant>;
 }
   | {
@@ -236,19 +236,19 @@ export type Moderate = {
 }
   | {
   "action": "remove";
-  /** Whom. */
+  /** Id of the participant to remove. */
   participant: string;
 }
   | {
   "action": "ban";
-  /** Whom. */
+  /** Id of the participant to ban. */
   participant: string;
-  /** For so long; without, for as long as its token, or any other, may live. */
+  /** How long the ban holds, in seconds; without, for as long as its token, or any other, may live. */
   seconds?: number;
 }
   | {
   "action": "unban";
-  /** Whose. */
+  /** Identity of the ban to end. */
   identity: string;
 }
   | {
@@ -286,7 +286,7 @@ export type ServerMessage = {
 }
   | {
   type: "participant_joined";
-  /** Who. */
+  /** Id of the participant who has come. */
   participant: string;
   /** The name to show. */
   name: string;
@@ -294,14 +294,14 @@ export type ServerMessage = {
   identity?: string;
   /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
   was?: string;
-  /** What they say of themselves. */
+  /** The attributes that the participant tells the others. */
   attributes?: {
     [key in string]: string;
   };
 }
   | {
   type: "participant_changed";
-  /** Who. */
+  /** Id of the participant who has changed. */
   participant: string;
   /** The name to show from now on. */
   name: string;
@@ -312,13 +312,13 @@ export type ServerMessage = {
 }
   | {
   type: "data";
-  /** Who sent it. */
+  /** Id of the participant who sent it. */
   from: string;
   /** Its number: each message of its sender has a larger one than those before. A client that is at two servers for a while, as it moves, gets each message at both. */
   seq: number;
   /** The sender's own number for it, if it gave one: the same where it sends a message again, also after it has come back with another id (`was`). */
   number?: number;
-  /** What it is about. */
+  /** The message's topic. */
   topic: string;
   /** The message, if it is a text. */
   text?: string;
@@ -327,7 +327,7 @@ export type ServerMessage = {
 }
   | {
   type: "participant_left";
-  /** Who. */
+  /** Id of the participant who has gone. */
   participant: string;
 }
   | {
@@ -356,14 +356,14 @@ export type ServerMessage = {
 }
   | {
   type: "speaker";
-  /** Who. */
+  /** Id of the participant who speaks. */
   participant: string;
 }
   | {
   type: "rung";
   /** The subscribed track. */
   track: string;
-  /** What it is given. */
+  /** The rung that the client is given. */
   rung: Rung;
   /** The epoch that begins; anchors of others do not fit its frames. */
   epoch: number;
@@ -496,7 +496,7 @@ export type Participant = {
   identity?: string;
   /** Its id at the server that its room was on before, where it has just come from there: it takes that participant's place. */
   was?: string;
-  /** What they say of themselves. */
+  /** The attributes that the participant tells the others. */
   attributes?: {
     [key in string]: string;
   };
@@ -516,7 +516,7 @@ export type Knock = {
 export type Track = {
   /** The track's id, unique on the server. */
   id: string;
-  /** Who publishes it. */
+  /** Id of the participant who publishes the track. */
   participant: string;
   /** Audio or video. */
   kind: TrackKind;
@@ -524,7 +524,7 @@ export type Track = {
   name: string;
   /** Whether its owner muted it. */
   muted: boolean;
-  /** Of video: the `stream` of its anchor messages. */
+  /** The `stream` of the anchor messages; only of video. */
   stream?: number;
 };
 

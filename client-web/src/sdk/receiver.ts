@@ -30,7 +30,7 @@ export function vp9Preferences(codecs: readonly RTCRtpCodec[]): RTCRtpCodec[] {
 export interface ReceiverListener {
   state(state: PictureState, reason: NativeReason | null): void;
   stats(stats: WorkerStats): void;
-  /** A whole anchor is needed. */
+  /** A key anchor is needed. */
   wholeAnchor(): void;
 }
 

@@ -204,7 +204,7 @@ export type FromWorker =
   | { type: "state"; state: "enhanced" | "rebuilt" }
   | { type: "state"; state: "native"; reason: NativeReason }
   | { type: "stats"; stats: WorkerStats }
-  /** The decoder lacks the anchors that the track's anchors refer to: a whole anchor is needed. */
+  /** The decoder lacks the anchors that the track's anchors refer to: a key anchor is needed. */
   | { type: "wholeAnchor" }
   /** The decoder is warmed up. */
   | { type: "warm" }

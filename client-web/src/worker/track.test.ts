@@ -157,7 +157,7 @@ class Bench {
     this.pipeline.message(message.buffer);
   }
 
-  /** The number of requests for whole anchors since the last call. */
+  /** The number of requests for key anchors since the last call. */
   wholeRequests(): number {
     return this.posted.splice(0).filter((m) => m.type === "wholeAnchor").length;
   }

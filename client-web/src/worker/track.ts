@@ -69,7 +69,7 @@ export interface IncomingFrame {
 const MAX_EARLY = 8;
 /** Min time between two requests for key frames, milliseconds. */
 const KEY_REQUEST_MS = 1000;
-/** Min time between two requests for whole anchors, milliseconds. */
+/** Min time between two requests for key anchors, milliseconds. */
 const WHOLE_REQUEST_MS = 1000;
 /**
  * Detail of an anchor appears with the next frame. After this time without one, the last picture is rebuilt,
@@ -113,10 +113,10 @@ export class TrackPipeline {
   /** When the picture is rebuilt if no frame comes; null: never. */
   private refreshAt: number | null = null;
   private current: { rtpTimestamp: number; mediaMs: number } | null = null;
-  /** Anchors that wait for their frame: its timestamp, and whether they are whole. */
+  /** Anchors that wait for their frame: its timestamp, and whether they are key anchors. */
   private readonly early = new Map<number, boolean>();
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
-  /** Whether the decoder has had a whole anchor, which anchors of tiles refine. */
+  /** Whether the decoder has had a key anchor, which anchors of tiles refine. */
   private hasWhole = false;
   private lastWholeRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
@@ -509,7 +509,7 @@ export class TrackPipeline {
     this.sideWorkMs += this.host.clock() - before;
   }
 
-  /** Notes that an anchor was applied. Anchors of tiles need a whole anchor before them. */
+  /** Notes that an anchor was applied. Anchors of tiles need a key anchor before them. */
   private anchorApplied(rtpTimestamp: number, whole: boolean, now: number): void {
     this.anchorsUsed++;
     this.hasWhole ||= whole;

@@ -33,7 +33,7 @@ pub enum NatsError {
     Credentials {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Why the file cannot be read.
         why: std::io::Error,
     },
     /// Addresses or certificates are invalid.

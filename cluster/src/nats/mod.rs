@@ -57,7 +57,7 @@ struct Shared {
     name: String,
     servers: SealKey,
     enhancers: SealKey,
-    /// By bucket.
+    /// What seals and opens entries, by bucket.
     seals: Mutex<HashMap<&'static str, Arc<Seals>>>,
     clock: Mutex<BusClock>,
     /// Held while the time is asked for: one request at a time.
@@ -334,7 +334,7 @@ pub enum BucketEvent<'a> {
     },
     /// The bucket is readable without interruption since then. Repeated while it is.
     Readable {
-        /// Since when.
+        /// Time since which the bucket is readable without interruption.
         since: Instant,
     },
     /// The bucket is not readable.

@@ -58,7 +58,7 @@ pub enum NodeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What is wrong with it.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The token cannot be used.
@@ -89,7 +89,7 @@ pub struct NodeStats {
     pub sharing: Option<SharingStats>,
 }
 
-/// See the module.
+/// One server of a cluster: keeps its lease and claims, places clients, and shares rooms with other servers.
 pub struct Node<H> {
     name: String,
     config: NodeConfig,

@@ -51,7 +51,7 @@ pub struct SharingStats {
     pub malformed: u64,
 }
 
-/// See the module.
+/// The relay of a node: its links, and the participants that other servers have in shared rooms.
 pub(super) struct Sharing {
     pub links: Links,
     /// URL for other servers.

@@ -68,7 +68,7 @@ pub enum LinkEvent {
 /// How links are made.
 #[derive(Clone)]
 pub struct LinksConfig {
-    /// This server.
+    /// Name of this server.
     pub me: NodeId,
     /// The cluster's token, with which links authenticate.
     pub token: Option<ClusterToken>,
@@ -85,7 +85,7 @@ pub struct LinkStats {
     pub sent: u64,
     /// Messages dropped because a queue was full: media, and data that may be lost.
     pub dropped: u64,
-    /// Such messages dropped because they had waited too long.
+    /// Messages dropped because they had waited too long: media, and data that may be lost.
     pub stale: u64,
     /// Links closed because a queue was full of other messages.
     pub overflowed: u64,

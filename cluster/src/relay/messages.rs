@@ -36,7 +36,7 @@ pub struct RelayedParticipant {
     pub identity: Option<String>,
     /// Its id on the server from which it moved, as that server's ticket says.
     pub was: Option<String>,
-    /// What it says of itself.
+    /// The attributes that the participant tells the others.
     pub attributes: Attributes,
     /// Time in the room, in whole seconds.
     pub age: Duration,

@@ -172,7 +172,7 @@ pub struct Rooms {
     only_wss: bool,
     draining: bool,
     nodes: BTreeMap<Arc<str>, Node>,
-    /// By the room's bucket key.
+    /// The known claims, by the room's bucket key.
     claims: HashMap<String, KnownClaim>,
     /// Rooms on this server and others, with all their servers. Kept while claims cannot be read.
     shared: HashMap<String, Vec<Arc<str>>>,

@@ -13,9 +13,9 @@ use super::{
 /// Where a client goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
-    /// It joins on this server.
+    /// The client joins on this server.
     Local,
-    /// It goes to the server with this signalling address.
+    /// The client goes to the server with this signalling address.
     Redirect(Arc<str>),
     /// It joins on this server, once that has claimed the room in place of this revision (0: there is no claim).
     Claim(u64),
@@ -28,11 +28,11 @@ pub enum Placement {
 /// Participants of one room, as the server that is asked knows them.
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'a> {
-    /// On this server.
+    /// Participants on this server.
     pub local: usize,
     /// Number from which on this server sends newcomers to other servers.
     pub max: usize,
-    /// On other servers, by the server's name.
+    /// Participants on other servers, by the server's name.
     pub remote: &'a HashMap<Arc<str>, usize>,
 }
 

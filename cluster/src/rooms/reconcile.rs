@@ -129,7 +129,7 @@ impl Rooms {
         Claim { node: self.me.to_string(), with: live.map(ToString::to_string).collect() }
     }
 
-    /// Invariant 6.
+    /// Whether a server may stay in a claim (invariant 6): it has a link with this one, or a lease that has not ended.
     fn is_linked_or_alive(&self, name: &Arc<str>, now: Instant) -> bool {
         self.linked.contains(name) || self.live_node(name, now).is_some()
     }

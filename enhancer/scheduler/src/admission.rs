@@ -33,7 +33,7 @@ const TO_STAY: f64 = 0.8;
 const AFTERWARDS: f64 = 0.55;
 /// Ratio of two claims from which on one is clearly less than the other.
 const CLEARLY: f64 = 1.5;
-/// Interval of checks.
+/// Time between two checks of the load.
 const EVERY: Duration = Duration::from_millis(500);
 /// Maximum duration of an overload; beyond, streams are refused.
 const MAX_OVERLOAD: Duration = Duration::from_millis(1500);
@@ -62,9 +62,9 @@ const UNKNOWN: u64 = memory::of(windlass_types::MAX_LR_PIXELS as u64, 0);
 /// Work of a stream's decoders since the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Work {
-    /// Low frames decoded.
+    /// Frames of the low layer decoded.
     pub frames: u64,
-    /// Slot time that they took, in seconds.
+    /// Slot time that the low frames took, in seconds.
     pub seconds: f64,
     /// Slot time of the stream's pictures at HR size, in seconds.
     pub more: f64,
@@ -77,7 +77,7 @@ pub struct Work {
 pub struct Bounds {
     /// Slots of the CPU.
     pub slots: usize,
-    /// Bytes.
+    /// Bytes of memory.
     pub memory: u64,
     /// Number of streams. Lowering it refuses no admitted stream.
     pub streams: usize,
@@ -143,7 +143,7 @@ fn sort(claims: &mut [Claim]) {
     }
 }
 
-/// See the module.
+/// Decides which streams are enhanced where not all can be.
 #[derive(Debug)]
 pub struct Admission {
     bounds: Bounds,
@@ -165,7 +165,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// No stream yet.
+    /// An admission without streams yet.
     pub fn new(bounds: Bounds) -> Self {
         Admission {
             bounds: Bounds { slots: bounds.slots.max(1), ..bounds },

@@ -42,7 +42,7 @@ pub struct Candidate {
 /// What a publisher gives of its own pictures of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Captured {
-    /// Nothing.
+    /// The publisher gives nothing of its own pictures.
     #[default]
     No,
     /// Stills, encoded as anchors, sent on request.

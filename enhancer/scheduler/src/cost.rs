@@ -21,7 +21,7 @@ const DOUBT: f64 = 0.97;
 const MIN_DOUBTED: f64 = 0.25;
 /// Maximum expected time of an inference, in seconds.
 const MAX_SECONDS: f64 = 3_600.0;
-/// Maximum sizes remembered.
+/// Maximum number of picture sizes whose times are remembered.
 const MAX_SIZES: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ pub struct CostModel {
     /// Most recently measured last.
     sizes: Vec<Measured>,
     seconds_per_pixel: f64,
-    /// Before anything was measured in calls.
+    /// Assumed seconds per pixel before anything was measured in calls.
     first_guess: f64,
 }
 

@@ -26,9 +26,9 @@ const MAX_SECONDS: f64 = 3_600.0;
 #[derive(Debug, Clone)]
 pub struct JobTimes {
     lines: Vec<Line>,
-    /// To load each network, where it was loaded before.
+    /// Expected time to load each network, where it was loaded before.
     loads: Vec<Load>,
-    /// To load any.
+    /// Expected time to load a network, by the loads of all: for those that were not loaded before.
     load: Load,
 }
 
@@ -96,7 +96,7 @@ impl Line {
 }
 
 impl JobTimes {
-    /// Before anything ran: `networks` as calibrated, and nothing for loading them.
+    /// A model before anything ran: `networks` take as long as calibrated, and loading them no time.
     pub fn new(networks: &[NetworkCost]) -> Self {
         let line = |network: &NetworkCost| {
             let first_guess = network.per_pixel.as_secs_f64();

@@ -8,15 +8,15 @@ const REFUSED_AFTER: Duration = Duration::from_secs(4);
 /// Whether a stream's frames can be in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Lateness {
-    /// They are, or other work was in their way.
+    /// Frames are in time, or late only because other work was in their way.
     #[default]
     OnTime,
-    /// None was since then, of which some could not have been with nothing else in their way.
+    /// No frame was in time since then, and some could not have been even with nothing else in their way.
     Late {
         /// The first such frame.
         since: Duration,
     },
-    /// The same, and the stream was refused for it.
+    /// No frame was in time since then, as in `Late`, and the stream was refused for it.
     Refused {
         /// The first such frame.
         since: Duration,

@@ -42,7 +42,7 @@ pub trait Policy: fmt::Debug + Send + Sync {
         operator.anchor_fraction
     }
 
-    /// From a frame's arrival to its anchor encoded.
+    /// Maximum time from a frame's arrival to its anchor encoded.
     fn deadline(&self, operator: &SchedulerConfig) -> Duration {
         operator.deadline
     }

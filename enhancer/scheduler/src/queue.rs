@@ -43,7 +43,7 @@ impl Shape {
 /// How the next job is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Order {
-    /// In order of arrival.
+    /// Jobs run in order of arrival.
     Fifo,
     /// The shortest by the estimate at arrival, less λ × waiting.
     Shortest {
@@ -94,7 +94,7 @@ struct Waiting<T> {
 pub struct AcceleratorQueue<T> {
     order: Order,
     max: usize,
-    /// By shape, in order of arrival. Never an empty one.
+    /// The waiting jobs by shape, in order of arrival. No lane is empty.
     lanes: Vec<VecDeque<Waiting<T>>>,
     waiting: usize,
     numbers: u64,

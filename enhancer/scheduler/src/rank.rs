@@ -25,12 +25,12 @@ pub(crate) struct Ranked {
     /// Residual accumulated up to and with this frame, in bytes.
     pub residual: u64,
     pub position: usize,
-    /// A plan wants it.
+    /// Whether a plan wants the candidate as an anchor.
     pub planned: bool,
 }
 
 impl Ranked {
-    /// Its place among all; the smallest goes first.
+    /// The candidate's place among those of all streams; the smallest goes first.
     pub(crate) fn rank(&self) -> impl Ord + use<> {
         let Ranked { ahead, tier, last_chosen, position, planned, .. } = *self;
         let Candidate { id, stream, .. } = self.candidate;

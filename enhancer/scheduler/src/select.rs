@@ -16,14 +16,14 @@ enum Fate {
         deadline: Duration,
         probe: bool,
     },
-    /// It waits for the next tick.
+    /// The candidate waits for the next tick.
     Kept,
     OverFraction,
     Unchanged,
     OverCapacity,
     LostCause,
     Worthless,
-    /// Its stream is gone.
+    /// The candidate's stream has ended.
     Gone,
 }
 

@@ -18,11 +18,11 @@ pub struct Shares {
 /// One stream's share of what is scarce, and what was spent on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FairShare {
-    /// Its room and publisher.
+    /// Room and publisher of the stream.
     pub owner: Owner,
-    /// Its share of what is spent on all streams, 0 to 1.
+    /// The stream's share of what is spent on all streams, 0 to 1.
     pub share: f64,
-    /// Inference seconds that were spent on it lately.
+    /// Inference seconds that were spent on the stream lately.
     pub spent_s: f64,
 }
 

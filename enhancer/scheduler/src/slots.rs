@@ -93,14 +93,14 @@ impl Task {
 /// What becomes of a new task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
-    /// It has a slot: it runs, and gives it back.
+    /// The task has a slot: it runs, and gives the slot back.
     Runs {
-        /// It will be late.
+        /// Whether the task will be late.
         late: bool,
     },
-    /// It is a lost cause.
+    /// The task is a lost cause, and refused.
     Lost,
-    /// It has to wait ([`SlotQueue::push`]).
+    /// The task has to wait ([`SlotQueue::push`]).
     Waits,
 }
 

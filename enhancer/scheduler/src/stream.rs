@@ -23,7 +23,7 @@ pub(crate) struct Stream {
     pub policy: &'static dyn Policy,
     /// Frames that are not decided yet.
     pub frames: Frames,
-    /// Its frames are decided at the tick that is under way.
+    /// Whether the stream's frames are decided at the tick that is under way.
     pub due: bool,
     /// Anchors that the fraction allows.
     pub quota: Quota,
@@ -34,7 +34,7 @@ pub(crate) struct Stream {
     pub network: StreamNetwork,
     pub share: FairShare,
     pub lateness: Lateness,
-    /// For the policy `quality-sla`.
+    /// State of the stream's promise, for the policy `quality-sla`.
     pub promised: Promised,
     /// What its enhanced anchors are worth.
     pub worth: Worth,

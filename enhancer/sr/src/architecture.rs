@@ -19,7 +19,7 @@ use thiserror::Error;
 pub const MAX_CONVS: usize = 40;
 /// Maximum channels between convolutions.
 pub const MAX_CHANNELS: usize = 64;
-/// Channels between convolutions are a multiple of this.
+/// Number that the channels between convolutions are a multiple of.
 pub const CHANNEL_STEP: usize = 8;
 
 /// How the convolutions follow each other.
@@ -45,7 +45,7 @@ pub enum Inputs {
 pub struct Architecture {
     /// How the convolutions follow each other.
     pub kind: Kind,
-    /// What goes in.
+    /// The pictures that the network takes.
     pub inputs: Inputs,
     /// HR side / LR side: 2, 3 or 4.
     pub scale: usize,
@@ -61,10 +61,10 @@ pub enum ArchitectureError {
     /// Scales are 2, 3 and 4.
     #[error("scale {0} is none of 2, 3 and 4")]
     Scale(usize),
-    /// Too few, too many, or no multiple of [`CHANNEL_STEP`].
+    /// The number of channels is too small, too large, or no multiple of [`CHANNEL_STEP`].
     #[error("{0} channels: a multiple of {CHANNEL_STEP} up to {MAX_CHANNELS} is needed")]
     Channels(usize),
-    /// Too few, too many, or odd with blocks.
+    /// The number of convolutions is too small, too large, or odd in a network with blocks.
     #[error("{0} convolutions: a chain has 2 to {MAX_CONVS}, blocks an even number from 4 on")]
     Convs(usize),
 }
@@ -75,7 +75,7 @@ impl Architecture {
         Architecture { kind: Kind::Chain, inputs: Inputs::Luma, scale, channels, convs }
     }
 
-    /// So many residual blocks on luma.
+    /// A network of `blocks` residual blocks on luma.
     pub fn blocks(scale: usize, channels: usize, blocks: usize) -> Self {
         let convs = 2 * blocks + 2;
         Architecture { kind: Kind::Blocks, inputs: Inputs::Luma, scale, channels, convs }

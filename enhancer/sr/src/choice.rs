@@ -104,9 +104,9 @@ type Replace<G> = Box<dyn Fn(&Arc<Model>) -> Result<G, CudaError> + Send>;
 struct GpuStills<G> {
     gpu: Option<G>,
     replace: Replace<G>,
-    /// Until when it is left alone, as its memory was full.
+    /// Time until which the GPU is left alone, because its memory was full.
     rests: Option<Instant>,
-    /// Whether that has been said.
+    /// Whether the failure has been logged.
     told: bool,
     /// Whether the last picture was the CPU's.
     stood_in: bool,

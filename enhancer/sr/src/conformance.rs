@@ -23,30 +23,30 @@ use crate::{Architecture, Conv, Engine, InferError, Input, Luma, Model, Residual
 /// How an engine broke the contract.
 #[derive(Debug, Error)]
 pub enum Violation {
-    /// It refused a picture that it must take.
+    /// The engine refused a picture that it must take.
     #[error("refused a picture: {0}")]
     Refused(#[from] InferError),
-    /// It refused weights of its own architecture, or took others.
+    /// The engine refused weights of its own architecture, or took others.
     #[error("swapping weights: {0}")]
     Swap(&'static str),
     /// The residual is of another size.
     #[error("the residual of {low_width}x{low_height} is {width}x{height} with {samples} samples")]
     Size {
-        /// Of the LR picture.
+        /// Width of the LR picture.
         low_width: usize,
-        /// Of the LR picture.
+        /// Height of the LR picture.
         low_height: usize,
-        /// Of the residual.
+        /// Width that the residual says it has.
         width: usize,
-        /// Of the residual.
+        /// Height that the residual says it has.
         height: usize,
-        /// Of the residual.
+        /// Number of samples that the residual has.
         samples: usize,
     },
     /// A sample is not a number.
     #[error("a sample of the residual is not a number")]
     NotANumber,
-    /// The same picture came out otherwise.
+    /// A picture gave another result in what must not matter, which is named: a batch, a stride, former weights.
     #[error("{0} gives another residual")]
     Changed(&'static str),
 }

@@ -150,10 +150,10 @@ pub(super) struct Network<N: Number> {
     luma: Ring<f32>,
     /// Luma and the folded twin, for the others.
     pixels: Ring<N::Cell>,
-    /// Of all layers but the last.
+    /// The last rows of each layer's output, but for the last layer's.
     layers: Vec<Ring<N::Cell>>,
     sums: Vec<Pixel>,
-    /// Those of a high row, for gated networks.
+    /// The gates of a high row, for gated networks.
     gates: Vec<f32>,
     /// Lanczos of the low rows of a strip, for gated networks.
     base: Vec<i16>,

@@ -15,7 +15,7 @@ pub enum SwapError {
     Architecture {
         /// What the engine was made for.
         engine: Architecture,
-        /// What was given.
+        /// Architecture of the weights that were given.
         model: Architecture,
     },
     /// The device failed.

@@ -40,13 +40,13 @@ pub(super) type Rows<'a, T> = [&'a [T]; 3];
 /// What becomes of the sums of a convolution.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Finish<'a, C> {
-    /// Nothing.
+    /// The sums stay as they are.
     Plain,
-    /// The greater of each and zero.
+    /// Negative sums become zero (ReLU).
     Relu,
-    /// The pixels of a row are added.
+    /// The pixels of a row are added to the sums.
     Add(&'a [C]),
-    /// Those of two rows are.
+    /// The pixels of two rows are added to the sums.
     AddBoth(&'a [C], &'a [C]),
 }
 

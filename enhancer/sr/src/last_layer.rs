@@ -21,9 +21,10 @@ use crate::{Engine, InferError, Input, Luma, Model, Residual};
 
 /// One of so many low samples in each direction is looked at, others in each picture.
 const STEP: usize = 2;
-/// One of so many blocks of so many low samples a side is held back, the same in all pictures: what stands still for minutes is
-/// tried where nothing was learned from it.
+/// One of so many blocks is held back, the same in all pictures: what stands still for minutes is tried where nothing was learned
+/// from it.
 const HOLD_EVERY: usize = 4;
+/// Side of such a block, in low samples.
 const BLOCK: usize = 16;
 /// Minimum share of the squared error on held-back samples that new weights must remove.
 const MIN_GAIN: f64 = 0.01;
@@ -35,7 +36,7 @@ const SHUT: f32 = -100.0;
 /// What was seen of a publisher so far.
 pub struct LastLayer {
     generic: Arc<Model>,
-    /// The same with a last layer that passes channels on, so many at a time.
+    /// The network with last layers that pass channels of features on, some of them each.
     selectors: Vec<Arc<Model>>,
     learned: Moments,
     held: Moments,
@@ -107,7 +108,7 @@ struct Moments {
     outputs: usize,
     /// Upper triangle, row by row.
     products: Vec<f64>,
-    /// By feature, one for each output.
+    /// Sums of products of each feature with the error of each output, by feature.
     errors: Vec<f64>,
     squares: f64,
 }
@@ -203,7 +204,7 @@ impl Moments {
 }
 
 impl LastLayer {
-    /// Nothing has been seen.
+    /// Sums over no samples yet.
     pub fn new(generic: Arc<Model>) -> Self {
         let architecture = generic.architecture();
         let outputs = architecture.scale * architecture.scale;
@@ -354,7 +355,7 @@ fn selector(model: &Model, channels: std::ops::Range<usize>) -> Conv {
     conv
 }
 
-/// The same network with another last layer, of the same shape.
+/// A copy of `model` whose last layer is `last`, which has the shape of the former one.
 fn with_last(model: &Model, last: Conv) -> Model {
     let mut convs = model.convs().to_vec();
     convs.pop();

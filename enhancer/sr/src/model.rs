@@ -39,7 +39,7 @@ pub enum ModelError {
     /// A tensor is of another type or shape than the network's.
     #[error("tensor {name} is {dtype:?} {shape:?}, not F32 {expected:?}")]
     Shape {
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
         /// Its type.
         dtype: Dtype,
@@ -51,15 +51,15 @@ pub enum ModelError {
     /// A weight is not a number, or far too great.
     #[error("tensor {name} holds a weight that is not finite or beyond {GREATEST}")]
     Weight {
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
     },
     /// The metadata name something that this engine does not know.
     #[error("the model's {key} is {value:?}, which is not known here")]
     Metadata {
-        /// The key.
+        /// The key of the metadata.
         key: &'static str,
-        /// What it says.
+        /// The value that the key has.
         value: String,
     },
     /// The network is of a size that no backend runs.
@@ -75,7 +75,7 @@ pub enum ModelError {
 pub struct Conv {
     /// Row-major.
     pub weights: Vec<f32>,
-    /// One for each output.
+    /// One bias for each output channel.
     pub bias: Vec<f32>,
 }
 
@@ -214,7 +214,7 @@ impl Model {
         Model { architecture, convs, packs: Packs::default(), fragments: Default::default() }
     }
 
-    /// What it is.
+    /// The network's architecture: everything but its weights.
     pub fn architecture(&self) -> Architecture {
         self.architecture
     }

@@ -42,23 +42,23 @@ pub enum NetworkError {
     /// A file that cannot be read.
     #[error("cannot read the network {}: {source}", path.display())]
     Read {
-        /// Which one.
+        /// The network's file.
         path: PathBuf,
-        /// Why.
+        /// Why the file cannot be read.
         source: std::io::Error,
     },
     /// A file beyond all networks.
     #[error("the network {} has more than {MAX_FILE} bytes", path.display())]
     TooLarge {
-        /// Which one.
+        /// The network's file.
         path: PathBuf,
     },
     /// A file that is no network.
     #[error("cannot use the network {}: {source}", path.display())]
     Refused {
-        /// Which one.
+        /// The network's file.
         path: PathBuf,
-        /// Why.
+        /// Why the weights are refused.
         source: ModelError,
     },
 }

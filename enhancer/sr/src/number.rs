@@ -28,7 +28,7 @@ pub(super) trait Number: Copy + Send + Sync + std::fmt::Debug + 'static {
 
     /// A pixel of zeros.
     const ZERO: Self::Cell;
-    /// Weights of zero.
+    /// Weights that are all zero.
     const NO_TAPS: Self::Taps;
 
     /// Sets a channel of a pixel.

@@ -28,9 +28,9 @@ pub(super) struct Layer<N: Number> {
 /// The first convolution.
 #[derive(Debug, Clone)]
 pub(super) enum Head<N: Number> {
-    /// Of luma alone, which is in single precision.
+    /// A convolution of luma alone, which is in single precision whatever `N` is.
     Luma(Layer<F32>),
-    /// As any other.
+    /// A convolution in `N`.
     Layer(Layer<N>),
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Head<N: Number> {
 pub(super) enum Tail<N: Number> {
     /// Few outputs: for each group of inputs 3 rows × words; lane `outputs × column + output` holds that column's tap.
     Columns { taps: Vec<N::Taps>, bias: [f32; PACKED_OUTPUTS] },
-    /// As any other.
+    /// A convolution in `N` whose sums are the residual.
     Layer(Layer<N>),
 }
 

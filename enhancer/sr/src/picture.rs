@@ -25,7 +25,7 @@ pub enum InferError {
     /// The samples do not cover the picture.
     #[error("{given} samples are too few: {needed} needed")]
     TooShort {
-        /// Samples given.
+        /// Number of samples given.
         given: usize,
         /// Samples that width, height and stride ask for.
         needed: usize,

@@ -11,7 +11,7 @@ use super::model::{Model, across};
 
 /// Weight of a measurement in a belief (EWMA).
 const PART: f64 = 0.35;
-/// Its weight while the content is new.
+/// Weight of a measurement in a belief while the content is new (EWMA).
 const PART_NEW: f64 = 0.8;
 /// Intervals for which content counts as new.
 const NEW: u32 = 3;

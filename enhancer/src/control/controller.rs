@@ -31,7 +31,8 @@ pub struct ControllerConfig {
     pub max_anchor_fraction: f64,
     /// Advantage, on VMAF's scale, below which another frame rate is not worth a change.
     pub margin: f64,
-    /// The same of another layer, besides its key frame: about what the model errs by.
+    /// Advantage, on VMAF's scale, below which another layer is not worth a change, besides its key frame: about what the model
+    /// errs by.
     pub layer_margin: f64,
     /// Fewest intervals between two changes of layer that nothing forces.
     pub rest: u32,

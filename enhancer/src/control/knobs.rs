@@ -8,7 +8,7 @@ use windlass_types::{Bitrate, Layer};
 pub struct Knobs {
     /// The low layer: the one layer that the publisher sends; the others are not active.
     pub layer: Layer,
-    /// Its frames per second.
+    /// Frames per second of the low layer.
     pub fps: f64,
     /// Its bitrate.
     pub bitrate: Bitrate,

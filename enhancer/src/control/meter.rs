@@ -27,7 +27,7 @@ pub struct Measurements {
     pub span: Duration,
     /// What the publisher's uplink carries by the estimate of congestion control.
     pub uplink: Bitrate,
-    /// Of full-size pictures.
+    /// Size of the publisher's full pictures.
     pub size: Size,
     /// The low layer; `None` where no frame came.
     pub low: Option<LowMeasure>,
@@ -39,11 +39,11 @@ pub struct Measurements {
 /// The low layer in an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowMeasure {
-    /// Which it is.
+    /// The layer that was measured.
     pub layer: Layer,
-    /// Bitrate.
+    /// Bitrate of the layer.
     pub bitrate: Bitrate,
-    /// Frames per second.
+    /// Frames of the layer per second.
     pub fps: f64,
     /// Bitrate of all but key frames.
     pub inter_bitrate: Bitrate,

@@ -66,7 +66,7 @@ const ANCHOR_BYTES: f64 = 0.02;
 /// What knobs are expected to give.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expected {
-    /// On VMAF's scale.
+    /// Expected quality of the picture, on VMAF's scale of 0 to 100.
     pub quality: f64,
     /// What is really sent: less than allowed where the finest quantiser needs less, more where the
     /// coarsest does.
@@ -91,7 +91,7 @@ impl Model {
         }
     }
 
-    /// What these knobs would give.
+    /// The quality and the bitrates that `knobs` would give, by what was measured.
     pub fn expect(&self, knobs: &Knobs) -> Expected {
         let (step, kbps) = self.step(knobs);
         Expected { quality: self.quality(knobs, step), bitrate: Bitrate::kbps(kbps) }

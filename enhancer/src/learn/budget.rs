@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct TimeBudget {
     share: f64,
-    /// Seconds, at most.
+    /// Maximum time that can be saved up, in seconds.
     max: f64,
-    /// Seconds; below zero after a sample that took more than there was.
+    /// Time that may be spent now, in seconds; below zero after a sample that took more than there was.
     left: f64,
     as_of: Instant,
 }

@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Maximum weights and beliefs kept per stream: of two networks at two sizes.
 const KEPT: usize = 4;
 
-/// Which weights of a stream.
+/// Names one set of a stream's weights: by network and picture size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Of {
     /// The network's place in the pipeline's list.
@@ -36,7 +36,7 @@ struct State {
     weights: Vec<(Of, Arc<Model>)>,
     beliefs: Vec<(Of, Belief)>,
     raised: Option<f64>,
-    /// Before this, another sample is of no use.
+    /// Time before which another sample is of no use.
     next: Option<Instant>,
     trained: Option<Instant>,
 }
@@ -91,7 +91,7 @@ impl Progress {
         self.state.lock().raised = Some(db);
     }
 
-    /// The same, once.
+    /// The gain in dB that [`saw`](Self::saw) has noted last; none if it was taken already.
     pub(crate) fn take_seen(&self) -> Option<f64> {
         self.state.lock().raised.take()
     }

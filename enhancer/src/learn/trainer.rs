@@ -20,9 +20,9 @@ const KEEP: f64 = 0.98;
 pub(crate) enum Report {
     /// The weights in use stay.
     Same,
-    /// Use these weights.
+    /// These weights are better: use them.
     Use(Arc<Model>),
-    /// Use the generic weights: the learned ones do not fit any more.
+    /// The learned weights do not fit any more: use the generic ones.
     GivenUp,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Trainer {
 }
 
 impl Trainer {
-    /// Without samples; `used`: weights that were learned before and are in use.
+    /// A trainer without samples. `used`: weights that were learned before and are in use.
     pub(crate) fn new(generic: Arc<Model>, used: Option<Arc<Model>>) -> Self {
         let known = used.clone().map(|model| Learned { model, held_back_db: 0.0 });
         Trainer {

@@ -19,7 +19,7 @@ pub(super) struct Adaptation {
     controller: Controller,
     meter: Meter,
     last: Duration,
-    /// The last decision.
+    /// The knobs that were decided last.
     said: Knobs,
     /// The decision was not sent to the publisher yet.
     first: bool,

@@ -1,8 +1,8 @@
 //! What a stream's subscribers have of its anchors, and the state of their encoding.
 //!
-//! Shared by the stream's decoder, the scheduler and the workers; another epoch begins with another. A *whole* anchor
+//! Shared by the stream's decoder, the scheduler and the workers; another epoch begins with another. A *key* anchor
 //! gives all tiles and depends on no other anchor: the first one, and one for all subscribers that asked for one
-//! ([`WholeThrottle`]).
+//! ([`KeyAnchorThrottle`]).
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use windlass_types::message::{AnchorHeader, ReassembledAnchor};
 use windlass_types::tiles::TileMap;
 use windlass_types::{Anchor, Size};
 
-use super::whole_throttle::WholeThrottle;
+use super::key_anchor_throttle::KeyAnchorThrottle;
 use crate::tiles::{
     RegionConfig, RegionLedger, Request, TileConfig, TileEnergy, TileLedger, stakes,
 };
@@ -54,9 +54,9 @@ struct ByteBudget {
     at: Option<Instant>,
 }
 
-/// Bytes that every captured anchor may have.
+/// Bytes that every captured anchor may have, whatever was saved.
 const EACH: f64 = 8_000.0;
-/// Bytes saved per second.
+/// Bytes that a stream saves per second for captured anchors.
 const SAVED_PER_S: f64 = 8_000.0;
 /// Maximum bytes saved.
 const MAX_SAVED: f64 = 48_000.0;
@@ -101,7 +101,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 struct Sent {
     ledger: TileLedger,
-    whole: WholeThrottle,
+    key: KeyAnchorThrottle,
 }
 
 /// Why a detail was not encoded.
@@ -109,7 +109,7 @@ struct Sent {
 pub(super) enum EncodeError {
     #[error("the anchor cannot be encoded")]
     Failed,
-    /// There is no time to encode it.
+    /// The anchor would be late: there is no time to encode it.
     #[error("the anchor would be late")]
     Late,
 }
@@ -119,7 +119,7 @@ pub(super) trait Stills {
     fn encode(&mut self, image: Detail, coding: Encoding) -> Result<Vec<u8>, EncodeError>;
 }
 
-/// The CPU.
+/// Encodes stills on the CPU.
 pub(super) struct CpuStills;
 
 impl Stills for CpuStills {
@@ -150,8 +150,8 @@ pub(super) fn encode_still(
 pub(super) struct Choice {
     /// The tiles to make.
     pub tiles: TileMap,
-    /// Whether it is a whole anchor.
-    pub whole: bool,
+    /// Whether it is a key anchor.
+    pub key: bool,
 }
 
 impl Anchors {
@@ -160,7 +160,7 @@ impl Anchors {
         *self.limits.lock() = limits;
     }
 
-    /// What they may take.
+    /// The limits that the stream's anchors must keep.
     pub(super) fn limits(&self) -> Limits {
         *self.limits.lock()
     }
@@ -176,8 +176,8 @@ impl Anchors {
     }
 
     /// A subscriber has no anchors.
-    pub(super) fn want_whole(&self) {
-        self.sent.lock().whole.request();
+    pub(super) fn want_key_anchor(&self) {
+        self.sent.lock().key.request();
     }
 
     /// What is to be made of a frame at `now`, which is then accounted for; `None` where nothing is worth it.
@@ -188,12 +188,12 @@ impl Anchors {
         config: &TileConfig,
     ) -> Option<Choice> {
         let mut sent = self.sent.lock();
-        let whole = sent.whole.take(now);
-        if whole {
+        let key = sent.key.take(now);
+        if key {
             sent.ledger = TileLedger::default();
         }
         let tiles = sent.ledger.choose(energy, now, config)?;
-        Some(Choice { tiles, whole })
+        Some(Choice { tiles, key })
     }
 
     /// Subscribers have the publisher's own detail of some tiles (the bits of their map; `None`: all) of a frame with these
@@ -263,8 +263,8 @@ impl Anchors {
     pub(super) fn forget(&self, choice: &Choice) {
         let mut sent = self.sent.lock();
         sent.ledger.forget(&choice.tiles);
-        if choice.whole {
-            sent.whole.failed();
+        if choice.key {
+            sent.key.failed();
         }
     }
 }
@@ -338,21 +338,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_anchor_is_whole_and_so_is_one_for_those_who_have_nothing() {
+    fn the_first_anchor_is_a_key_anchor_and_so_is_one_for_those_who_have_nothing() {
         let anchors = Anchors::default();
         let (energy, config) = (energy(), TileConfig::default());
-        let whole = |seconds| anchors.choose(&energy, at(seconds), &config).map(|c| c.whole);
-        assert_eq!(whole(0), Some(true));
-        assert_eq!(whole(1), None, "nothing has changed");
-        anchors.want_whole();
-        anchors.want_whole();
-        assert_eq!(whole(1), None, "too soon after the first");
-        assert_eq!(whole(3), Some(true));
-        assert_eq!(whole(6), None);
+        let key = |seconds| anchors.choose(&energy, at(seconds), &config).map(|c| c.key);
+        assert_eq!(key(0), Some(true));
+        assert_eq!(key(1), None, "nothing has changed");
+        anchors.want_key_anchor();
+        anchors.want_key_anchor();
+        assert_eq!(key(1), None, "too soon after the first");
+        assert_eq!(key(3), Some(true));
+        assert_eq!(key(6), None);
     }
 
     #[test]
-    fn a_whole_anchor_that_was_dropped_is_due_at_once() {
+    fn a_key_anchor_that_was_dropped_is_due_at_once() {
         let anchors = Anchors::default();
         let (energy, config) = (energy(), TileConfig::default());
         let first = anchors.choose(&energy, at(5), &config).expect("the first");
@@ -370,7 +370,7 @@ mod tests {
         anchors.given(&energy(), Some(&first.tiles.to_bytes()), at(2));
         assert_eq!(ask(0.0, at(3)), None, "they are known");
         // The first of all, and those for newcomers, are made all the same.
-        assert!(anchors.choose(&energy(), at(3), &TileConfig::default()).is_some_and(|c| c.whole));
+        assert!(anchors.choose(&energy(), at(3), &TileConfig::default()).is_some_and(|c| c.key));
         anchors.given(&energy(), None, at(4));
         assert_eq!(anchors.choose(&energy(), at(4), &TileConfig::default()), None);
         anchors.given(&energy(), Some(&[0xff; 9]), at(4));

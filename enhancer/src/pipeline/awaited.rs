@@ -17,10 +17,10 @@ const MAX_WAITING: usize = 256;
 /// How long a frame waits for its picture; the rest of the time is for encoding and transport.
 const LONGEST: Duration = CAPTURED_WITHIN.saturating_sub(Duration::from_millis(300));
 
-/// The jobs that wait for a picture of their publisher.
+/// The chosen frames that wait for the publisher's own picture, in the order in which they were chosen.
 #[derive(Default)]
 pub(super) struct Awaited {
-    /// In the order in which they were chosen.
+    /// The jobs that wait, in the order in which their frames were chosen.
     jobs: Vec<Job>,
 }
 
@@ -52,7 +52,7 @@ impl Awaited {
         released.collect()
     }
 
-    /// All that wait.
+    /// Takes all jobs that wait.
     pub(super) fn take(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.jobs)
     }

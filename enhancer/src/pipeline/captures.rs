@@ -10,7 +10,7 @@ use windlass_vp9::FrameBuffer;
 
 /// Maximum pictures kept per stream: two intervals at 60 frames per second.
 const KEPT: usize = 8;
-/// The same where frames are held before they are chosen: one second at 30 frames per second.
+/// Maximum pictures kept where frames are held before they are chosen: one second at 30 frames per second.
 const KEPT_LONG: usize = 32;
 
 /// Time without a picture after which captured pictures count as stopped.
@@ -19,7 +19,7 @@ const RECENT: Duration = Duration::from_millis(500);
 /// What a stream's publisher gives of its own pixels.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
-    /// By the RTP timestamp of the low frame that shows the same.
+    /// The publisher's pictures, each with the RTP timestamp of the low frame that shows the same.
     pictures: Mutex<VecDeque<(u32, Arc<FrameBuffer>)>>,
     /// Whether it can be asked for regions.
     pub regions: AtomicBool,
@@ -30,7 +30,7 @@ pub(super) struct Captures {
 }
 
 impl Captures {
-    /// Keeps a picture; the oldest goes for it.
+    /// Keeps a picture, in place of the oldest where there are enough.
     pub(super) fn put(&self, low_timestamp: u32, picture: Arc<FrameBuffer>, now: Instant) {
         let max = if self.held.load(Ordering::Relaxed) { KEPT_LONG } else { KEPT };
         let mut pictures = self.pictures.lock();

@@ -14,7 +14,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Its origin is now.
+    /// A clock by `now`, whose origin is the present.
     pub(super) fn new(now: impl Fn() -> Instant + Send + Sync + 'static) -> Clock {
         let origin = now();
         Clock { now: Arc::new(now), origin }
@@ -56,7 +56,7 @@ impl Clock {
 }
 
 impl Default for Clock {
-    /// The machine's.
+    /// The machine's monotonic clock.
     fn default() -> Self {
         Clock::new(Instant::now)
     }

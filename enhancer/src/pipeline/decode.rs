@@ -93,11 +93,11 @@ pub(super) struct Decoded {
     pub energy: TileEnergy,
     /// What the stream's subscribers have.
     pub anchors: Arc<Anchors>,
-    /// What they see.
+    /// The copy of the subscribers' decoder: the pictures that they see.
     pub twin: Arc<Twin>,
     /// The publisher's own pictures of the stream.
     pub captures: Arc<Captures>,
-    /// By how much its pictures may be enlarged.
+    /// By how much the stream's pictures may be enlarged.
     pub max_scale: usize,
     /// How its stream's anchors are chosen.
     pub policy: AnchorPolicy,
@@ -142,7 +142,7 @@ struct State {
     /// Pixels of the last picture.
     pixels: u64,
     energy: TileEnergy,
-    /// That of the last frames, by timestamp.
+    /// The residual by tile up to each of the last frames, by the frame's RTP timestamp.
     energies: VecDeque<(u32, TileEnergy)>,
     anchors: Arc<Anchors>,
     twin: Arc<Twin>,
@@ -241,7 +241,7 @@ impl StreamDecoder {
         }
         self.rescale(state, &frame);
         if self.whole_wanted.swap(false, Ordering::Relaxed) {
-            state.anchors.want_whole();
+            state.anchors.want_key_anchor();
         }
         if state.waiting && !frame.key {
             count(&counters.dropped_waiting_key);
@@ -435,7 +435,7 @@ pub(super) fn leads_nowhere(gaps: &AtomicUsize, deadline: Instant, now: Instant)
     gaps.load(Ordering::Relaxed) > 0 && now > deadline
 }
 
-/// Of a frame's picture.
+/// Pixels of a decoded frame's picture.
 pub(super) fn pixels_of(info: &FrameInfo) -> u64 {
     u64::from(info.width) * u64::from(info.height)
 }

@@ -19,7 +19,7 @@ use super::anchors::EncodeError;
 /// How long pictures come back to the CPU after the GPU could not keep or encode one.
 const REST: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// A super-resolved picture that stays on its GPU until its anchor is encoded.
 pub(super) struct GpuPicture {
     resident: ResidentPicture,
     tiles: Vec<TileDetail>,

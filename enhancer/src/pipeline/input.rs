@@ -94,7 +94,7 @@ pub(super) struct Intake {
     timing: Timing,
     /// The least scale of HR pictures, and the greatest.
     scales: (usize, usize),
-    /// Inferences side by side.
+    /// Number of inferences that run side by side.
     devices: usize,
     clock: Clock,
     stats: Arc<Stats>,
@@ -312,7 +312,7 @@ impl Intake {
         match request {
             EnhancerRequest::WholeAnchor => {
                 count(&counters.whole_anchor_requests);
-                // A stream without a decoder begins with a whole anchor anyway.
+                // A stream without a decoder begins with a key anchor anyway.
                 if let Some(stream) = stream {
                     stream.whole_wanted.store(true, Ordering::Relaxed);
                 }
@@ -556,7 +556,7 @@ impl Lossy for CapturePacket {
 }
 
 impl<P: Lossy> Feed<P> {
-    /// Frames are missing.
+    /// Counts missing frames as a gap, and queues it for the decoder.
     fn break_off(&mut self) {
         self.lose();
         self.mend();

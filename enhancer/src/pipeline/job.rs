@@ -30,7 +30,7 @@ impl Job {
         }
     }
 
-    /// From the frame's arrival to its anchor encoded, at most.
+    /// Maximum time from the frame's arrival to its anchor encoded.
     pub(super) fn within(&self) -> Duration {
         within(self.chosen.deadline, self.captured.is_some())
     }
@@ -48,7 +48,7 @@ pub(super) struct Finished {
     pub took: Option<Duration>,
     /// Whether its network ran.
     pub inferred: bool,
-    /// Whether it was given up because it was late.
+    /// Whether the job was given up because it was late.
     pub late: bool,
     /// What its enhanced anchor is worth, where that was measured, in dB.
     pub worth: Option<f64>,

@@ -14,12 +14,12 @@ use windlass_scheduler::NetworkCost;
 use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::queue::{AcceleratorQueue, Order, Shape};
 
-/// See the module.
+/// The chosen frames that wait for a worker, in the order of [`AcceleratorQueue`].
 pub(super) struct Jobs {
     inner: Mutex<Inner>,
     ready: Condvar,
     clock: Clock,
-    /// Of captured pictures, in the place of a network.
+    /// Index that captured pictures have in the queue, in the place of a network's.
     captured: usize,
     /// The nearest that there is.
     deadline: Duration,

@@ -41,7 +41,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const REST: Duration = Duration::from_secs(10);
 /// Samples that also measure what the network is worth, which takes one more inference: so many at first.
 const FIRST_MEASURED: u32 = 2;
-/// After these, one sample in so many.
+/// After the first samples, one in so many measures what the network is worth.
 const MEASURE_EVERY: u32 = 4;
 /// Maximum low pixels of pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of f32.
 const MAX_SAMPLES: usize = 960 * 540;
@@ -121,7 +121,7 @@ pub(super) fn equip(
     Ok(false)
 }
 
-/// The thread.
+/// The thread that trains streams' networks on the publishers' own pictures.
 pub(super) struct Learner {
     pub samples: Receiver<Sample>,
     pub networks: Vec<Network>,
@@ -143,7 +143,7 @@ struct Place {
 struct State {
     engines: Vec<Option<Box<dyn Engine>>>,
     places: Vec<Place>,
-    /// By scale.
+    /// The built-in filters by scale, made when they are first needed.
     priors: [Option<Prior>; MAX_SCALE + 1],
 }
 
@@ -156,7 +156,7 @@ impl State {
     }
 }
 
-/// Of the calling thread.
+/// CPU time that the calling thread has used so far.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)

@@ -29,6 +29,7 @@ mod gpu_picture;
 mod input;
 mod job;
 mod jobs;
+mod key_anchor_throttle;
 mod learn;
 mod priority;
 mod select;
@@ -38,7 +39,6 @@ mod stills;
 #[cfg(test)]
 mod tests;
 mod tuning;
-mod whole_throttle;
 mod worker;
 
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub type EngineFactory = Arc<dyn Fn() -> Box<dyn Engine> + Send + Sync>;
 pub struct Network {
     /// Its name, as of its GPU in `models/` or of its file.
     pub name: Arc<str>,
-    /// Makes what runs it.
+    /// Makes the engines that run the network.
     pub engines: EngineFactory,
     /// Its weights, which learning begins with; without them nothing is learned.
     pub model: Option<Arc<Model>>,
@@ -114,7 +114,7 @@ pub struct EnhancerConfig {
     pub delivery_allowance: Duration,
     /// What runs the networks.
     pub engine: EngineChoice,
-    /// Which of them there are.
+    /// The networks that anchors may be made by.
     pub network: NetworkChoice,
     /// Inference threads; with GPUs, [`WORKERS_BY_ACCELERATOR`] for each at the least, which mostly wait.
     pub threads: usize,
@@ -267,7 +267,7 @@ struct Timing {
 }
 
 impl Timing {
-    /// From arrival to handed over, at most.
+    /// Maximum time from a frame's arrival to its anchor handed to the SFU.
     fn deadline(self) -> Duration {
         self.budget.saturating_sub(self.delivery)
     }
@@ -463,7 +463,7 @@ impl Enhancer {
         self.output.clone()
     }
 
-    /// What it did so far.
+    /// A snapshot of what the enhancer has done so far.
     pub fn stats(&self) -> EnhancerStats {
         let standing = self.intake.standing();
         EnhancerStats {
@@ -587,7 +587,9 @@ fn measure(engine: &mut dyn Engine, quality: u8, clock: &Clock) -> Duration {
 /// Time of an accelerator per LR pixel, of many pictures at once: what encoding takes is the CPU's. One that takes long
 /// for a few small ones is not asked for more.
 fn measure_accelerator(engine: &mut dyn Engine, clock: &Clock) -> Duration {
+    /// Number of pictures that are inferred at once.
     const PICTURES: usize = 16;
+    /// Time for the small pictures beyond which the larger ones are not tried.
     const LONG: Duration = Duration::from_millis(20);
     let mut best = GUESS;
     for (width, height) in [(64, 36), (320, 180)] {

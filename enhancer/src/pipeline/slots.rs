@@ -21,7 +21,8 @@ use windlass_scheduler::slots::{Offer, SlotConfig, SlotQueue, Task};
 pub enum Stage {
     /// A frame of a low layer is decoded: in any case, as later ones depend on it. Its work: the picture's pixels.
     Decode,
-    /// The same of a frame at HR size.
+    /// A frame at HR size, for captured anchors, is decoded: in any case, as later ones depend on it. Its work: the picture's
+    /// pixels.
     Capture,
     /// An anchor is encoded, unless it would be late. Its work: the HR samples that are encoded.
     Encode,
@@ -30,7 +31,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All of them.
+    /// All stages.
     pub const ALL: [Stage; 4] = [Stage::Decode, Stage::Capture, Stage::Encode, Stage::Infer];
 
     /// The stage's name in metrics.
@@ -47,7 +48,7 @@ impl Stage {
         matches!(self, Stage::Decode | Stage::Capture)
     }
 
-    /// By unit of work, before anything has been measured.
+    /// Assumed time for one unit of the stage's work, before anything has been measured.
     fn first_guess(self) -> Duration {
         match self {
             Stage::Decode | Stage::Capture => Duration::from_nanos(10),
@@ -88,8 +89,11 @@ struct Waiter {
     given: AtomicU64,
 }
 
+/// Verdict on a waiting task: it has a slot, in time.
 const RUNS: u8 = 1;
+/// Verdict on a waiting task: it has a slot, though it will be late.
 const RUNS_LATE: u8 = 2;
+/// Verdict on a waiting task: it is a lost cause, and refused.
 const LOST: u8 = 3;
 
 impl Waiter {
@@ -115,12 +119,12 @@ pub struct Slot<'a> {
 }
 
 impl Slots {
-    /// All free.
+    /// Slots that are all free, with the machine's time.
     pub fn new(config: SlotConfig) -> Self {
         Slots::by(config, Clock::default())
     }
 
-    /// The same by a clock of the caller's.
+    /// Slots that are all free, with the time of `clock`.
     pub(super) fn by(config: SlotConfig, clock: Clock) -> Self {
         let first = |stage: Stage| NetworkCost { scale: 1, per_pixel: stage.first_guess() };
         let times = JobTimes::new(&Stage::ALL.map(first));
@@ -237,7 +241,7 @@ impl Slots {
 }
 
 impl Slot<'_> {
-    /// Since when it is taken.
+    /// Time since which the slot is taken.
     pub fn given(&self) -> Instant {
         self.given
     }

@@ -73,7 +73,7 @@ impl Live {
         Ok(())
     }
 
-    /// Has the scheduler work by it.
+    /// Gives the scheduler's configuration the present tuning.
     pub(super) fn apply(&self, config: &mut SchedulerConfig) {
         let tuning = self.get();
         config.compute_cap = tuning.compute_cap;

@@ -47,7 +47,7 @@ pub(super) struct Worker {
 struct State {
     engines: Vec<Option<Box<dyn Engine>>>,
     residual: Residual,
-    /// By scale.
+    /// The built-in filters by scale, made when they are first needed.
     priors: [Option<Prior>; MAX_SCALE + 1],
 }
 

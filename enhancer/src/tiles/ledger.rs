@@ -55,7 +55,7 @@ pub struct TileLedger {
     size: (usize, usize),
     /// By tile: the total and the time at its last anchor; `None` where subscribers have nothing.
     sent: Vec<Option<(u64, Duration)>>,
-    /// By tile: when its last captured detail is of.
+    /// By tile: the time of the frame that its last captured detail is of.
     captured: Vec<Option<Duration>>,
 }
 

@@ -1,4 +1,4 @@
-//! Where real clips are.
+//! Where real clips are; how to get them: `docs/CONTRIBUTING.md`, *Clips*.
 
 use std::path::PathBuf;
 

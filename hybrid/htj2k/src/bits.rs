@@ -63,7 +63,7 @@ impl<'a> BitReader<'a> {
         Ok(self.value >> self.left & 1 == 1)
     }
 
-    /// At most 32 bits.
+    /// Reads `length` bits, at most 32, the highest first.
     pub(crate) fn get_bits(&mut self, length: u32) -> Result<u32, Error> {
         (0..length).try_fold(0, |value, _| Ok(value << 1 | u32::from(self.get()?)))
     }

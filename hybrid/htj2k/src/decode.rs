@@ -94,7 +94,7 @@ struct Block<'a> {
     area: Area,
     /// Magnitude bits left out at the top.
     missing: u32,
-    /// And at the bottom.
+    /// Magnitude bits left out at the bottom.
     coarser: u32,
     data: &'a [u8],
 }

@@ -30,11 +30,11 @@ pub enum FileError {
     /// The metadata name something that is not run here.
     #[error("the file's {key} is {value:?}: {expected} is needed")]
     Metadata {
-        /// The key.
+        /// The key of the metadata.
         key: &'static str,
-        /// What it says; empty where it is missing.
+        /// The value of the key; empty where it is missing.
         value: String,
-        /// What it may be.
+        /// The values that the key may have, for the message.
         expected: &'static str,
     },
     /// A network of a size that is not run.
@@ -43,7 +43,7 @@ pub enum FileError {
     /// A tensor is of another type or shape.
     #[error("tensor {name} is {dtype:?} {shape:?}, not F32 {expected:?}")]
     Shape {
-        /// The tensor.
+        /// Name of the tensor.
         name: String,
         /// Its type.
         dtype: Dtype,

@@ -22,11 +22,11 @@ pub(crate) struct Layer {
     pub inputs: usize,
     /// Channels that come out, padded to a multiple of 8.
     pub outputs: usize,
-    /// Those of them that are used.
+    /// Channels of `outputs` that are used; the others are padding.
     pub used: usize,
     /// By row of the window, by pair of neighbouring inputs along it (from left to right, by channel), by output: two weights.
     pub weights: Vec<i16>,
-    /// By output, with half a unit.
+    /// By output channel: the bias, with half a unit added for rounding.
     pub bias: Vec<i32>,
     pub shift: u32,
     pub relu: bool,

@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::integers::{Layer, MAX_SHIFT, Network};
 use crate::size::{Size, SizeError};
 
+/// Version of the packed form, its first byte.
 const VERSION: u8 = 1;
 
 /// Why bytes are no network.

@@ -17,9 +17,9 @@ pub enum Changed<'a> {
     All,
     /// By cell of `side` × `side` low samples, row by row: whether a low sample of it, or a high one over it, has changed.
     Cells {
-        /// The cells.
+        /// By cell, row by row: whether it has changed.
         changed: &'a [bool],
-        /// Their side, in low samples.
+        /// Side of a cell, in low samples.
         side: usize,
     },
 }
@@ -32,12 +32,12 @@ pub struct Runner {
     rings: Vec<Ring>,
     /// The first are of the input.
     spans: Vec<Spans>,
-    /// What changes reach.
+    /// The samples of the output that the changed cells reach.
     needed: Spans,
 }
 
 impl Runner {
-    /// Without memory yet.
+    /// A runner without memory yet.
     pub fn new(isa: Isa) -> Self {
         Self { isa, rings: Vec::new(), spans: Vec::new(), needed: Spans::default() }
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 pub(crate) const MAX_CONVS: usize = 16;
 /// Max channels between convolutions.
 pub(crate) const MAX_CHANNELS: usize = 64;
-/// Channels between convolutions are a multiple of this.
+/// Number that the channels between convolutions are a multiple of.
 pub(crate) const CHANNEL_STEP: usize = 8;
 
 /// A chain of convolutions, without its weights.

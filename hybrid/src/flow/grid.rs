@@ -7,7 +7,7 @@ use super::pyramid::Level;
 /// The result of the search for a patch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found {
-    /// From the patch to its place in the reference.
+    /// Vector from the patch to its place in the reference, in 1/[`UNIT`](super::UNIT) sample.
     pub vector: FlowVector,
     /// Whether the vector differs from that of the last search, or there is none of the last search.
     pub moved: bool,

@@ -70,9 +70,9 @@ pub enum FlowError {
 /// From a sample of now to its place in the reference, in 1/[`UNIT`] sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowVector {
-    /// To the right.
+    /// Part to the right; negative: to the left.
     pub x: i16,
-    /// Down.
+    /// Part downwards; negative: upwards.
     pub y: i16,
 }
 
@@ -113,7 +113,7 @@ impl Flow {
         self.columns
     }
 
-    /// Rows of cells, likewise.
+    /// Rows of cells; the last one may hang over the picture's edge.
     pub fn rows(&self) -> usize {
         self.rows
     }

@@ -30,7 +30,7 @@ impl Level {
         self.width
     }
 
-    /// Rows, likewise.
+    /// Rows of the picture, without those that repeat the edges.
     pub(super) fn height(&self) -> usize {
         self.height
     }

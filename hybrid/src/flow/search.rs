@@ -212,11 +212,12 @@ impl Inverse {
         Self { xx: entry(yy), xy: entry(-xy), yy: entry(xx) }
     }
 
-    /// By how much the place is to change, in 1/[`UNIT`] sample.
+    /// The step of the place that lowers the differences most, to the right and down, in 1/[`UNIT`] sample.
     #[inline(always)]
     fn step(&self, d: &Differences) -> (i32, i32) {
         // Differences are in 1/16, gradients twice the slope: UNIT · 4 / (2 · 16) is 8. Entries are below 2²⁹ and
         // sums below 2²⁷.
+        /// Shift from the products of entries and sums to 1/[`UNIT`] sample.
         const DOWN: u32 = SHIFT - 3;
         let (x, y) = (i64::from(d.by_x), i64::from(d.by_y));
         let step = |a: i64, b: i64| -((a * x + b * y + (1 << (DOWN - 1))) >> DOWN);
@@ -233,8 +234,9 @@ struct Limits {
 impl Limits {
     #[inline(always)]
     fn new(reference: &Level, (x, y): (i32, i32)) -> Self {
-        /// Samples by which a place may begin before a level, or behind it. Behind it one sample more is read.
+        /// Samples by which a place may begin before a level.
         const BEFORE: i32 = PAD as i32;
+        /// Samples by which a place may begin behind a level. One sample more is read there.
         const BEHIND: i32 = PAD as i32 - SIDE as i32 - 1;
         let (width, height) = (reference.width() as i32, reference.height() as i32);
         Self {

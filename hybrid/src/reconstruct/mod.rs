@@ -75,7 +75,7 @@ struct Worker {
 struct Last {
     id: u64,
     low: Arc<FrameBuffer>,
-    /// Of filters and references.
+    /// Counts changes of filters and references: the picture was made with those of this count.
     generation: u64,
 }
 
@@ -305,7 +305,7 @@ struct Job<'a> {
     learned: &'a Learned,
     /// Detail beyond what filters make, where there is some.
     rest: Option<&'a Detail>,
-    /// By cell: whether it is made anew; others are left alone.
+    /// By cell: whether the job makes it anew; it leaves the others alone.
     changed: &'a [bool],
     threads: &'a dyn Join,
 }

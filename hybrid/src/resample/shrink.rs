@@ -10,7 +10,7 @@ use super::{Scratch, lanczos};
 use crate::cells::{CELL, Cells};
 use crate::detail::Detail;
 
-/// From one scale to a smaller one, at least half as large.
+/// Makes pictures smaller: from one scale to another, at least half as large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shrink {
     from: usize,

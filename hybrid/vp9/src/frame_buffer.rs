@@ -212,7 +212,7 @@ impl<T: Default> Pool<T> {
         Self { items: Vec::with_capacity(max), max }
     }
 
-    /// One that nobody else holds. It is not in the pool until [`Pool::keep`].
+    /// Gives a thing that nobody else holds. It is not in the pool until [`Pool::keep`].
     pub(crate) fn take(&mut self) -> Arc<T> {
         let free = self.items.iter_mut().position(|item| Arc::get_mut(item).is_some());
         free.map_or_else(Arc::default, |i| self.items.swap_remove(i))

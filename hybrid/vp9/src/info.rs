@@ -49,9 +49,9 @@ impl Reference {
 /// A motion vector in 1/8 luma sample, towards the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MotionVector {
-    /// To the right.
+    /// Part to the right; negative: to the left.
     pub x: i16,
-    /// Downwards.
+    /// Part downwards; negative: upwards.
     pub y: i16,
 }
 
@@ -121,7 +121,7 @@ pub struct Block {
     pub chroma_mode: PredictionMode,
     /// First and second reference as numbers: 0 none (intra), 1 last, 2 golden, 3 altref.
     pub(crate) references: [u8; 2],
-    /// By quarter, then by reference.
+    /// Motion vectors by quarter of the block, then by reference.
     pub(crate) vectors: [[MotionVector; 2]; 4],
     /// Interpolation filter: 0 regular, 1 smooth, 2 sharp, 3 bilinear (0 in intra blocks).
     pub filter: u8,
@@ -221,7 +221,7 @@ pub struct FrameInfo {
     pub temporal_layer: Option<u8>,
     /// Every block of the frame in decoding order; empty where nothing is new.
     pub blocks: Vec<Block>,
-    /// By 8×8 unit: place in `blocks`.
+    /// Index in `blocks` of the block that covers each 8×8 unit, row by row.
     pub(crate) grid: Vec<u32>,
     /// Units in a row of `grid`.
     pub(crate) grid_stride: usize,

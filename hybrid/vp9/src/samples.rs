@@ -12,7 +12,7 @@ pub struct Samples<'a> {
     pub stride: usize,
     /// Samples of a row.
     pub width: usize,
-    /// Rows.
+    /// Number of rows.
     pub height: usize,
 }
 

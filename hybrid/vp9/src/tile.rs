@@ -80,11 +80,11 @@ pub(crate) struct TileDecoder<'a, V> {
     pub(crate) isa: Isa,
     pub(crate) modes: ModeReader<'a>,
     pub(crate) references: &'a [Option<ReferenceFrame>; 3],
-    /// By segment.
+    /// Dequantisers by segment.
     pub(crate) dequantisers: [Dequantiser; 8],
     pub(crate) lossless: bool,
     pub(crate) above: &'a mut AboveNonzero,
-    /// `LeftNonzeroContext`, likewise.
+    /// Whether 4×4 units to the left have coefficients (`LeftNonzeroContext`): by plane, one bit a unit.
     pub(crate) left: [u16; 3],
     pub(crate) workspace: &'a mut Workspace,
     pub(crate) visitor: &'a mut V,

@@ -45,7 +45,7 @@ impl RemoteAddr {
         RemoteAddr { via: Via::Tcp, address }
     }
 
-    /// From the WebRTC stack's types.
+    /// The address in our form, from the WebRTC stack's types.
     pub(super) fn from_stack(proto: Protocol, address: SocketAddr) -> RemoteAddr {
         RemoteAddr { via: if proto == Protocol::Udp { Via::Udp } else { Via::Tcp }, address }
     }

@@ -37,11 +37,11 @@ pub(super) struct AnchorLimits {
 /// The bitrates that an allocation needs, for the bandwidth estimator.
 #[derive(Debug, Clone, Copy)]
 struct Needs {
-    /// For all held rungs.
+    /// Bitrate that all held rungs need together.
     held: Bitrate,
     /// Smallest increase to a next rung; `None`: each track has its best rung.
     step: Option<Bitrate>,
-    /// For all best rungs.
+    /// Bitrate that the best rungs of all tracks need together.
     best: Bitrate,
 }
 

@@ -57,11 +57,11 @@ pub(super) struct Demand {
 /// The estimate that one track needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BitrateNeeds {
-    /// For the held rung.
+    /// Bandwidth estimate that the held rung needs.
     pub held: Bitrate,
-    /// For the next better rung; `None`: there is none.
+    /// Bandwidth estimate that the next better rung needs; `None`: there is none.
     pub next: Option<Bitrate>,
-    /// For the best rung.
+    /// Bandwidth estimate that the best rung needs.
     pub best: Bitrate,
 }
 
@@ -165,9 +165,9 @@ pub(super) struct Allocator {
 /// The bandwidth that one allocation shares out.
 struct Budget {
     spent: Bitrate,
-    /// `None`: unlimited.
+    /// The bandwidth to share out; `None`: unlimited.
     available: Option<Bitrate>,
-    /// Share of it for held rungs.
+    /// Share of `available` that held rungs may use.
     hold_share: f64,
     may_rise: bool,
 }

@@ -30,7 +30,7 @@ pub(super) struct AnchorChannel {
 }
 
 impl AnchorChannel {
-    /// No channel yet.
+    /// The state before the client has opened its channel.
     pub(super) fn new(decodes: bool, now: Instant) -> AnchorChannel {
         AnchorChannel {
             decodes,

@@ -71,8 +71,8 @@ impl Rate {
 pub(super) struct DataSender {
     /// Number of its last message.
     pub(super) seq: u32,
-    /// What it has used of [`OWN`].
+    /// What the sender has used of [`OWN`], its share whatever others send.
     pub(super) used: Gcra,
-    /// What it has used of [`RECEIVED`].
+    /// What the sender has used of [`RECEIVED`], its limit by receiver.
     pub(super) received: Gcra,
 }

@@ -68,7 +68,7 @@ impl Core {
         }
     }
 
-    /// Requests a whole anchor for a subscriber that lacks the anchors before it.
+    /// Requests a key anchor for a subscriber that lacks the anchors before it.
     pub fn request_whole_anchor(&mut self, now: Instant, id: ParticipantId, track: TrackId) {
         self.counters.whole_anchor_requests_in += 1;
         let Some(t) = self.tracks.get_mut(&track) else { return };

@@ -39,9 +39,9 @@ pub(super) type Requester = Option<ParticipantId>;
 /// The open requests of one subscriber, by layer.
 #[derive(Debug, Default)]
 struct Request {
-    /// For a subscriber that begins to show the layer.
+    /// Requests for a subscriber that begins to show the layer.
     start: [bool; 3],
-    /// For a decoder that lost frames.
+    /// Requests for a decoder that lost frames.
     repair: [bool; 3],
     used: Gcra,
 }

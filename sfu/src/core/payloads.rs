@@ -34,9 +34,9 @@ pub(super) enum Role {
     Opus,
     /// VP9 of profile 0.
     Vp9,
-    /// Retransmissions of another.
+    /// Retransmissions (RTX) of the payload type named.
     Repair(u8),
-    /// Redundancy of another.
+    /// Redundancy (RED) of the payload type named.
     Redundancy(u8),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Chosen {
     pub second: Option<u8>,
     /// Format parameters of the codec, as in `a=fmtp`.
     pub parameters: String,
-    /// Those of [`FEEDBACK`] that the codec has.
+    /// The RTCP feedback of [`FEEDBACK`] that the offer has for the codec.
     pub feedback: Vec<&'static str>,
 }
 

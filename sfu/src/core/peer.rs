@@ -115,11 +115,11 @@ pub(super) struct Peer {
     pub regions: Regions,
     /// Data channels that it has opened.
     pub channels: ClientChannels,
-    /// What it may do.
+    /// What the participant may do in its room.
     pub permissions: Permissions,
-    /// Its data messages to others.
+    /// What the participant has used of the limits of data messages, as their sender.
     pub data: DataSender,
-    /// Whether it takes those of others.
+    /// Whether the participant takes data messages of others.
     pub takes_data: bool,
     /// M-lines on which it receives.
     pub slots: Vec<Slot>,

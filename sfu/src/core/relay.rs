@@ -33,7 +33,7 @@ pub(super) struct Relays {
     shared: HashMap<Arc<str>, Vec<NodeId>>,
     /// Nodes that want the local tracks of each room.
     audiences: HashMap<Arc<str>, BTreeSet<NodeId>>,
-    /// Nodes that want them before the room is shared with them.
+    /// Nodes that want the local tracks of a room before the room is shared with them.
     pending_audiences: HashMap<Arc<str>, BTreeSet<NodeId>>,
     /// Local ids of remote tracks, by node and id there.
     tracks: HashMap<(NodeId, TrackId), TrackId>,
@@ -45,7 +45,7 @@ pub(super) struct Relays {
 #[derive(Debug)]
 pub(super) struct RemotePublisher {
     node: NodeId,
-    /// The track's id there.
+    /// The track's id on that node.
     track: TrackId,
     /// Anchors that the node makes of the track.
     pub(super) anchor_state: AnchorState,
@@ -466,7 +466,7 @@ impl Track {
         Some(Output::Relay(remote.node, self.room.clone(), message))
     }
 
-    /// Requests a whole anchor, at a limited rate: one serves all subscribers.
+    /// Requests a key anchor, at a limited rate: one serves all subscribers.
     pub(super) fn request_whole_anchor(&mut self, now: Instant) -> Option<Output> {
         if let Some(remote) = &self.remote {
             let message = Relayed::WholeAnchor { track: remote.track };
@@ -477,7 +477,7 @@ impl Track {
             .then(|| Output::Tap(EnhancerRequest::WholeAnchor.of(tap.stream())))
     }
 
-    /// Requests a whole anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
+    /// Requests a key anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
     pub(super) fn request_initial_anchor(&self) -> Option<Output> {
         if let Some(remote) = &self.remote {
             let message = Relayed::WholeAnchor { track: remote.track };

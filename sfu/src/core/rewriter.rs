@@ -21,9 +21,9 @@ use crate::api::TrackId;
 /// A source of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Source {
-    /// Which track.
+    /// The track that the packets are of.
     pub track: TrackId,
-    /// Which of its layers.
+    /// The layer of the track.
     pub layer: Layer,
 }
 
@@ -94,7 +94,7 @@ pub(super) enum Dropped {
     OtherSource,
     /// The packet is of the current source, from before the switch.
     BeforeSwitch,
-    /// Its payload descriptor cannot be read.
+    /// The packet's VP9 payload descriptor cannot be read.
     Malformed,
 }
 

@@ -49,7 +49,7 @@ impl Schedule {
         self.next_allocation = now;
     }
 
-    /// Makes an allocation due, and a step for it.
+    /// Makes an allocation due at once, and a step of the SFU that performs it.
     pub(super) fn allocate_now(&mut self, now: Instant) {
         (self.next_allocation, self.due) = (now, now);
     }

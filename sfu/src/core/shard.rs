@@ -82,7 +82,7 @@ impl Shard {
         (1..next).contains(&id) && Shard::of_id(id, self.count) == self.number
     }
 
-    /// Which of `count` cores has assigned an id.
+    /// Index of the core, of `count` cores, that has assigned an id.
     pub fn of_id(id: u64, count: usize) -> usize {
         (id.wrapping_sub(1) % count as u64) as usize
     }

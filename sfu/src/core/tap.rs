@@ -24,7 +24,7 @@ pub(super) const MAX_WAITING: usize = 64;
 const MAX_EPOCHS: usize = 8;
 /// Time without a gap after which key frames are requested at the first interval again.
 const STEADY_TIME: Duration = Duration::from_secs(2);
-/// Minimum time between two requests for a whole anchor: closer ones mean the same anchor.
+/// Minimum time between two requests for a key anchor: closer ones mean the same anchor.
 const MIN_WHOLE_ANCHOR_INTERVAL: Duration = Duration::from_millis(200);
 /// How often the interval between two key frame requests doubles: up to 32 × [`keyframes::MIN_INTERVAL`].
 const MAX_DOUBLINGS: u32 = 5;
@@ -80,7 +80,7 @@ pub(super) struct Tap {
     next_key_request: Option<Instant>,
     /// When the last key frame came, if there was no gap since.
     steady_since: Option<Instant>,
-    /// When a whole anchor was requested last.
+    /// When a key anchor was requested last.
     last_whole_request: Option<Instant>,
     /// Gaps that are not counted yet.
     pub gaps: u64,
@@ -119,7 +119,7 @@ impl Tap {
         }
     }
 
-    /// Whether to pass a request for a whole anchor to the enhancer; at most one in [`MIN_WHOLE_ANCHOR_INTERVAL`].
+    /// Whether to pass a request for a key anchor to the enhancer; at most one in [`MIN_WHOLE_ANCHOR_INTERVAL`].
     pub(super) fn admit_whole_request(&mut self, now: Instant) -> bool {
         let admitted = self
             .last_whole_request

@@ -361,7 +361,7 @@ impl World {
     }
 }
 
-/// Whether a tap asks for a whole anchor.
+/// Whether a tap asks for a key anchor.
 pub(super) fn is_whole_request(input: &TapInput) -> bool {
     matches!(input, TapInput::Request { request: EnhancerRequest::WholeAnchor, .. })
 }

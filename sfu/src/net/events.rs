@@ -27,9 +27,9 @@ pub(super) struct EventQueue {
 /// What became of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It is in the queue.
+    /// The event is in the queue.
     Queued,
-    /// It is not, as it is not reliable and much waits already.
+    /// The event was dropped, as it is not reliable and much waits already.
     Dropped,
     /// The participant does not take its events, or is gone.
     Slow,

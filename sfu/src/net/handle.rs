@@ -190,7 +190,7 @@ impl SfuHandle {
         self.commands(id).send(Command::SetView(id, track, view)).await.map_err(|_| SfuClosed)
     }
 
-    /// Requests a whole anchor of a track, for a participant without earlier anchors. One anchor serves all subscribers, at a limited rate.
+    /// Requests a key anchor of a track, for a participant without earlier anchors. One anchor serves all subscribers, at a limited rate.
     ///
     /// # Errors
     ///

@@ -127,7 +127,7 @@ impl TapOutput {
         let captured = matches!(input, TapInput::Captured(_) | TapInput::CapturedGap { .. });
         let is_hint = matches!(input, TapInput::Request { .. } | TapInput::CaptureStop { .. });
         if is_hint {
-            // A lost hint loses no frame: a subscriber repeats its request for a whole anchor, and an idle decoder costs nothing.
+            // A lost hint loses no frame: a subscriber repeats its request for a key anchor, and an idle decoder costs nothing.
             (self.sink)(input);
             return Ok(());
         }

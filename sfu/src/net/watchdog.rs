@@ -24,7 +24,7 @@ pub enum ThreadFault {
     Hang {
         /// Its number.
         thread: usize,
-        /// For so long.
+        /// How long the thread has not responded.
         silence: Duration,
     },
 }

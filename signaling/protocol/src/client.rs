@@ -37,7 +37,7 @@ pub enum ClientMessage {
     SetRung(SetRung),
     /// Tell how a track is shown.
     View(View),
-    /// Ask for an anchor that rests on no other: the client has none of those that this track's are added to.
+    /// Ask for a key anchor, which rests on no other: the client has none of those that this track's are added to.
     WholeAnchor {
         /// The subscribed track.
         track: String,
@@ -148,7 +148,7 @@ pub enum TrackKind {
 pub struct Publish {
     /// The section's `a=mid`.
     pub mid: String,
-    /// What it sends.
+    /// Whether the section sends audio or video.
     pub kind: TrackKind,
     /// What the others see as the track's name, such as `camera`.
     pub name: String,

@@ -13,9 +13,9 @@ use crate::limits;
 pub enum Moderate {
     /// What a participant may do from now on, of `publish`, `subscribe`, `enhance` and `data`; its token's other grants stay.
     Grants {
-        /// Whose.
+        /// Id of the participant whose grants change.
         participant: String,
-        /// Those that it has from now on.
+        /// All grants that the participant has from now on.
         grants: Vec<Grant>,
     },
     /// Let nobody new into the room, or end that.
@@ -40,21 +40,21 @@ pub enum Moderate {
     },
     /// Remove a participant; a token that is still good lets it in again.
     Remove {
-        /// Whom.
+        /// Id of the participant to remove.
         participant: String,
     },
     /// Remove a participant, and let nobody of its identity in any more.
     Ban {
-        /// Whom.
+        /// Id of the participant to ban.
         participant: String,
-        /// For so long; without, for as long as its token, or any other, may live.
+        /// How long the ban holds, in seconds; without, for as long as its token, or any other, may live.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         seconds: Option<u32>,
     },
     /// End a ban.
     Unban {
-        /// Whose.
+        /// Identity of the ban to end.
         identity: String,
     },
     /// Mute somebody's track, whatever its owner says, or end that.

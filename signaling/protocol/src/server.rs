@@ -45,7 +45,7 @@ pub enum ServerMessage {
     },
     /// Someone has come.
     ParticipantJoined {
-        /// Who.
+        /// Id of the participant who has come.
         participant: String,
         /// The name to show.
         name: String,
@@ -57,14 +57,14 @@ pub enum ServerMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         was: Option<String>,
-        /// What they say of themselves.
+        /// The attributes that the participant tells the others.
         #[serde(default, skip_serializing_if = "Attributes::is_empty")]
         #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
         attributes: Attributes,
     },
     /// Someone has another name or other attributes.
     ParticipantChanged {
-        /// Who.
+        /// Id of the participant who has changed.
         participant: String,
         /// The name to show from now on.
         name: String,
@@ -75,7 +75,7 @@ pub enum ServerMessage {
     },
     /// A message of somebody in the room. It has `text` or `bytes`.
     Data {
-        /// Who sent it.
+        /// Id of the participant who sent it.
         from: String,
         /// Its number: each message of its sender has a larger one than those before. A client that is at two servers for a while, as it moves, gets
         /// each message at both.
@@ -84,7 +84,7 @@ pub enum ServerMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         number: Option<u32>,
-        /// What it is about.
+        /// The message's topic.
         topic: String,
         /// The message, if it is a text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub enum ServerMessage {
     },
     /// Someone has gone; their tracks went with them.
     ParticipantLeft {
-        /// Who.
+        /// Id of the participant who has gone.
         participant: String,
     },
     /// A track can be subscribed to from now on.
@@ -126,14 +126,14 @@ pub enum ServerMessage {
     },
     /// Somebody speaks now, until another does.
     Speaker {
-        /// Who.
+        /// Id of the participant who speaks.
         participant: String,
     },
     /// From here on the client is given another rung of a track.
     Rung {
         /// The subscribed track.
         track: String,
-        /// What it is given.
+        /// The rung that the client is given.
         rung: Rung,
         /// The epoch that begins; anchors of others do not fit its frames.
         epoch: u16,
@@ -214,12 +214,12 @@ pub enum ServerMessage {
     Error(Error),
 }
 
-/// Of servers that do not say it.
+/// Default of `max_lr_pixels`, for servers that do not say it.
 fn max_lr_pixels() -> u32 {
     windlass_types::MAX_LR_PIXELS
 }
 
-/// Of servers that do not say it.
+/// Default of `max_sections`, for servers that do not say it.
 fn max_sections() -> u32 {
     64
 }
@@ -308,7 +308,7 @@ pub struct Participant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub was: Option<String>,
-    /// What they say of themselves.
+    /// The attributes that the participant tells the others.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
     pub attributes: Attributes,
@@ -320,7 +320,7 @@ pub struct Participant {
 pub struct Track {
     /// The track's id, unique on the server.
     pub id: String,
-    /// Who publishes it.
+    /// Id of the participant who publishes the track.
     pub participant: String,
     /// Audio or video.
     pub kind: TrackKind,
@@ -328,7 +328,7 @@ pub struct Track {
     pub name: String,
     /// Whether its owner muted it.
     pub muted: bool,
-    /// Of video: the `stream` of its anchor messages.
+    /// The `stream` of the anchor messages; only of video.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub stream: Option<u32>,

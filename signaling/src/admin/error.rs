@@ -82,14 +82,14 @@ impl AdminError {
         AdminError { code, message: message.into(), hint: hint.to_owned(), status }
     }
 
-    /// For everybody, without token keys.
+    /// The refusal of every request while the server has no token keys.
     pub(crate) fn no_keys() -> Self {
         let message = "this server has no token keys, with which requests could be authorized";
         let hint = "Configure a token key (`windlass key`), or `admin-local` for programs of the server's own machine.";
         AdminError { hint: hint.to_owned(), ..Self::new(AdminErrorCode::Forbidden, message) }
     }
 
-    /// For requests of other machines, with `admin-local`.
+    /// The refusal of requests from other machines, with `admin-local`.
     pub(crate) fn not_local() -> Self {
         let message = "without token keys, only a program on the server's own machine may do this";
         let hint =

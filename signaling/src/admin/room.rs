@@ -104,7 +104,7 @@ pub(crate) struct Track {
 /// The rung that a participant receives of a track.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Receives {
-    /// The track.
+    /// Id of the track.
     track: String,
     /// `q`, `q+`, `h`, `h+` or `f`.
     #[schema(value_type = String)]

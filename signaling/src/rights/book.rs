@@ -32,7 +32,7 @@ pub(crate) struct Book {
 pub(crate) enum Update {
     /// The rule holds from now on.
     Applied,
-    /// The same rule holds already.
+    /// The book had this rule already.
     Unchanged,
     /// A later rule holds.
     Outdated,

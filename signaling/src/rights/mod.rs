@@ -46,7 +46,7 @@ const ANSWER_S: u64 = 60;
 pub struct Ruling {
     /// Why it must leave.
     pub denied: Option<Denied>,
-    /// What it may do.
+    /// What the participant may do in its room.
     pub grants: Grants,
     /// Restrictions of entering the room.
     pub door: Door,
@@ -72,7 +72,7 @@ pub enum Denied {
     /// No moderator answered within `MAX_WAIT_S`.
     #[error("no moderator has let you in in time")]
     Forgotten,
-    /// The same identity has entered the lobby again.
+    /// The identity has entered the lobby again, by another connection, which waits in place of this one.
     #[error("your identity waits in the lobby with another client")]
     Again,
     /// The room is locked.
@@ -110,9 +110,9 @@ impl From<Denied> for ProtocolError {
 /// How a participant may enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryMode {
-    /// At once.
+    /// The participant may enter at once.
     Open,
-    /// When a moderator admits it.
+    /// The participant may enter when a moderator admits it.
     Lobby,
 }
 
@@ -155,7 +155,7 @@ struct Inner {
 #[derive(Debug)]
 struct LocalParticipant {
     room: String,
-    /// It is in a loopback room with that name.
+    /// Whether the participant is in a loopback room with that name.
     loopback: bool,
     identity: Option<String>,
     bearer: Bearer,
@@ -206,7 +206,7 @@ impl Drop for Waiting {
 }
 
 impl Rights {
-    /// Without rules. `clustered`: other servers must get each.
+    /// A server's rights, without rules. `clustered`: each rule must be sent to the other servers.
     pub(crate) fn new(seats: SeatKey, clustered: bool) -> Arc<Rights> {
         let inner = Inner { unsent: clustered.then(BTreeSet::new), ..Inner::default() };
         Arc::new(Rights {

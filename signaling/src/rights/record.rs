@@ -69,7 +69,7 @@ pub(crate) enum Content {
 pub(crate) struct Rule {
     /// When it was made, in milliseconds since 1970.
     pub at: u64,
-    /// Until when it holds, in seconds since 1970.
+    /// Time until which the rule holds, in seconds since 1970.
     pub until: u64,
     /// Whether it is extended to the expiry of each token that it concerns.
     pub follows: bool,

@@ -21,7 +21,7 @@ pub struct OutgoingRule {
 pub struct AppliedRule {
     /// What the rule is about.
     pub key: String,
-    /// Until when it holds, in seconds since 1970.
+    /// Time until which the rule holds, in seconds since 1970.
     pub until: u64,
 }
 

@@ -24,7 +24,7 @@ pub enum Action {
     Ping,
     /// Close the socket, when everything before is sent.
     Close {
-        /// One of [`super::close`].
+        /// One of the close codes in [`super::close`].
         code: u16,
         /// Why, for a developer who reads the close frame.
         reason: &'static str,
@@ -61,7 +61,7 @@ pub enum Action {
     SetMaxRung(TrackId, Rung),
     /// Set how the participant shows a track.
     SetView(TrackId, View),
-    /// Ask for a whole anchor of a track.
+    /// Ask for a key anchor of a track.
     WholeAnchor(TrackId),
     /// Take the client's report of the uplink of a published track.
     Uplink(TrackId, UplinkReport),
@@ -113,7 +113,7 @@ pub struct ParticipantInfo {
     pub identity: Option<String>,
     /// Its id on the server from which it moved, as that server's ticket says.
     pub was: Option<String>,
-    /// What it says of itself.
+    /// The attributes that the participant tells the others.
     pub attributes: Attributes,
 }
 
@@ -169,7 +169,7 @@ pub enum EnterError {
 /// What others command of a participant: a state, of which only the latest counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commands {
-    /// To leave.
+    /// The command to leave the room, with the reason; `None`: the participant may stay.
     pub end: Option<End>,
     /// Published tracks that stay muted.
     pub held: BTreeSet<TrackId>,
@@ -189,6 +189,6 @@ pub enum End {
         /// Whether it is disconnected after [`super::SessionConfig::moving`].
         must: bool,
     },
-    /// All participants that were here have arrived there.
+    /// All participants of this server have arrived at the room's new server.
     AllMoved,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// A token bucket's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Messages at once.
+    /// Maximum number of messages at once.
     pub burst: u32,
     /// Messages a second, on average.
     pub per_second: u32,
@@ -38,7 +38,7 @@ pub struct SessionConfig {
     pub mutes: RateLimit,
     /// Data messages: all other participants get each.
     pub data: RateLimit,
-    /// Bytes of their content.
+    /// Bytes of the messages' content.
     pub data_bytes: RateLimit,
     /// Changes of name and attributes: all other participants are told of each.
     pub changes: RateLimit,

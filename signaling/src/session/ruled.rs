@@ -11,7 +11,7 @@ use crate::rights::{Door, Ruling};
 /// Minimum time between two lists of the lobby.
 const LOBBY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The rights of a participant, as its client was told them last.
 #[derive(Debug)]
 pub(super) struct Ruled {
     pub grants: Grants,

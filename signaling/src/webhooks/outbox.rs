@@ -12,7 +12,7 @@ const MAX_CONCURRENT: usize = 8;
 pub(crate) struct Pauses {
     /// Pause before the second attempt; doubled for each further one.
     pub first: Duration,
-    /// Longest pause.
+    /// Longest pause between two attempts.
     pub max: Duration,
     /// Maximum number of attempts for an event.
     pub attempts: u32,
@@ -63,7 +63,7 @@ pub(crate) enum Failed {
     GivenUp,
 }
 
-/// See the module's head.
+/// The events that wait for one receiver, in order by room.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     lines: BTreeMap<String, Line>,

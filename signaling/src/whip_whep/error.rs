@@ -13,7 +13,7 @@ use crate::admission::Refused;
 /// A status, with code and message as in signalling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WishError {
-    /// As in signalling.
+    /// The code that signalling has for this error.
     #[schema(value_type = String)]
     code: ErrorCode,
     /// What happened, for people.

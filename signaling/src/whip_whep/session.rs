@@ -34,9 +34,9 @@ use crate::turn;
 /// The protocol of a session, with which its path begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Protocol {
-    /// Publishes.
+    /// WHIP: the client publishes.
     Whip,
-    /// Subscribes.
+    /// WHEP: the client subscribes.
     Whep,
 }
 

@@ -54,7 +54,7 @@ function certificates(folder, addresses, clock) {
 
 const why = whyNoMachines();
 
-describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) * 1000, skip: skipped("a cluster under faults", why) }, () => {
+describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) * 1000, only: true, skip: skipped("a cluster under faults", why) }, () => {
   let folder;
   let machines;
   let [sfus, workers, nats] = [[], [], []];
@@ -154,6 +154,17 @@ describe(`a cluster under faults, schedule ${SEED}`, { timeout: (SECONDS + 300) 
     }
     machines?.close();
     if (folder) rmSync(folder, { recursive: true, force: true });
+  });
+
+  test("a server is killed: its participant goes to another one, and all see each other again", { only: true }, async () => {
+    const begun = Date.now();
+    const server = sfus.at(-1);
+    server.signal("SIGKILL");
+    const ms = await whole(begun, `kill ${server.name}`);
+    console.log(`faults: kill ${server.name}, alone: whole again ${ms} ms after`);
+    server.again();
+    await until(async () => (await all("windlass_cluster_nodes")).every((n) => n === 3), "each server knows three", 30_000);
+    await whole(Date.now(), `${server.name} is back`);
   });
 
   test(`${SECONDS} seconds of faults`, async () => {

@@ -25,7 +25,7 @@ export const CLIPS = {
   notebook: { file: "gh-scoped-creds__screencast.mp4", crop: "1616:908:0:300" },
 };
 
-/** The folder of the clips; null where there is none. */
+/** The folder of the clips (docs/CONTRIBUTING.md, *Clips*); null where there is none. */
 export function clipsFolder() {
   const folder = process.env.WINDLASS_CLIPS ?? path.resolve("../../../shared/clips");
   return existsSync(folder) ? folder : null;

@@ -77,7 +77,7 @@ struct Look {
     load: f64,
 }
 
-/// Over which time the load is taken.
+/// Minimum time over which the load is measured.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl OfferedEnhancer for Offer {

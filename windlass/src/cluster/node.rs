@@ -84,7 +84,7 @@ impl windlass_cluster::node::Host for Host {
     }
 }
 
-/// See the module.
+/// This server as a node of its cluster.
 pub(super) struct Node(Arc<ClusterNode<Host>>);
 
 impl Node {

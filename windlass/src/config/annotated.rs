@@ -14,9 +14,9 @@ const WIDTH: usize = 100;
 pub(super) struct Described {
     /// As on the command line, without its dashes; the key in the file.
     pub name: String,
-    /// What it does, in one paragraph, without its default.
+    /// The option's help text, in one paragraph, without its default.
     pub help: String,
-    /// What its value is, or its unit.
+    /// Name of the option's value, or its unit.
     pub value: String,
     /// Its default, as the help says it; `false` for switches.
     pub default: Option<String>,
@@ -58,7 +58,7 @@ fn described(arg: &Arg) -> Described {
     }
 }
 
-/// The file.
+/// A configuration file with all options, each with its help and its default.
 pub(crate) fn annotated() -> String {
     let options = options();
     let mut text = String::from(

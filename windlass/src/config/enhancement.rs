@@ -25,7 +25,7 @@ const STILLS: Bitrate = Bitrate::bps(50_000);
 /// What runs the networks: `off`, an engine's name, or GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Device {
-    /// Nothing: media is only forwarded.
+    /// Nothing runs networks: media is only forwarded.
     Off,
     /// The CPU, or all GPUs that CUDA shows.
     Engine(EngineChoice),
@@ -89,9 +89,9 @@ impl fmt::Display for Device {
 /// How anchors are chosen: `POLICY,ROOM=POLICY,…`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Policies {
-    /// In rooms that are not named.
+    /// Policy of rooms that are not named.
     pub usual: AnchorPolicy,
-    /// In rooms by name.
+    /// Policies of rooms, by name.
     pub rooms: BTreeMap<String, AnchorPolicy>,
 }
 

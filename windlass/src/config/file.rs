@@ -18,15 +18,15 @@ const NEAR: f64 = 0.8;
 /// Why a configuration file cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read it: {0}")]
     Io(#[from] std::io::Error),
     /// Something in it is wrong.
     #[error("line {line}, column {column}: {problem}")]
     At {
-        /// From 1.
+        /// Line of the error, from 1.
         line: u64,
-        /// From 1, in characters.
+        /// Column of the error in characters, from 1.
         column: u64,
         /// The option and what is allowed.
         problem: String,

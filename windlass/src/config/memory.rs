@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-/// Where that is not known, in MiB.
+/// Memory that is assumed where it is not known, in MiB.
 const UNKNOWN: u64 = 2048;
 
-/// In MiB.
+/// Memory that the process may have, in MiB.
 pub(super) fn allowed_mib() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -14,7 +14,7 @@ pub(super) fn allowed_mib() -> u64 {
     machine.into_iter().chain(bound).min().map_or(UNKNOWN, |bytes| bytes >> 20)
 }
 
-/// Bytes of the machine.
+/// Memory of the machine in bytes, from the text of `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -33,7 +33,7 @@ pub(crate) const NO_CLUSTER: &str = "this build has no cluster support: it was b
 pub(crate) struct Invalid {
     /// Its name.
     pub option: &'static str,
-    /// What it must be, and what it is.
+    /// The values that are allowed, and the value that was given.
     allowed: String,
 }
 

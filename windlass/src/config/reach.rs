@@ -11,9 +11,9 @@ use super::{Invalid, Settings};
 /// Where media over TCP is taken: `IP:PORT` or `off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tcp {
-    /// Nowhere.
+    /// Media over TCP is not taken.
     Off,
-    /// At this address.
+    /// Media over TCP is taken at this address.
     At(SocketAddr),
 }
 
@@ -90,7 +90,7 @@ const MAX_THREADS: usize = 64;
 const TCP_PER_PARTICIPANT: usize = 4;
 
 impl Reach {
-    /// Of a server for so many participants.
+    /// Resolves the addresses and threads of a server for at most `participants` participants.
     pub(super) fn of(said: &Settings, participants: usize) -> Result<Reach> {
         let udp = said.udp();
         let given: Vec<Advertise> = said.advertise.iter().flatten().map(|a| a.0).collect();

@@ -23,9 +23,9 @@ use crate::cluster::ClusterToken;
 /// Whether a changed option takes effect while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reload {
-    /// At once.
+    /// The change takes effect at once.
     Live,
-    /// At the next start.
+    /// The change takes effect at the next start.
     Restart,
 }
 
@@ -143,8 +143,8 @@ settings! {
         Restart trusted_proxies: Vec<Parsed<Network>>;
 
         /// TURN and STUN servers for clients that cannot reach this server directly. A static user and password stand before the host
-        /// (turn:USER:PASSWORD@HOST or turn:USER:@FILE@HOST), special characters as in URLs (%3A for a colon, %2C for a comma);
-        /// every client sees them
+        /// (turn:USER:PASSWORD@HOST or turn:USER:@FILE@HOST); every client sees them. Write special characters as in URLs (%3A for a
+        /// colon, %2C for a comma)
         #[arg(
             value_name = "turn:HOST[:PORT][?transport=udp|tcp],...",
             value_delimiter = ',',
@@ -211,7 +211,7 @@ settings! {
         Live max_rooms: usize = Limits::default().rooms;
 
         /// Limits of one IP address (IPv6: /64): signalling sockets at a time, joins a minute, and STUN requests a second before a
-        /// call; 0: no limit. For clients that share one address: sockets=0, which also lifts the limit of media TCP connections
+        /// call. 0: no limit. For clients that share one address: sockets=0, which also lifts the limit of media TCP connections
         /// (400, at the next start)
         /// [default: sockets=half of max-total-participants,joins=600,stun=500]
         #[arg(value_name = "sockets=N,joins=N,stun=N")]
@@ -224,7 +224,7 @@ settings! {
 
     "Enhancement" {
         /// Hardware for neural enhancement: off (forward only), cpu, auto (GPUs where one works, else the CPU), cuda (all
-        /// GPUs), or GPUs or one MIG slice by ordinal or UUID, as windlass devices lists them
+        /// GPUs). Or a list of GPUs, or one MIG slice, by ordinal or UUID, as windlass devices lists them
         #[arg(value_name = "off|cpu|auto|cuda|GPU,...")]
         Restart device: Parsed<Device> = Parsed(Device::default());
 
@@ -234,7 +234,7 @@ settings! {
         Restart budget_ms: u32 = 200;
 
         /// Super-resolution network: auto (for each publisher the best that the hardware sustains), xs (the cheapest), m (3.5
-        /// times the cost of xs), or files of your own
+        /// times the cost of xs). Or a list of your own network files
         #[arg(value_name = "auto|xs|m|FILE,...")]
         Restart network: Parsed<NetworkChoice> = Parsed(NetworkChoice::default());
 
@@ -243,9 +243,9 @@ settings! {
         #[arg(value_name = "POLICY,ROOM=POLICY,...")]
         Live policy: Parsed<Policies> = Parsed(Policies::default());
 
-        /// Use of a publisher's own larger pictures: off, or a list of layers (anchors from a larger layer), stills
-        /// (requested from publishers who agree), learn (networks learn from these pictures), adapt (bit and frame rate of
-        /// publishers who agree to stills)
+        /// Uses of a publisher's own larger pictures, as a list; off: none. With layers, anchors are made from a larger
+        /// layer. With stills, they are requested from publishers who agree. With learn, networks learn from these
+        /// pictures. With adapt, publishers who agree to stills are told their bit and frame rate
         #[arg(value_name = "off|layers,stills,learn,adapt")]
         Restart captured: Parsed<Captured> = Parsed(Captured::default());
 
@@ -285,7 +285,7 @@ settings! {
         #[arg(value_name = "URL", requires = "nats")]
         Restart node_url: String;
 
-        /// Listening address for other servers of the cluster, so that a room can span servers; URL: where they reach it, if
+        /// Listening address for other servers of the cluster, so that a room can span servers. URL: where they reach it, if
         /// not at the listening address
         #[arg(value_name = "IP:PORT[,URL]", requires = "node_url")]
         Restart node_listen: Parsed<NodeListen>;

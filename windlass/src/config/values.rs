@@ -55,7 +55,7 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-/// One of a list.
+/// One value of a list.
 struct Element(String);
 
 impl<'de> Deserialize<'de> for Element {
@@ -98,7 +98,7 @@ impl FromStr for TlsChoice {
     }
 }
 
-/// So many files, separated by commas.
+/// Reads the names of `N` files, separated by commas.
 pub(super) fn files<const N: usize>(text: &str) -> Option<[PathBuf; N]> {
     let files: Vec<PathBuf> = parts(text).map(PathBuf::from).collect();
     let named = files.iter().all(|file| !file.as_os_str().is_empty());

@@ -110,7 +110,7 @@ impl Lines {
     }
 }
 
-/// As `tracing` writes: a line at a time.
+/// Takes one line of the log at a time, which is how `tracing` writes.
 impl Write for Lines {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         self.push(text);

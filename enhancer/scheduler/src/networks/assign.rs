@@ -19,14 +19,14 @@ use crate::cost::CostModel;
 /// What inference may take at most.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// Of one picture, as a share of the deadline.
+    /// Maximum time of inferring one picture, as a share of the deadline.
     latency: f64,
-    /// Of all, as a share of the devices' time.
+    /// Maximum time of inferring all streams' anchors, as a share of the devices' time.
     time: f64,
 }
 /// Bounds up to which streams are given a better network.
 const TO_RISE: Bounds = Bounds { latency: 0.3, time: 0.5 };
-/// Bounds up to which they may keep it.
+/// Bounds up to which streams may keep the network that they have.
 const TO_STAY: Bounds = Bounds { latency: 0.4, time: 0.7 };
 
 /// A network that anchors can be made by.
@@ -77,7 +77,7 @@ impl Demand {
 pub(crate) struct Room {
     /// Seconds of inference that a second offers.
     pub capacity: f64,
-    /// From a frame's arrival to its anchor encoded.
+    /// Maximum time from a frame's arrival to its anchor encoded.
     pub deadline: Duration,
     /// Maximum pixels of an HR picture, beyond the least scale.
     pub max_pixels: u64,

@@ -23,11 +23,11 @@ const CAPTURED_PER_PIXEL: Duration = Duration::from_nanos(150);
 /// The networks, by scale, then the cheapest first.
 #[derive(Debug)]
 pub(crate) struct Networks {
-    /// Of each network.
+    /// Expected inference time by network.
     costs: Vec<CostModel>,
-    /// Of anchors made of the publisher's own pictures.
+    /// Expected time to make an anchor of the publisher's own picture.
     captured_cost: CostModel,
-    /// Of each network.
+    /// Scale by network: HR side over LR side.
     scales: Vec<usize>,
     assigner: Assigner,
     /// Streams that each network has.
@@ -74,7 +74,7 @@ impl Networks {
         costs.map_or(Duration::ZERO, |costs| costs.predict(size))
     }
 
-    /// By how much a network enlarges.
+    /// Scale of a network: HR side over LR side.
     pub(crate) fn scale(&self, network: usize) -> Option<usize> {
         self.scales.get(network).copied()
     }

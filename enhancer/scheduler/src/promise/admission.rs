@@ -28,15 +28,15 @@ const MAX_BROKEN: u32 = 1;
 const FORGIVEN: f64 = 30.0;
 /// Share of a promise that a plan may use; the rest is for scene changes.
 const STAYS: f64 = 0.95;
-/// The same for plans with a new stream, so that it is not refused soon after.
+/// Share of a promise that a plan with a new stream may use, so that the stream is not refused soon after.
 const ROOM: f64 = 0.9;
 
 /// Verdict on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its promise is kept.
+    /// The stream is in the plan: its promise is kept.
     Served,
-    /// It would break the promise to others.
+    /// Serving the stream would break the promise to others.
     Refused,
 }
 
@@ -55,16 +55,16 @@ pub struct Admission {
     standings: BTreeMap<StreamId, Standing>,
     /// Those of this time, in order: what they take, whether they are served already, and their place among the clients.
     order: Vec<(f64, bool, usize)>,
-    /// Of each client.
+    /// The setting of each client, in the order of the plan's clients.
     settings: Vec<Setting>,
     chosen: Vec<(Client, Setting)>,
     packing: Packing,
     /// Plans in a row that broke a promise.
     broken: u32,
     served: Vec<usize>,
-    /// The same by client.
+    /// By client, in the order of the plan's clients: whether it is in `served`.
     is_served: Vec<bool>,
-    /// Counts plans.
+    /// Number of plans made so far.
     plans: u64,
     changes: Vec<(StreamId, Verdict)>,
 }

@@ -8,7 +8,7 @@
 /// Exponent of the decay of rebuilt video.
 pub const REBUILT: f64 = 0.27;
 
-/// See the module.
+/// What a rebuilt picture has lost `s` frames after its anchor: `first × s ^ power`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decay {
     /// Loss after one frame, in any unit of quality.

@@ -9,6 +9,9 @@
 //! packs the anchors of the next second into batches and moves their frames to the start of a batch, so that nothing queues. [`admission`]
 //! refuses streams whose anchors would break the promise to others.
 //!
+//! Worth: keeps the promise to 1.2 to 4.5 times as many streams as four baselines of the paper, in simulation; a plan takes 0.18 ms for 40
+//! streams (`lab/notes/scheduler.md`, *A promised quality*). Not measured: what viewers of a real call gain.
+//!
 //! Pure: times are seconds since one origin of the caller.
 
 pub mod admission;
@@ -33,9 +36,9 @@ pub const HORIZON: f64 = 1.0;
 /// Time that an accelerator takes for a batch of pictures of one shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchCost {
-    /// Seconds per batch.
+    /// Seconds for a batch, whatever its size.
     pub fixed: f64,
-    /// Seconds per picture of it.
+    /// Seconds for each picture of a batch, beyond `fixed`.
     pub each: f64,
     /// Maximum pictures of a batch.
     pub max: usize,
@@ -52,7 +55,7 @@ impl BatchCost {
 /// A stream that asks for the promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Client {
-    /// The stream.
+    /// The client's stream.
     pub id: StreamId,
     /// How its pictures get worse after an anchor.
     pub decay: Decay,
@@ -96,7 +99,7 @@ fn client(id: u32, decay: f64) -> Client {
 pub struct Anchored {
     /// When its frame was captured.
     pub captured: f64,
-    /// When viewers have it.
+    /// Time at which viewers have the anchor, in seconds.
     pub shown: f64,
 }
 

@@ -126,7 +126,7 @@ pub fn promise_of_db(db: f64) -> f64 {
 /// The accelerators that a plan is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Accelerators {
-    /// How many.
+    /// Number of accelerators.
     pub count: usize,
     /// Seconds until chosen work is done.
     pub busy_s: f64,

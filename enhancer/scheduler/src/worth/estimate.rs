@@ -26,18 +26,18 @@ const NEW: f64 = 0.25;
 /// What an anchor changes in its frame, in mean square grey levels over the whole picture.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Change {
-    /// By what the network says of it.
+    /// Mean square of what the network's picture of this frame would change.
     pub new: f64,
-    /// By the anchors before, where viewers have such.
+    /// What the anchors before change in the frame; `None` where viewers have none.
     pub old: Option<Old>,
 }
 
 /// What the anchors before change in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Old {
-    /// Mean square.
+    /// Mean square of the change.
     pub square: f64,
-    /// Mean product with what the network says of the frame.
+    /// Mean product of the change with what the network's picture of the frame would change.
     pub product: f64,
 }
 
@@ -46,9 +46,9 @@ pub struct Old {
 pub struct Truth {
     /// Error of what viewers see without enhanced anchors.
     pub seen: f64,
-    /// Error of what the network makes of it.
+    /// Error of the network's picture.
     pub made: f64,
-    /// By how much the two differ.
+    /// Mean squared difference between the network's picture and what viewers see.
     pub change: f64,
 }
 

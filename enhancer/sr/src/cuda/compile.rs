@@ -144,7 +144,7 @@ impl Kept {
         true
     }
 
-    /// They have been tried.
+    /// Notes that the kernels have been tried, and that the process lives.
     pub(super) fn tried(&self) {
         if let Some(file) = self.trying() {
             // Another process may have been there first.
@@ -168,7 +168,7 @@ fn read(file: &Path, key: u64) -> Option<Vec<u8>> {
     (u64::from_le_bytes(*length) == image.len() as u64).then(|| image.to_vec())
 }
 
-/// Under another name first, so that nobody reads half a file.
+/// Writes a compiled image into the cache: under another name first, so that nobody reads half a file.
 fn write(file: &Path, key: u64, image: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
@@ -188,7 +188,7 @@ pub(super) fn compile(
     compile_with_log(source, options, arch).map(|(image, _)| image)
 }
 
-/// The same; also what the compiler says.
+/// Compiles as [`compile`] does; gives the image, and what the compiler says.
 pub(super) fn compile_with_log(
     source: &'static str,
     options: &[String],

@@ -17,13 +17,13 @@ use super::{numa, nvml};
 /// Why nothing is known of the machine's devices.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DevicesError {
-    /// Neither CUDA's library nor NVML.
+    /// Neither CUDA's library nor NVML is installed.
     #[error("no NVIDIA driver is installed")]
     NoDriver,
-    /// CUDA's library alone.
+    /// CUDA's library is installed, NVML is not.
     #[error("libnvidia-ml.so.1 (NVML), a part of the NVIDIA driver, is not installed")]
     NoNvml,
-    /// Functions are missing.
+    /// NVML is too old: functions that are needed are missing.
     #[error("the NVIDIA driver is too old: its NVML lacks what we need")]
     OldNvml,
     /// The libraries are there, the kernel's part is not.
@@ -32,7 +32,7 @@ pub enum DevicesError {
     /// NVML refused something.
     #[error("NVML: {0}")]
     Nvml(String),
-    /// It finds nothing.
+    /// The driver finds no GPU.
     #[error("the NVIDIA driver finds no GPU")]
     NoDevice,
 }
@@ -51,11 +51,11 @@ pub enum Kind {
 /// A GPU or a slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// As `nvidia-smi` counts: `0`, or `0:1` for a slice of GPU 0.
+    /// Number of the device, as `nvidia-smi` counts: `0`, or `0:1` for a slice of GPU 0.
     pub ordinal: String,
-    /// What it is.
+    /// Whether the device is a whole GPU or a slice.
     pub kind: Kind,
-    /// As the driver names it.
+    /// Name of the device, as the driver has it.
     pub name: String,
     /// `GPU-…` or `MIG-…`.
     pub uuid: String,
@@ -185,25 +185,25 @@ pub enum ChoiceError {
     /// No device has this name.
     #[error("there is no device {wanted}; there are: {there}")]
     NotThere {
-        /// What was said.
+        /// The name that was asked for.
         wanted: DeviceName,
-        /// What can be used.
+        /// The devices that can be used, for the message.
         there: String,
     },
     /// The beginning of several UUIDs.
     #[error("{wanted} is the beginning of several; there are: {there}")]
     Several {
-        /// What was said.
+        /// The beginning of a UUID that was asked for.
         wanted: DeviceName,
-        /// What can be used.
+        /// The devices that can be used, for the message.
         there: String,
     },
     /// A GPU of which only slices can be used.
     #[error("the card {wanted} is cut into slices (MIG): name one of them; there are: {slices}")]
     Cut {
-        /// What was said.
+        /// The GPU that was asked for.
         wanted: DeviceName,
-        /// Its slices.
+        /// The GPU's slices, for the message.
         slices: String,
     },
     /// CUDA does not show a process more than one slice, nor GPUs beside one.

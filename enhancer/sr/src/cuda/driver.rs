@@ -37,9 +37,9 @@ impl From<DriverError> for CudaError {
 pub(crate) struct Device {
     handle: sys::CUdevice,
     context: sys::CUcontext,
-    /// Its place among those that the driver shows.
+    /// Index of the device among those that the driver shows.
     pub ordinal: usize,
-    /// As the driver names it.
+    /// Name of the device, as the driver has it.
     pub name: String,
     /// `GPU-…`, or `MIG-…` of a slice; empty where the driver does not say.
     pub uuid: String,
@@ -146,7 +146,7 @@ pub(super) fn is_there() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
-/// As NVML writes it.
+/// The device's UUID in NVML's form (`GPU-…` or `MIG-…`); empty where the driver does not say.
 fn uuid_of(device: sys::CUdevice, name: &str) -> String {
     let Ok(uuid) = result::device::get_uuid(device) else { return String::new() };
     let mut text = String::from(if profile(name).is_some() { "MIG" } else { "GPU" });
@@ -183,7 +183,7 @@ pub(super) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// So many bytes, of any content; none have no address.
+    /// A buffer of `len` bytes, of any content; one of none has no address.
     pub(super) fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
         device.enter()?;
         // SAFETY: `drop` frees it.
@@ -221,7 +221,7 @@ pub(super) struct HostBuffer {
 unsafe impl Send for HostBuffer {}
 
 impl HostBuffer {
-    /// So many bytes, zero.
+    /// A buffer of `len` bytes, all zero.
     pub(super) fn new(device: &Arc<Device>, len: usize) -> Result<Self, CudaError> {
         device.enter()?;
         // SAFETY: `drop` frees it.
@@ -246,7 +246,7 @@ impl HostBuffer {
         unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.len) }
     }
 
-    /// The same as signed numbers of 16 bits.
+    /// The buffer's bytes as signed numbers of 16 bits.
     pub(super) fn samples(&self) -> &[i16] {
         // SAFETY: as for `bytes`; the allocation is aligned for far wider types.
         unsafe { std::slice::from_raw_parts(self.at.cast(), self.len / 2) }
@@ -275,7 +275,7 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// From a cubin, or PTX that ends with a zero.
+    /// Loads a module from a cubin, or from PTX that ends with a zero.
     pub(super) fn load(device: &Arc<Device>, image: &[u8]) -> Result<Self, CudaError> {
         device.enter()?;
         if image.last().is_none_or(|&last| last != 0) {

@@ -22,9 +22,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// What the engine runs on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceInfo {
-    /// Its place among those that the driver shows.
+    /// Index of the device among those that the driver shows.
     pub ordinal: usize,
-    /// As the driver names it.
+    /// Name of the device, as the driver has it.
     pub name: String,
     /// Compute capability: 10 × major + minor.
     pub arch: i32,
@@ -102,7 +102,7 @@ impl CudaEngine {
         })
     }
 
-    /// What it runs on.
+    /// The device that the engine runs on.
     pub fn device(&self) -> DeviceInfo {
         let (device, plan) = (&self.gpu.device, &self.network.plan);
         let tiles: Vec<String> = plan

@@ -40,7 +40,7 @@ pub(super) struct Job {
     pub weights: Arc<Weights>,
     /// Where its residual is to stay on the GPU; else it comes back with `staging`.
     pub keep: Option<Arc<ResidentMemory>>,
-    /// The engine's own number for it.
+    /// The engine's own number for the picture.
     pub number: usize,
     pub back: Sender<Done>,
 }
@@ -56,15 +56,15 @@ pub(super) struct Done {
 /// What a GPU has done so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuStats {
-    /// Its place among those that the driver shows.
+    /// Index of the GPU among those that the driver shows.
     pub ordinal: usize,
-    /// As the driver names it.
+    /// Name of the GPU, as the driver has it.
     pub name: String,
     /// `GPU-…`, or `MIG-…` of a slice; empty where the driver does not say.
     pub uuid: String,
     /// Why it was disabled.
     pub failed: Option<String>,
-    /// Engines that use it.
+    /// Engines that use the GPU.
     pub engines: usize,
     /// Sets of weights that are on it, of all networks; none while another network is being brought there.
     pub resident: usize,
@@ -82,12 +82,12 @@ pub struct GpuStats {
     pub full: u64,
 }
 
-/// See the module.
+/// A GPU of this process, which all engines share.
 pub(super) struct Gpu {
     pub device: Arc<Device>,
     /// The CPUs of its NUMA node, where the machine has several nodes.
     cpus: Option<Vec<usize>>,
-    /// And the variant that was asked for.
+    /// The networks that are loaded, each with the variant that was asked for; `None`: any.
     networks: Mutex<Vec<(Option<Variant>, Weak<Loaded>)>>,
     /// The variant that each network, asked for in one or in any, came to run in: it is not tried again.
     passed: Mutex<Vec<(Option<Variant>, Architecture, Variant)>>,
@@ -245,7 +245,7 @@ impl Gpu {
         self.come.notify_all();
     }
 
-    /// What it has done so far.
+    /// A snapshot of what the GPU has done so far.
     pub(super) fn stats(&self) -> GpuStats {
         // A count does not wait while a network is compiled.
         let networks = self.networks.try_lock();

@@ -18,7 +18,7 @@ use crate::{Architecture, Model};
 /// Maximum sets of weights of one network on a GPU: those of 64 streams, of 307 KB each for blocks 8×32 ×3.
 const MAX_RESIDENT: usize = 64;
 
-/// See the module.
+/// A network on a GPU: its kernels, and the sets of weights that are resident.
 pub(super) struct Loaded {
     pub architecture: Architecture,
     pub plan: Plan,

@@ -15,13 +15,13 @@ pub struct Peaks {
     pub tensor_tflops: f64,
     /// Of the device's memory, in 10⁹ bytes a second; a copy's bytes count twice.
     pub memory_gbps: f64,
-    /// From pinned memory of the host.
+    /// Rate of copies from pinned memory of the host to the device, in 10⁹ bytes a second.
     pub upload_gbps: f64,
-    /// To it.
+    /// Rate of copies from the device to pinned memory of the host, in 10⁹ bytes a second.
     pub download_gbps: f64,
 }
 
-/// What `peaks.cu` is given; the same there.
+/// Arguments of the kernels in `peaks.cu`, which declares the same structure.
 #[repr(C)]
 struct Work {
     out: u64,

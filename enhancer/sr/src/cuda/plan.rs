@@ -63,24 +63,24 @@ pub(super) struct Plan {
     pub warps: usize,
     /// Blocks that a multiprocessor holds.
     pub resident: usize,
-    /// How what is between the first and the last convolution is run.
+    /// How the convolutions between the first and the last are run.
     pub variant: Variant,
-    /// Where that is in strips.
+    /// The strips in which warpgroups run these convolutions; `None`: they are run in tiles.
     pub strips: Option<Strips>,
     pub groups: Vec<GroupPlan>,
 }
 
-/// One launch.
+/// The convolutions of one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GroupPlan {
-    /// Whether the first convolution is among them.
+    /// Whether the launch has the network's first convolution.
     pub head: bool,
-    /// Whether the last one is.
+    /// Whether the launch has the network's last convolution.
     pub tail: bool,
     /// The first of the convolutions between those, and their number.
     pub first: usize,
     pub count: usize,
-    /// Whether it is in strips instead of tiles.
+    /// Whether the launch works in strips instead of tiles.
     pub strips: bool,
     /// Rows of a tile; none for strips, which are cut by the picture.
     pub rows: usize,

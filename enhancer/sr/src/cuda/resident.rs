@@ -16,7 +16,7 @@ pub(super) struct ResidentMemory {
 }
 
 impl ResidentMemory {
-    /// Of so many low and high samples.
+    /// Memory on `device` for pictures of `low` low and `high` high samples.
     pub(super) fn new(device: &Arc<Device>, low: usize, high: usize) -> Result<Self, CudaError> {
         Ok(ResidentMemory {
             residual: DeviceBuffer::new(device, 2 * high)?,

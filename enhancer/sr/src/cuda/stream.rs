@@ -23,7 +23,7 @@ const MAX_SAMPLES: usize = 4 << 20;
 /// Maximum captured graphs; beyond, all of them are forgotten.
 const MAX_GRAPHS: usize = 128;
 
-/// What `network.cu` is given; the same there.
+/// Arguments of the kernels in `network.cu`, which declares the same structure.
 #[repr(C)]
 struct Group {
     low: u64,
@@ -48,7 +48,7 @@ const _: () = assert!(offset_of!(Group, width) == 64 && size_of::<Group>() == 88
 #[derive(Clone)]
 pub(super) struct Shape {
     pub network: Arc<Loaded>,
-    /// Of the LR picture.
+    /// Width and height of the LR pictures, in samples.
     pub width: usize,
     pub height: usize,
 }
@@ -86,7 +86,7 @@ impl Shape {
 pub(super) struct Staging {
     pub low: HostBuffer,
     pub twin: HostBuffer,
-    /// In 1/64 grey level, of 16 bits each.
+    /// The residual, in 1/64 grey level, 16 bits a sample.
     pub residual: HostBuffer,
 }
 
@@ -107,7 +107,7 @@ impl Staging {
         }
     }
 
-    /// Whether it has room for such a picture.
+    /// Whether the buffers have room for a picture of `shape`.
     pub(super) fn holds(&self, shape: &Shape) -> bool {
         self.low.len() >= shape.low()
             && self.twin.len() >= shape.twin()
@@ -132,7 +132,7 @@ struct Launches {
     _network: Arc<Loaded>,
 }
 
-/// See the module.
+/// A CUDA stream with memory of its own, which runs one launch at a time.
 pub(super) struct GpuStream {
     // In the order of dropping: the stream waits for its work.
     stream: Stream,
@@ -156,7 +156,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// So many bytes of each.
+    /// Buffers of so many bytes each.
     fn new(
         device: &Arc<Device>,
         [low, twin, feature, skip, residual]: [usize; 5],
@@ -189,7 +189,7 @@ impl GpuStream {
         })
     }
 
-    /// One that makes room for no more than it is given.
+    /// A stream that makes room for no more than it is given.
     pub(super) fn of_one(device: &Arc<Device>) -> Result<Self, CudaError> {
         Ok(GpuStream { modest: true, ..GpuStream::new(device)? })
     }

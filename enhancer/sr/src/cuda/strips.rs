@@ -12,12 +12,12 @@ const RING: usize = 4;
 /// Minimum rows of a strip's segment: below, little but margins would be left.
 const MIN_ROWS: usize = 4;
 
-/// See the module.
+/// How warpgroups share the convolutions between a network's first and last, on strips of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Strips {
     /// Convolutions of a launch; also the columns and rows on each side of a segment that are not its own.
     pub convs: usize,
-    /// Of a block; a multiprocessor holds one block.
+    /// Warpgroups of a block of threads; a multiprocessor holds one block.
     pub warpgroups: usize,
     /// Bytes of shared memory of a block.
     pub shared: usize,

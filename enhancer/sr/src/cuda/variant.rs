@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// See the module.
+/// How the convolutions between a network's first and last are run on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Fused in tiles, by `mma.sync`, as the first and the last one always are: any device.
@@ -13,7 +13,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// All of them, the surest first.
+    /// All variants, the surest first.
     pub const ALL: [Variant; 2] = [Variant::Mma, Variant::Wgmma];
 
     /// Whether a device of this compute capability (10 × major + minor) has the instructions.

@@ -23,7 +23,7 @@ pub(super) struct Waiting<K, T> {
 const MAX_KINDS: usize = 64;
 
 impl<K: PartialEq + Clone, T> Waiting<K, T> {
-    /// For at most so many.
+    /// A queue for at most `room` entries.
     pub(super) fn new(room: usize) -> Self {
         Waiting { room, line: VecDeque::new(), took: Vec::new() }
     }
@@ -42,7 +42,7 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
         self.take_of(|_| true)
     }
 
-    /// The same among some kinds.
+    /// Takes the next ones, all of one kind, that satisfies `mine`; none where nothing of such a kind waits.
     pub(super) fn take_of(&mut self, mine: impl Fn(&K) -> bool) -> Vec<T> {
         let front = self.line.iter().find(|(kind, _, _)| mine(kind));
         let front = front.map(|(kind, max, _)| (kind.clone(), *max));

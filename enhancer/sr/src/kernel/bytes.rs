@@ -4,9 +4,9 @@
 use std::arch::x86_64::{_mm512_dpbusd_epi32, _mm512_reduce_add_epi32, _mm512_set1_epi32};
 use std::hint::black_box;
 
-/// Sums at once.
+/// Number of sums in registers at once.
 const BLOCK: usize = 16;
-/// Products of an instruction.
+/// Number of products of one instruction.
 const PRODUCTS: usize = 64;
 
 /// Multiplies and adds in registers alone, so many times, and gives the number of multiplications; `None` if the CPU lacks

@@ -17,11 +17,11 @@ use super::Pixel;
 use super::vector::{Avx512, Form, Values, accumulate, slide};
 use crate::number::{Bf16, F16, NarrowPixel, NarrowTaps};
 
-/// The greatest number in half precision.
+/// Bits of the greatest number in half precision, 65504.
 const LARGEST: i16 = 0x7bff;
-/// The least one.
+/// Bits of the least number in half precision, −65504.
 const MIN: i16 = 0xfbff_u16 as i16;
-/// To the nearest, ties to even.
+/// Rounding mode of conversions: to the nearest, ties to even.
 const NEAREST: i32 = 0;
 
 /// The sums of the even channels in the low halves of 32 bits, those of the odd ones in the high halves.

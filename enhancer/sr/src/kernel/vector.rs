@@ -22,7 +22,7 @@ pub(super) trait Values<C>: Copy {
     fn relu(self) -> Self;
 }
 
-/// The same in single precision, with what the first layer needs.
+/// One pixel's channels in single precision, with the operations that the first layer needs.
 pub(super) trait Lanes: Values<Pixel> {
     /// `self + factor × other`, in each lane.
     fn add_product(self, factor: f32, other: Self) -> Self;
@@ -33,7 +33,7 @@ pub(super) trait Form<const BLOCK: usize>: Copy {
     type Number: Number;
     /// What the sums become.
     type Values: Values<<Self::Number as Number>::Cell>;
-    /// For the first layer.
+    /// The pixel's channels in single precision, for the first layer.
     type Lanes: Lanes;
     /// A vector of weights.
     type Weights: Copy;
@@ -59,13 +59,14 @@ pub(super) trait Form<const BLOCK: usize>: Copy {
         rows: [&[<Self::Number as Number>::Cell]; 3],
         taps: &[<Self::Number as Number>::Taps],
     ) -> [Self; BLOCK];
-    /// The same of one column, at the output's own place; rows have `BLOCK` pixels.
+    /// From `start`, adds the products of one column of taps, at the output's own place; rows have `BLOCK` pixels.
     fn accumulate_columns(
         start: [Self; BLOCK],
         rows: [&[<Self::Number as Number>::Cell]; 3],
         taps: &[<Self::Number as Number>::Taps],
     ) -> [Self; BLOCK];
-    /// The same of one pixel and one tap, so many times.
+    /// From `start`, adds the products of one pixel and one tap `rounds` times: the speed of the instructions alone, for
+    /// measurements.
     fn repeat(
         start: [Self; BLOCK],
         pixel: &<Self::Number as Number>::Cell,
@@ -106,7 +107,7 @@ macro_rules! slide {
     };
 }
 
-/// The same with one column's weights at a time, for few registers.
+/// Adds a word's products as `slide!` does, with one column's weights in registers at a time: for CPUs with few registers.
 macro_rules! by_column {
     ($block:literal, $row:ident, $word:ident, $taps:ident; $($sum:ident $at:literal),+) => {
         for (column, taps) in $taps.into_iter().enumerate() {

@@ -5,7 +5,7 @@ use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 /// A publisher's own picture at HR size.
 pub(super) enum HighPicture<'a> {
-    /// As it was decoded.
+    /// The picture as it was decoded, at HR size.
     AsSent(&'a FrameBuffer),
     /// Of a layer between the tapped one and HR size, enlarged by the built-in filters.
     Enlarged([Plane; 3]),
@@ -29,7 +29,7 @@ impl<'a> HighPicture<'a> {
         })
     }
 
-    /// Luma and chroma.
+    /// The samples of luma and both chroma planes.
     pub(super) fn samples(&self) -> [Samples<'_>; 3] {
         match self {
             HighPicture::AsSent(picture) => picture.samples(),
@@ -42,7 +42,7 @@ impl<'a> HighPicture<'a> {
         matches!(self, HighPicture::AsSent(_))
     }
 
-    /// What it has beyond the low picture.
+    /// The picture's luma less the enlarged low picture; `None` where their sizes do not fit.
     pub(super) fn detail(&self, low: Samples<'_>, scale: usize) -> Option<Detail> {
         detail_of(self.samples()[0], low, scale).ok()
     }

@@ -25,11 +25,11 @@ struct Inferred {
     made: Result<Made, InferError>,
     /// The detail that subscribers see of the frame without; not of pictures that stay on the GPU.
     known: Option<Detail>,
-    /// Learned weights made it.
+    /// Whether weights that the stream has learned made the picture.
     learned: bool,
 }
 
-/// What is to be sent of it.
+/// The tiles of a super-resolved picture that are to be sent, and what is to be weighed of it.
 struct Judged {
     tiles: TileMap,
     to_weigh: Option<(Detail, Detail)>,
@@ -157,7 +157,7 @@ impl Worker {
 fn worthwhile(order: &Order<'_>, made: Option<&Made>, known: Option<&Detail>) -> Option<TileMap> {
     let (choice, twin) = (&order.job.choice, &order.job.frame.twin);
     // Whoever lost an anchor needs the next: what subscribers have by anchors is not looked at.
-    if choice.whole {
+    if choice.key {
         return None;
     }
     match made? {

@@ -15,7 +15,7 @@ use super::Run;
 /// The HR picture of a frame.
 pub(super) enum Made {
     OnCpu(Detail),
-    /// It stays on the GPU that super-resolved it.
+    /// A picture that stays on the GPU that super-resolved it.
     OnGpu(GpuPicture),
 }
 
@@ -28,7 +28,7 @@ impl Made {
         }
     }
 
-    /// What it adds to some tiles, in mean square grey levels.
+    /// The energy of the detail in each of `tiles` (column, row), in mean square grey levels.
     pub(super) fn energies(&self, tiles: &TileMap, scale: usize) -> Vec<((usize, usize), f64)> {
         match self {
             Made::OnCpu(detail) => energy_by_tile(detail, tiles, scale).collect(),

@@ -33,11 +33,11 @@ use crate::stats::{Counters, count};
 pub(super) struct Run {
     /// How long it waited for slots, or measured: no part of what inference costs.
     pub waited: Duration,
-    /// It was given up because it was late.
+    /// Whether the job was given up because it was late.
     pub late: bool,
     /// Inference time of an accelerator that workers share: not this worker's time, but all that it costs others.
     pub charged: Option<Duration>,
-    /// What its enhanced anchor is worth, in dB.
+    /// Worth of the job's enhanced anchor, in dB.
     pub worth: Option<f64>,
     /// Whether its picture may stay on the GPU; not any more once it could not be measured or encoded picture.
     pub stays: bool,
@@ -58,7 +58,7 @@ struct Order<'a> {
     source: AnchorSource,
     /// The publisher's own picture, where it has come.
     high: Option<HighPicture<'a>>,
-    /// From the frame's arrival to its anchor handed over.
+    /// Maximum time from the frame's arrival to its anchor handed over.
     within: Duration,
     deadline: Instant,
     /// Its place among tasks that are otherwise alike.
@@ -90,7 +90,7 @@ struct Draft<'w> {
     made: Made,
     /// The tiles worth sending.
     tiles: TileMap,
-    /// Learned weights made it.
+    /// Whether weights that the stream has learned made the detail.
     learned: bool,
     /// What is measured once the anchor has left: its detail, and what subscribers have without.
     to_weigh: Option<(Detail, Detail)>,
@@ -117,7 +117,7 @@ enum Unmade {
     /// There is no time to encode or send it.
     LateEncode,
     Encode(EncodeError),
-    /// Its code is larger than messages to the browser can carry.
+    /// The anchor's code is larger than messages to the browser can carry.
     TooLarge,
     /// The SFU's queue is full.
     QueueFull,

@@ -22,14 +22,14 @@ pub(super) struct Outgoing {
     pub tiled: bool,
     /// Width and height in HR samples.
     pub size: (usize, usize),
-    /// Learned weights made it.
+    /// Whether weights that the stream has learned made the anchor.
     pub learned: bool,
     /// When its picture was made.
     pub inferred: Instant,
 }
 
 impl Worker {
-    /// Sends an anchor; as subscribers will have it.
+    /// Sends an anchor, and gives it as subscribers will have it.
     pub(super) fn send(
         &self,
         order: &Order<'_>,
@@ -68,7 +68,7 @@ impl Worker {
             }
         }
         counters.learned_anchors.fetch_add(u64::from(learned), Ordering::Relaxed);
-        counters.whole_anchors.fetch_add(u64::from(order.job.choice.whole), Ordering::Relaxed);
+        counters.whole_anchors.fetch_add(u64::from(order.job.choice.key), Ordering::Relaxed);
         counters.anchor_bytes.fetch_add(anchor.payload.len() as u64, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::integers::Layer;
 
-/// See [`convolve`](super::convolve).
+/// One row of a convolution's output, in plain code, which defines the results: [`convolve`](super::convolve).
 pub(super) fn row(layer: &Layer, rows: [&[i16]; 3], span: Range<usize>, out: &mut [i16]) {
     let Layer { inputs, outputs, .. } = *layer;
     for x in span {

@@ -52,7 +52,7 @@ pub enum AnchorCodecError {
     /// Even the coarsest quality is larger than the budget.
     #[error("no quality of the codec fits {budget} bytes")]
     Budget {
-        /// Bytes asked for.
+        /// Bytes that the payload may have.
         budget: usize,
     },
 }

@@ -29,7 +29,7 @@ pub(super) struct Model {
 /// How much detail there is to code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strength {
-    /// Number of samples.
+    /// Number of samples of the detail.
     pub samples: usize,
     /// Sum of their magnitudes, in sixteenths of a grey level.
     pub magnitudes: u64,

@@ -52,10 +52,10 @@ pub(super) struct Gradients {
 /// Sums over the differences between a place in the reference and the patch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Differences {
-    /// Of their products with gradients.
+    /// Sums of the differences' products with the patch's gradients, to the right (`by_x`) and down (`by_y`).
     pub by_x: i32,
     pub by_y: i32,
-    /// Of their squares: at most 2³⁰.
+    /// Sum of the squared differences, at most 2³⁰.
     pub squares: i32,
 }
 
@@ -71,7 +71,7 @@ impl Default for Template {
 pub(super) struct Place<'a> {
     from: &'a [u8],
     stride: usize,
-    /// By how much it falls behind, to the right and down.
+    /// Distance from that sample to the patch's first, to the right and down.
     fraction: (i16, i16),
 }
 

@@ -2,7 +2,7 @@
 
 use super::{CELL, CELLS, Differences, Gradients, Patches, Place, SIDE, Template};
 
-/// Plain Rust.
+/// The kernels of a patch in plain Rust, which define the results.
 pub(in super::super) struct Scalar;
 
 impl Patches for Scalar {

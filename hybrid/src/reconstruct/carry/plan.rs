@@ -22,9 +22,9 @@ const WINDOW: usize = 8;
 const MIN_NOISE: u64 = 16;
 /// Noise up to which captured pixels are at rest: the low picture is that of their frame but for what coding changes.
 const REST: u64 = 4 * MIN_NOISE;
-/// The same where there is much detail, as of text: noise is at most this share of its energy.
+/// Divisor of a cell's energy that gives the noise up to which it is at rest where there is much detail, as of text.
 const REST_SHARE: u64 = 32;
-/// Max noise there.
+/// Maximum noise at rest where there is much detail, in 1/256 square grey level.
 const MAX_REST: u64 = 16 * REST;
 /// Smallest gain for which a cell takes anything from a reference, in 1/256 square grey level.
 const FLOOR: u64 = 2;
@@ -46,7 +46,7 @@ pub(crate) struct Carried {
     pub vector: FlowVector,
     /// From each quarter to its place in the reference, row by row.
     pub quarters: [FlowVector; 4],
-    /// In 1/[`WHOLE`]; 0 for nothing.
+    /// Share that the reference has in the cell, in 1/[`WHOLE`]; 0: none.
     pub share: i16,
 }
 
@@ -301,7 +301,7 @@ impl Plan {
         squares
     }
 
-    /// So many squares of cells as the picture has.
+    /// A mask of `value` with a flag for each square of `side` × `side` cells of the picture.
     fn squares(&self, side: usize, value: bool) -> Vec<bool> {
         let across = |size: usize| size.div_ceil(SIDE).div_ceil(side);
         vec![value; across(self.size.0) * across(self.size.1)]
@@ -476,6 +476,7 @@ fn quarters(flow: &flow::Flow, column: usize, row: usize) -> [FlowVector; 4] {
 
 /// The mean vector of a cell.
 fn mean(flow: &flow::Flow, column: usize, row: usize) -> FlowVector {
+    /// Vectors of the flow along a side of a cell.
     const EACH: usize = SIDE / flow::CELL;
     let (mut x, mut y, mut count) = (0, 0, 0);
     for row in flow.vectors().chunks_exact(flow.columns()).skip(row * EACH).take(EACH) {

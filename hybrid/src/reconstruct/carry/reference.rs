@@ -189,7 +189,7 @@ fn covers(tiles: &TileMap, column: usize, row: usize) -> bool {
     tiles.contains(column * SIDE / TILE, row * SIDE / TILE)
 }
 
-/// Copies a cell.
+/// Copies the samples of one cell from plane to plane.
 fn copy(from: &Plane, to: &mut Plane, (column, row): (usize, usize), scale: usize) {
     let side = SIDE * scale;
     let (width, height) = (from.width(), from.height());
@@ -210,7 +210,7 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// Forgets all.
+    /// Forgets all references.
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
     }

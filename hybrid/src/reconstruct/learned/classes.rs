@@ -35,7 +35,7 @@ pub(super) struct Band {
     pub rows: usize,
     /// The rows and [`REACH`] more on either side, edges repeated.
     pub padded: Vec<i16>,
-    /// From one padded row to the next.
+    /// Elements from one row of `padded` to the next.
     pub stride: usize,
     /// A row of these, too, has `stride` elements.
     pub classes: Vec<u8>,
@@ -146,7 +146,7 @@ impl Band {
     }
 }
 
-/// At least `len` long; what is there already stays.
+/// Makes `v` at least `len` long; what is there already stays.
 pub(super) fn grow<T: Default + Clone>(v: &mut Vec<T>, len: usize) {
     if v.len() < len {
         v.resize(len, T::default());

@@ -21,7 +21,7 @@ const MAX_WEIGHT: i32 = 32_000;
 #[derive(Debug, Clone)]
 pub(super) struct Filters {
     scale: usize,
-    /// By class, then high sample, row by row.
+    /// Weights of the filters by class, then by high sample, row by row.
     weights: Vec<Window>,
     /// The weights in the order of SIMD, with zero filters for [`FLAT`]: by class, row of the window, pair of high rows,
     /// high column.

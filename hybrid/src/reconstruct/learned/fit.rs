@@ -40,7 +40,7 @@ pub(super) fn step(samples: usize) -> usize {
 pub(super) struct Fit {
     scale: usize,
     training: bool,
-    /// By class, once there was an anchor.
+    /// Sums over all anchors, by class; empty before the first anchor.
     sums: Vec<Sums>,
     examples: Vec<Examples>,
 }
@@ -79,7 +79,7 @@ const NO_EXAMPLES: Examples = Examples {
 };
 
 impl Fit {
-    /// For examples that do not fade.
+    /// Sums for training, whose examples do not fade.
     pub(super) fn for_training() -> Self {
         Self { training: true, ..Self::default() }
     }
@@ -148,7 +148,7 @@ impl Fit {
 }
 
 impl Examples {
-    /// Sums the batch.
+    /// Adds the batch of examples to the sums, and empties it.
     fn flush(&mut self, isa: Isa, phases: usize) {
         use super::simd::accumulate as simd;
         let (batch, sums) = (&self.batch, &mut self.sums);

@@ -247,7 +247,7 @@ impl Learned {
         cells.check(low);
     }
 
-    /// [`learn_from`](Self::learn_from) a whole anchor.
+    /// [`learn_from`](Self::learn_from) a key anchor.
     pub fn learn(&mut self, low: &Plane, detail: &Detail) {
         self.learn_from(Isa::detect(), low.into(), detail, Cells::All, &mut Scratch::default());
     }

@@ -264,9 +264,10 @@ unsafe fn fold<V: Vector>([a, b, c, d]: [V; 4]) -> V {
     }
 }
 
-/// Sums to predictions.
+/// Rounds sums of weighted samples to predictions.
 #[inline(always)]
 unsafe fn level<V: Vector>(low: V, high: V) -> V {
+    /// Fractional bits of the weights, as a shift takes them.
     const BITS: i32 = WEIGHT_BITS as i32;
     unsafe {
         let half = V::splat32(1 << (BITS - 1));

@@ -71,7 +71,7 @@ pub(super) struct Strip<'a, T> {
     pub scale: usize,
     pub rows: Range<usize>,
     pub width: usize,
-    /// At most `scale * rows.len()` rows.
+    /// The output, at most `scale * rows.len()` rows.
     pub out: &'a mut [T],
 }
 
@@ -107,7 +107,7 @@ trait Level: Copy {
 }
 
 impl Level for i16 {
-    /// To 1/16 grey level.
+    /// Shift that gives 1/16 grey level.
     const SHIFT: i32 = 10;
     const BIAS: i32 = (1 << 9) + (128 << 14);
     fn clamped(v: i32) -> Self {
@@ -116,7 +116,7 @@ impl Level for i16 {
 }
 
 impl Level for u8 {
-    /// To whole grey levels, as if rounded to 1/16 first.
+    /// Shift that gives whole grey levels, as if rounded to 1/16 first.
     const SHIFT: i32 = 14;
     const BIAS: i32 = (1 << 9) + (1 << 13) + (128 << 14);
     fn clamped(v: i32) -> Self {
@@ -188,7 +188,7 @@ unsafe fn run<P: Passes<T>, T, const N: usize, const S: usize>(
     }
 }
 
-/// At least `len` long; what is there already stays.
+/// Makes `v` at least `len` long; what is there already stays.
 fn grow(v: &mut Vec<i16>, len: usize) {
     if v.len() < len {
         v.resize(len, 0);

@@ -10,7 +10,7 @@ pub(crate) mod vectors;
 #[repr(transparent)]
 pub(crate) struct BlockSize(u8);
 
-/// How a square is cut (`PARTITION_NONE` … `PARTITION_SPLIT`).
+/// How a square is cut: values of `partition` (`decode_partition`, §6.4.3), `PARTITION_NONE` … `PARTITION_SPLIT`.
 pub(crate) const PARTITION_NONE: u8 = 0;
 pub(crate) const PARTITION_HORIZONTAL: u8 = 1;
 pub(crate) const PARTITION_VERTICAL: u8 = 2;

@@ -43,7 +43,7 @@ pub(crate) struct FrameModes<'a> {
     pub(crate) compressed: CompressedHeader,
     pub(crate) context: &'a FrameContext,
     pub(crate) previous: Option<&'a FrameInfo>,
-    /// By segment: quantiser index.
+    /// Quantiser index by segment.
     pub(crate) quantisers: [u8; 8],
     /// By segment, reference and kind of vector (zero, other): loop filter level (§8.8.1).
     pub(crate) levels: [[[u8; 2]; 4]; 8],

@@ -32,12 +32,13 @@ pub(crate) struct Neighbours {
     pub(crate) left: Option<Neighbour>,
 }
 
+/// Values of `ref_frame` (`read_ref_frames`, §6.4.17): the last, the golden and the alternate reference.
 const LAST: u8 = 1;
 const GOLDEN: u8 = 2;
 const ALTREF: u8 = 3;
 
 impl Neighbours {
-    /// Neither, one or both of them.
+    /// The neighbours that there are, the first one first: none, one or both.
     fn known(&self) -> (Option<Neighbour>, Option<Neighbour>) {
         match (self.above, self.left) {
             (None, left) => (left, None),

@@ -72,7 +72,7 @@ pub(crate) struct Candidates<'a> {
     pub(crate) place: Place,
 }
 
-/// At most two different vectors.
+/// A list of candidate vectors: at most two, which differ.
 #[derive(Debug, Clone, Copy, Default)]
 struct List {
     vectors: [MotionVector; 2],

@@ -23,9 +23,9 @@ pub(crate) struct LoopFilterParams {
     pub(crate) level: u8,
     pub(crate) sharpness: u8,
     pub(crate) delta_enabled: bool,
-    /// Intra, last, golden, altref.
+    /// Change of the level by reference: intra, last, golden, altref.
     pub(crate) ref_deltas: [i8; 4],
-    /// Zero vectors, others.
+    /// Change of the level by prediction mode: for zero vectors, and for all other inter modes.
     pub(crate) mode_deltas: [i8; 2],
 }
 
@@ -97,7 +97,7 @@ impl Default for Segmentation {
 pub(crate) enum TxMode {
     /// Every block takes the largest transform up to this one (0: 4×4 … 3: 32×32).
     Largest(u8),
-    /// Every block says.
+    /// Every block says which transform it takes.
     Select,
 }
 

@@ -6,7 +6,9 @@ use super::{
 use crate::DecodeError;
 use crate::bit_reader::BitReader;
 
+/// The three bytes of `frame_sync_code` (§7.2.1).
 const SYNC_CODE: u32 = 0x49_83_42;
+/// `color_space` of RGB pictures (§7.2.2).
 const CS_RGB: u32 = 7;
 /// `literal_to_type` in our order: 0 regular, 1 smooth, 2 sharp, 3 bilinear.
 const FILTERS: [u8; 4] = [1, 0, 2, 3];
@@ -16,7 +18,7 @@ const FILTERS: [u8; 4] = [1, 0, 2, 3];
 pub(crate) enum Header {
     /// The frame in a slot is shown again.
     ShowExisting {
-        /// 0 to 7.
+        /// Number of the slot, 0 to 7.
         slot: u8,
     },
     /// A coded frame.
@@ -36,7 +38,7 @@ pub(crate) struct FrameHeader {
     pub(crate) refresh_mask: u8,
     /// Slots of last, golden, altref.
     pub(crate) reference_slots: [u8; 3],
-    /// By reference: intra (never set), last, golden, altref.
+    /// Sign bias by reference: intra (never set), last, golden, altref.
     pub(crate) sign_bias: [bool; 4],
     pub(crate) high_precision: bool,
     /// `None`: every block says.

@@ -58,7 +58,7 @@ pub struct FilteredBlock {
     pub col: usize,
     /// Width, 1 to 8; may reach over the picture's edge, not over the superblock's.
     pub width: usize,
-    /// Height, likewise.
+    /// Height, 1 to 8; may reach over the picture's edge, not over the superblock's.
     pub height: usize,
     /// Transform size of luma.
     pub transform: TransformSize,

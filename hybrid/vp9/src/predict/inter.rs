@@ -69,7 +69,7 @@ pub(crate) struct InterBlock {
     pub(crate) height: usize,
     /// Distances that vectors are clamped to, in 1/16 sample (§8.5.2.3): left, right, top, bottom.
     pub(crate) bounds: [i32; 4],
-    /// In 1/8 luma sample.
+    /// Motion vector in 1/8 luma sample.
     pub(crate) vector: MotionVector,
     pub(crate) filter: u8,
     /// Mean with what is there: the second prediction of a compound block.

@@ -16,7 +16,7 @@ const NO_LEFT: u8 = 129;
 pub(crate) struct IntraEdges {
     /// Left edge in the plane's samples.
     pub(crate) x: usize,
-    /// Upper edge.
+    /// Upper edge in the plane's samples.
     pub(crate) y: usize,
     pub(crate) side: usize,
     pub(crate) have_left: bool,

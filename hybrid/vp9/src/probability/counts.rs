@@ -27,7 +27,7 @@ pub(crate) struct MotionCounts {
 /// All counts of a frame.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
-    /// By transform size, plane type, intra or inter.
+    /// Counts of tokens by transform size, plane type, intra or inter.
     pub(crate) coefficients: [[[CoefficientCounts; 2]; 2]; 4],
     pub(crate) tx_8x8: [[u32; 2]; 2],
     pub(crate) tx_16x16: [[u32; 3]; 2],

@@ -37,7 +37,7 @@ pub(crate) struct Extent {
     pub(crate) count: usize,
     /// Columns that hold everything but zeros.
     pub(crate) cols: usize,
-    /// Rows that do.
+    /// Rows that hold anything but zeros.
     pub(crate) rows: usize,
     /// Sum of the squares of the dequantised coefficients.
     pub(crate) energy: u64,

@@ -4,13 +4,13 @@
 
 use std::sync::OnceLock;
 
-/// The environment variable.
+/// Name of the environment variable that caps the instruction set.
 pub const VARIABLE: &str = "WINDLASS_MAX_ISA";
 
-/// What it may be.
+/// The largest instruction set that kernels may use; later ones include earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cap {
-    /// Plain code.
+    /// Plain code without SIMD.
     Scalar,
     /// SSE4.2, for which no kernel has a form: plain code is taken.
     Sse42,
@@ -28,7 +28,7 @@ impl Cap {
         ("avx512", Cap::Avx512),
     ];
 
-    /// By its name; without one, all is allowed.
+    /// The cap of a name; without a name, all that the processor has is allowed.
     fn parse(name: Option<&str>) -> Result<Self, String> {
         let Some(name) = name else { return Ok(Cap::Avx512) };
         let known = Self::NAMES.into_iter().find(|(known, _)| *known == name);

@@ -29,7 +29,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Why a connection was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CloseReason {
-    /// By the client or the network.
+    /// The client or the network closed it.
     Closed,
     /// The SFU sent nothing for too long: not a participant's connection.
     Unanswered,

@@ -67,7 +67,7 @@ fn add(count: &AtomicU64, n: u64) {
 }
 
 impl TcpCounters {
-    /// As the SFU's counters.
+    /// These counts as counters of the SFU.
     fn to_counters(&self) -> Counters {
         let total = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counters {

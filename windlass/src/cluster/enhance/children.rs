@@ -12,25 +12,25 @@ use crate::config::enhancement::MAX_THREADS;
 /// More devices than any machine has.
 const MOST: usize = 128;
 
-/// What differs from one to the next.
+/// The settings that differ from one process to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Own<'a> {
-    /// Of the first; those of the others follow. Port 0 is any for each.
+    /// Listening address of the first process; each further process has the next port. Port 0: any for each.
     pub listen: SocketAddr,
-    /// Likewise.
+    /// Address of the first process's metrics; each further process has the next port. Port 0: any for each.
     pub metrics: Option<SocketAddr>,
-    /// Likewise.
+    /// Address at which SFUs reach the first process; each further process has the next port.
     pub address: Option<&'a str>,
     /// The CPU cores, of which each process has its part; none where `--enhancer-threads` is given.
     pub threads: Option<usize>,
 }
 
-/// One of them.
+/// One process of `windlass enhance --each-device`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Child {
-    /// What it works on.
+    /// The device that the process works on.
     pub device: Device,
-    /// Where SFUs come to it.
+    /// The address at which SFUs connect to the process.
     pub listen: SocketAddr,
     /// What follows the program's name.
     pub args: Vec<OsString>,
@@ -110,7 +110,7 @@ fn moved_url(url: &str, n: usize) -> Result<String> {
     Ok(format!("{host}:{}", port.with_context(|| format!("there is no port {n} after {url}"))?))
 }
 
-/// So many ports from either on are different ones.
+/// Fails where the `count` ports from `listen` on and those from `metrics` on meet.
 fn apart(listen: SocketAddr, metrics: SocketAddr, count: usize) -> Result<()> {
     let (a, b) = (usize::from(listen.port()), usize::from(metrics.port()));
     let (one, other) = (listen.ip(), metrics.ip());

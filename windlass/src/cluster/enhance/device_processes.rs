@@ -23,14 +23,15 @@ use crate::devices::{VISIBLE, chosen};
 use crate::logging;
 use crate::shutdown::{Asked, Signals};
 
-/// Before one that ended is started again; longer each time, up to the longest.
+/// Pause before a process that ended is started again, at first; it doubles up to [`LONGEST`].
 const PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause before a process that ended is started again.
 const LONGEST: Duration = Duration::from_secs(30);
-/// One that has lived so long had begun well.
+/// Lifetime after which a process counts as having begun well.
 const WELL: Duration = Duration::from_secs(60);
-/// When all have ended so often in a row without that, whoever started this one should know.
+/// Early ends in a row, of each process, after which this one gives up, so that whoever started it knows.
 const HOPELESS: u32 = 8;
-/// For ending, beyond what draining may take; then they are killed.
+/// Time that processes have to end, beyond what draining may take; then they are killed.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What the processes are to do.

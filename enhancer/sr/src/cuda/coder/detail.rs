@@ -18,16 +18,17 @@ use crate::cuda::CudaError;
 use crate::cuda::driver::{DeviceBuffer, HostBuffer};
 use crate::cuda::resident::{ResidentMemory, ResidentPicture};
 
-/// Bytes of a sum, and of where a tile belongs.
+/// Bytes of a sum on the GPU.
 const SUM_BYTES: usize = 8;
+/// Bytes that say where a tile belongs, on the GPU.
 const PLACE_BYTES: usize = 12;
 
 /// What a tile's detail amounts to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TileDetail {
-    /// By how much it differs from what subscribers see, in mean square grey levels.
+    /// By how much the tile's detail differs from what subscribers see, in mean square grey levels.
     pub new: f64,
-    /// All of it, likewise.
+    /// All of the tile's detail, in mean square grey levels.
     pub all: f64,
 }
 

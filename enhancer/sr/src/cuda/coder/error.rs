@@ -9,7 +9,7 @@ use crate::cuda::CudaError;
 /// Why a detail was not encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AnchorError {
-    /// It cannot be, on the CPU neither.
+    /// The detail cannot be encoded, on the CPU neither.
     #[error(transparent)]
     Codec(#[from] AnchorCodecError),
     /// The GPU failed, or had no time or room for it.

@@ -16,13 +16,13 @@ static SOURCE: &str = concat!(
 
 /// Columns and rows of a level's input that a block of threads transforms; the same in `transform.cu`.
 pub(super) const TILE: (usize, usize) = (64, 32);
-/// Threads of such a block.
+/// Threads of a block that transforms.
 pub(super) const TRANSFORM_THREADS: u32 = 256;
-/// Its shared memory: the tile, and seven columns and rows more.
+/// Bytes of shared memory of a block that transforms: the tile, and seven columns and rows more, 4 bytes each.
 pub(super) const TRANSFORM_SHARED: usize = 4 * (TILE.0 + 7) * (TILE.1 + 7);
 /// Blocks of coefficients by block of threads, each a warp's; the same in `blocks.cu`.
 pub(super) const BLOCK_WARPS: usize = 2;
-/// Its shared memory: words for the bits of a row.
+/// Bytes of shared memory of a block that codes: words for the bits of a row.
 pub(super) const BLOCK_SHARED: usize = 4 * BLOCK_WARPS * (128 + 32);
 
 /// Parts of a tile of detail, each a block of threads'; the same in `detail.cu`.

@@ -14,7 +14,7 @@ pub(super) struct Twofold {
 }
 
 impl Twofold {
-    /// Without room.
+    /// A buffer without room yet.
     pub(super) fn new(device: &Arc<Device>) -> Result<Self, CudaError> {
         let (on_device, on_host) = (DeviceBuffer::new(device, 0)?, HostBuffer::new(device, 0)?);
         Ok(Twofold { device: on_device, host: on_host, room: 0 })
@@ -33,7 +33,8 @@ impl Twofold {
     }
 }
 
-/// The same for memory of the device alone.
+/// Makes room for `bytes` bytes in memory of the device alone, of any content where it grows. No work that uses it may be under
+/// way.
 pub(super) fn grow(
     buffer: &mut DeviceBuffer,
     device: &Arc<Device>,

@@ -41,10 +41,13 @@ pub use work::{Coded, Encoding};
 const MAX_JOBS: usize = 64;
 /// Upper bound of a block's bytes: 4096 samples of 26 bits, stuffed, and 4095 bytes of codes.
 const MAX_BLOCK_BYTES: u32 = 20_000;
-/// Bytes of a block's place in the plane, of a quantiser, of a block's lengths, and of where its bytes belong.
+/// Bytes of a block's place in the plane, on the GPU.
 const BLOCK_BYTES: usize = 24;
+/// Bytes of a quantiser, on the GPU.
 const QUANTISER_BYTES: usize = 8;
+/// Bytes of a block's lengths, on the GPU.
 const LENGTH_BYTES: usize = 8;
+/// Bytes that say where a block's bytes belong, on the GPU.
 const PLACE_BYTES: usize = 8;
 
 /// Why pictures were not encoded.

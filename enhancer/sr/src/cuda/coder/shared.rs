@@ -29,8 +29,9 @@ use crate::cuda::waiting::Waiting;
 const STREAMS: usize = 2;
 /// Maximum jobs that wait for each GPU; more are refused.
 const MAX_WAITING: usize = 64;
-/// Maximum images encoded together, and their samples where they are several.
+/// Maximum images encoded together.
 const MAX_TOGETHER: usize = 16;
+/// Maximum samples of images encoded together, where they are several.
 const MAX_SAMPLES: usize = 1 << 24;
 /// Time without an answer after which a GPU counts as hung.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -42,7 +43,7 @@ struct Line {
     failed: Option<CudaError>,
 }
 
-/// See the module.
+/// The process's coder of anchors on GPUs: encodes anchors of one size that wait at the same time together.
 pub struct SharedCoder {
     line: Mutex<Line>,
     come: Condvar,

@@ -101,7 +101,7 @@ fn by_processor(residual: &[i16], width: usize, height: usize) -> Detail {
     detail
 }
 
-/// Between -128 and 128.
+/// A repeatable sample of a test picture, −128 to 128.
 fn noise(x: usize, y: usize) -> i16 {
     ((x * 7_919 + y * 104_729 + x * y) % 257) as i16 - 128
 }

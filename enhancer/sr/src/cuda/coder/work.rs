@@ -12,7 +12,7 @@ use super::error::AnchorError;
 use super::{CudaCoder, TileDetail};
 use crate::cuda::resident::ResidentPicture;
 
-/// What goes together.
+/// Kinds of work; only work of one kind goes together in a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Details of one size.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The only GPU that can do it.
+    /// The only GPU that can do work of this kind; `None`: any can.
     pub(super) fn gpu(self) -> Option<usize> {
         match self {
             Kind::Detail(..) => None,
@@ -58,7 +58,7 @@ pub(super) struct Code {
     pub back: Sender<Result<Coded, AnchorError>>,
 }
 
-/// Where it is.
+/// The place of an image that is to be encoded.
 pub(super) enum Image {
     Here(Arc<Detail>),
     /// On the GPU: these tiles of a picture; whether it is wanted back.
@@ -66,7 +66,7 @@ pub(super) enum Image {
 }
 
 impl Job {
-    /// Gives it up.
+    /// Gives the job up: whoever waits for it is told why.
     pub(super) fn fail(self, why: AnchorError) {
         // Nobody waits any more where this fails, here and below.
         match self {

@@ -53,7 +53,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// The same area of the HR picture.
+    /// This area of the low picture, in samples of the HR picture.
     pub(crate) fn scaled(self, scale: usize) -> Self {
         let Self { x, y, width, height } = self;
         Self { x: x * scale, y: y * scale, width: width * scale, height: height * scale }
@@ -124,11 +124,11 @@ pub(crate) type Shares = [[i16; 3]; 3];
 /// How far the samples of a cell lie on the way from its centre to those beside, in 1/[`WHOLE`].
 struct Ramp {
     side: usize,
-    /// To the one before, by column.
+    /// By column: how far it lies towards the cell to the left.
     before: [i16; MAX_SIDE],
-    /// To the one after.
+    /// By column: how far it lies towards the cell to the right.
     after: [i16; MAX_SIDE],
-    /// To the nearer one, by row: the same in a whole vector.
+    /// By row: how far it lies towards the nearer cell above or below, repeated in a whole vector.
     down: [[i16; 8]; MAX_SIDE],
 }
 
@@ -278,7 +278,7 @@ pub(crate) fn misfit(
     sum / (width * height).max(1) as u32
 }
 
-/// The same of what [`blend`] takes for the area: each quarter from where its own vector points.
+/// The misfit of what [`blend`] takes for the area, with each quarter from where its own vector points.
 pub(crate) fn misfit_of_quarters(
     isa: Isa,
     now: Samples<'_>,

@@ -164,6 +164,7 @@ fn dispatch(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block<'
 #[cold]
 #[inline(never)]
 fn at_the_end(isa: Isa, filters: Filters, reference: Reference<'_>, block: Block<'_>) {
+    /// Samples from row to row of the copy: those of the largest block, and what filters read around it.
     const STRIDE: usize = MAX_SIDE + 16;
     let mut copy = [0; ROWS * STRIDE];
     let (before, around) = if filters.down.is_some() { (BEFORE, BEFORE + AFTER) } else { (0, 0) };

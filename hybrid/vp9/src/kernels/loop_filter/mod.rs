@@ -39,9 +39,9 @@ pub struct EdgeMasks {
 /// The direction of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Between left and right: the first pass.
+    /// Edges between left and right: the first pass.
     Vertical,
-    /// Between above and below: the second pass.
+    /// Edges between above and below: the second pass.
     Horizontal,
 }
 
@@ -78,7 +78,7 @@ impl Limits {
         }
     }
 
-    /// Those of one level packed; levels beyond 63 read as their low 6 bits.
+    /// The thresholds of one level, packed; levels beyond 63 read as their low 6 bits.
     #[inline(always)]
     fn packed(&self, level: u8) -> u32 {
         self.packed[usize::from(level & 63)]
@@ -95,7 +95,7 @@ impl Limits {
 pub struct Area<'a> {
     /// Samples of the plane.
     pub samples: &'a mut [u8],
-    /// Of the area's first sample.
+    /// Index of the area's first sample in `samples`.
     pub offset: usize,
     /// Samples from row to row.
     pub stride: usize,

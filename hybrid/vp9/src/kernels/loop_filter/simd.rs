@@ -45,9 +45,9 @@ struct Edge<const VERTICAL: bool> {
 #[derive(Clone, Copy)]
 struct Demand {
     any: u32,
-    /// Of `any`, those of at least medium size.
+    /// Bits of `any` whose filter is of at least medium size.
     medium: u32,
-    /// Of `medium`, those of wide size.
+    /// Bits of `medium` whose filter is of wide size.
     wide: u32,
     levels: u32,
 }
@@ -369,7 +369,7 @@ impl Limits {
     }
 }
 
-/// Byte `I` of each.
+/// A word of byte `I` of each of the four.
 #[inline(always)]
 fn transposed<const I: u32>([a, b, c, d]: [u32; 4]) -> u32 {
     u32::from_le_bytes([a, b, c, d].map(|v| (v >> (8 * I)) as u8))
@@ -504,7 +504,7 @@ unsafe fn times<V: Vector, const N: usize>(v: V) -> V {
     }
 }
 
-/// In 16 bits, for any step.
+/// The filter's moving averages in 16 bits, which no difference between samples overflows.
 #[inline(always)]
 unsafe fn averages<V: Vector, const N: usize, const M: usize>(x: [V; M]) -> [V; M] {
     let mut out = x;

@@ -35,13 +35,13 @@ pub trait Vector: Copy {
 
     /// All bits clear.
     unsafe fn zero() -> Self;
-    /// The same byte everywhere.
+    /// A vector whose bytes are all `v`.
     unsafe fn splat8(v: u8) -> Self;
-    /// The same 16-bit element everywhere.
+    /// A vector whose 16-bit elements are all `v`.
     unsafe fn splat16(v: i16) -> Self;
-    /// The same 32-bit element everywhere.
+    /// A vector whose 32-bit elements are all `v`.
     unsafe fn splat32(v: i32) -> Self;
-    /// The same two 16-bit elements (even, odd) in every 32 bits: a factor for `madd16`.
+    /// A vector that repeats two 16-bit elements (even, odd) in every 32 bits: a factor for `madd16`.
     #[inline(always)]
     unsafe fn splat_pair(even: i16, odd: i16) -> Self {
         unsafe { Self::splat32((i32::from(odd) << 16) | (i32::from(even) & 0xffff)) }

@@ -7,7 +7,7 @@ use core::arch::aarch64::*;
 
 use super::Vector;
 
-/// One lane.
+/// A vector of one 128-bit lane.
 #[derive(Clone, Copy)]
 pub struct N128(pub(crate) uint8x16_t);
 

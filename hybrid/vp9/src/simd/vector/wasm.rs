@@ -7,7 +7,7 @@ use core::arch::wasm32::*;
 
 use super::Vector;
 
-/// One lane.
+/// A vector of one 128-bit lane.
 #[derive(Clone, Copy)]
 pub struct W128(pub(crate) v128);
 

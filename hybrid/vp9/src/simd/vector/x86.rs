@@ -11,11 +11,11 @@ use core::arch::x86_64::*;
 
 use super::Vector;
 
-/// One lane.
+/// A vector of one 128-bit lane.
 #[derive(Clone, Copy)]
 pub struct X128(pub(crate) __m128i);
 
-/// Two lanes.
+/// A vector of two 128-bit lanes.
 #[derive(Clone, Copy)]
 pub struct X256(pub(crate) __m256i);
 

@@ -1,30 +1,30 @@
-//! When an anchor is whole: on request, one for all subscribers, throttled.
+//! When an anchor is a key anchor: on request, one for all subscribers, throttled.
 //!
-//! Late joiners and subscribers who lost an anchor ask; whoever asks while a whole anchor is due, or
+//! Late joiners and subscribers who lost an anchor ask; whoever asks while a key anchor is due, or
 //! too soon after one, shares the next. Time is an argument, as a span since any fixed moment.
 
 use std::time::Duration;
 
-/// Collects requests for whole anchors of one stream.
+/// Collects requests for key anchors of one stream.
 #[derive(Debug, Clone)]
-pub(super) struct WholeThrottle {
+pub(super) struct KeyAnchorThrottle {
     interval: Duration,
     last: Option<Duration>,
     wanted: bool,
 }
 
-impl WholeThrottle {
-    /// At most one whole anchor in `interval`.
+impl KeyAnchorThrottle {
+    /// At most one key anchor in `interval`.
     pub(super) fn new(interval: Duration) -> Self {
         Self { interval, last: None, wanted: false }
     }
 
-    /// A subscriber needs a whole anchor.
+    /// A subscriber needs a key anchor.
     pub(super) fn request(&mut self) {
         self.wanted = true;
     }
 
-    /// Whether the anchor that is made now shall be a whole anchor; if so, it answers all requests.
+    /// Whether the anchor that is made now shall be a key anchor; if so, it answers all requests.
     pub(super) fn take(&mut self, now: Duration) -> bool {
         let rested = self.last.is_none_or(|last| now.saturating_sub(last) >= self.interval);
         let due = self.last.is_none() || self.wanted && rested;
@@ -35,14 +35,14 @@ impl WholeThrottle {
         due
     }
 
-    /// The whole anchor that [`take`](Self::take) allowed was not sent: the next one is due at once.
+    /// The key anchor that [`take`](Self::take) allowed was not sent: the next one is due at once.
     pub(super) fn failed(&mut self) {
         self.last = None;
     }
 }
 
-impl Default for WholeThrottle {
-    /// One whole anchor in two seconds.
+impl Default for KeyAnchorThrottle {
+    /// One key anchor in two seconds.
     fn default() -> Self {
         Self::new(Duration::from_secs(2))
     }
@@ -57,23 +57,23 @@ mod tests {
     }
 
     #[test]
-    fn the_first_anchor_is_a_whole_anchor() {
-        let mut throttle = WholeThrottle::default();
+    fn the_first_anchor_is_a_key_anchor() {
+        let mut throttle = KeyAnchorThrottle::default();
         assert!(throttle.take(at(70_000)));
         assert!(!throttle.take(at(90_000)), "nobody asked");
     }
 
     #[test]
-    fn a_whole_anchor_that_was_not_sent_is_due_again_at_once() {
-        let mut throttle = WholeThrottle::default();
+    fn a_key_anchor_that_was_not_sent_is_due_again_at_once() {
+        let mut throttle = KeyAnchorThrottle::default();
         assert!(throttle.take(at(0)));
         throttle.failed();
         assert!(throttle.take(at(1)) && !throttle.take(at(2)));
     }
 
     #[test]
-    fn requests_share_one_whole_anchor_and_wait_for_it() {
-        let mut throttle = WholeThrottle::new(at(2000));
+    fn requests_share_one_key_anchor_and_wait_for_it() {
+        let mut throttle = KeyAnchorThrottle::new(at(2000));
         assert!(throttle.take(at(0)));
         for _ in 0..5 {
             throttle.request();

@@ -1,0 +1,201 @@
+//! Sentences of the pages: one with more than [`MAX_WORDS`] words is hard to read for who reads English as a second language.
+//!
+//! Code blocks and tables do not count, nor do the targets of links; code within a sentence counts as one word. The cells of the
+//! page of options count: they are the options' help.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::step;
+use crate::root;
+
+/// Words that a sentence may have.
+const MAX_WORDS: usize = 25;
+
+/// The page whose tables are read as prose: it is written from the declarations in `windlass/src/config`.
+const OPTIONS: &str = "docs/options.md";
+
+/// A paragraph, heading, item of a list or cell of a table: the line at which it begins, counted from 1, and its text.
+type Block = (usize, String);
+
+/// Fails where a sentence of the README or of a page in `docs` is too long.
+pub(crate) fn check() -> Result<()> {
+    step("Counting the words of the pages' sentences");
+    let mut wrong = Vec::new();
+    for page in pages()? {
+        let name = page.strip_prefix(root()).unwrap_or(&page).display().to_string();
+        let text = std::fs::read_to_string(&page).with_context(|| format!("reading {name}"))?;
+        for (line, sentence) in too_long(&text, name == OPTIONS) {
+            wrong.push(format!("{name}:{line}: {sentence}"));
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        let hint = format!("{OPTIONS} is written from windlass/src/config");
+        bail!(
+            "sentences of more than {MAX_WORDS} words ({hint}); make two of each:\n{}",
+            wrong.join("\n")
+        )
+    }
+}
+
+/// The README and the pages in `docs` itself: decisions and notes in its folders are records, which may be denser.
+fn pages() -> Result<Vec<PathBuf>> {
+    let mut found = vec![root().join("README.md")];
+    for entry in std::fs::read_dir(root().join("docs"))? {
+        let path = entry?.path();
+        if path.is_file() && path.extension().is_some_and(|e| e == "md") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The sentences of a page that are too long, and the line at which the paragraph of each begins.
+fn too_long(page: &str, with_tables: bool) -> Vec<(usize, String)> {
+    let long = |sentence: &String| words(sentence) > MAX_WORDS;
+    let of = |(line, text): Block| {
+        sentences(&text).into_iter().filter(long).map(move |sentence| (line, sentence))
+    };
+    blocks(page, with_tables).into_iter().flat_map(of).collect()
+}
+
+/// A page's blocks, without fenced code and HTML; with the cells of tables if asked for.
+fn blocks(page: &str, with_tables: bool) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let (mut in_code, mut is_open) = (false, false);
+    for (at, line) in page.lines().enumerate() {
+        let text = line.trim_start_matches([' ', '>']).trim_end();
+        if text.starts_with("```") || text.starts_with("~~~") {
+            in_code = !in_code;
+            is_open = false;
+        } else if in_code || text.is_empty() || text.starts_with('<') {
+            is_open = false;
+        } else if text.starts_with('|') {
+            let cells = text.split('|').filter(|_| with_tables);
+            found.extend(cells.map(|cell| (at + 1, cell.trim().to_owned())));
+            is_open = false;
+        } else if text.starts_with('#') {
+            found.push((at + 1, text.trim_start_matches('#').trim().to_owned()));
+            is_open = false;
+        } else if let Some(item) = item(text) {
+            found.push((at + 1, item.to_owned()));
+            is_open = true;
+        } else if let Some((_, block)) = found.last_mut().filter(|_| is_open) {
+            block.push(' ');
+            block.push_str(text);
+        } else {
+            found.push((at + 1, text.to_owned()));
+            is_open = true;
+        }
+    }
+    found
+}
+
+/// What follows the mark of an item of a list, where the line begins with one.
+fn item(text: &str) -> Option<&str> {
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = digits.strip_prefix(". ").filter(|_| digits.len() < text.len());
+    numbered.or_else(|| ["- ", "* ", "+ "].iter().find_map(|mark| text.strip_prefix(mark)))
+}
+
+/// A block's sentences, without the targets of links, and with a word of one letter for code.
+///
+/// A point, question or exclamation mark ends a sentence where the next word does not go on in small letters, as after "incl.".
+fn sentences(block: &str) -> Vec<String> {
+    let text = without_targets(&without_code(block));
+    let all: Vec<&str> = text.split_whitespace().collect();
+    let (mut found, mut open) = (Vec::new(), Vec::new());
+    for (at, word) in all.iter().enumerate() {
+        open.push(*word);
+        let ends = word.trim_end_matches(['*', '_', ')', '"', ']', '”', '\'']);
+        let next =
+            all.get(at + 1).map(|next| next.trim_start_matches(['*', '_', '(', '"', '[', '“']));
+        let goes_on = next.is_some_and(|next| next.starts_with(char::is_lowercase));
+        if next.is_none() || ends.ends_with(['.', '?', '!']) && !goes_on {
+            found.push(open.join(" "));
+            open.clear();
+        }
+    }
+    found
+}
+
+/// `text` with a letter in place of each piece of code in it.
+fn without_code(text: &str) -> String {
+    let pieces = text.split('`').enumerate();
+    pieces.map(|(at, piece)| if at % 2 == 0 { piece } else { "X" }).collect()
+}
+
+/// `text` with `[name]` in place of `[name](target)`.
+fn without_targets(text: &str) -> String {
+    let mut parts = text.split("](");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push(']');
+        kept.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
+    }
+    kept
+}
+
+/// The words of a sentence: what has a letter or digit, between spaces.
+fn words(sentence: &str) -> usize {
+    sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many words without a mark at the end.
+    fn run_of(words: usize) -> String {
+        vec!["Word"; words].join(" ")
+    }
+
+    #[test]
+    fn a_sentence_of_one_word_too_many_is_found_where_its_paragraph_begins() {
+        let page = format!("# Title\n\nShort. {}\n{}.\n", run_of(13), run_of(12));
+        assert_eq!(too_long(&page, false), []);
+        let page = format!("# Title\n\nShort. {}\n{}.\n", run_of(13), run_of(13));
+        assert_eq!(too_long(&page, false), [(3, format!("{}.", run_of(26)))]);
+    }
+
+    #[test]
+    fn code_blocks_and_html_do_not_count_and_tables_only_if_asked_for() {
+        let long = run_of(26);
+        assert_eq!(too_long(&format!("```sh\n{long}\n```\n<!-- {long} -->\n"), false), []);
+        let table = format!("| a | b |\n| --- | --- |\n| x | {long} |\n");
+        assert_eq!(too_long(&table, false), []);
+        assert_eq!(too_long(&table, true), [(3, long)]);
+    }
+
+    #[test]
+    fn each_item_of_a_list_is_read_by_itself() {
+        let (half, page) =
+            (run_of(13), |a: &str| format!("{a}- {}\n{a}2. {}\n", run_of(13), run_of(13)));
+        assert_eq!(blocks(&page("  "), false), [(1, half.clone()), (2, half)]);
+        assert_eq!(item("2 apples"), None);
+        assert_eq!(item(". a point"), None);
+    }
+
+    #[test]
+    fn code_counts_as_a_word_and_the_target_of_a_link_as_none() {
+        let text = "See [the page](a/b.md#c d) or `cargo run -p x. Y`.";
+        assert_eq!(sentences(text), ["See [the page] or X."]);
+        assert_eq!(words("See [the page] – or X."), 5);
+    }
+
+    #[test]
+    fn a_sentence_ends_before_code_or_a_capital_and_not_before_small_letters() {
+        assert_eq!(
+            sentences("One (two.) `three` four. *Five*"),
+            ["One (two.)", "X four.", "*Five*"]
+        );
+        assert_eq!(
+            sentences("Frames, incl. hidden ones, of 0.5 s."),
+            ["Frames, incl. hidden ones, of 0.5 s."]
+        );
+    }
+}
