@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use windlass_types::{Bitrate, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput};
+use windlass_types::{
+    Bitrate, EnhancerRequest, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput,
+};
 
 pub use crate::core::RegionRequest;
 pub use crate::delivery::Delivery;
@@ -433,3 +435,23 @@ pub struct TrackStats {
 /// Takes the taps' output, each stream in decoding order, on any of the SFU's threads. It must not block. `false` means full: the SFU
 /// counts the loss, and the stream continues with a [`TapInput::Gap`] and a key frame.
 pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
+
+/// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. It must not block. `false` means full: the request is
+/// dropped and counted. They come only while the stream is tapped: between its first input and its [`TapInput::Stop`], or before the first.
+pub type RequestSink = Arc<dyn Fn(StreamId, EnhancerRequest) -> bool + Send + Sync>;
+
+/// What the SFU gives to the enhancer, by two ways: where the one is full, the other is not.
+#[derive(Clone)]
+pub struct EnhancerSinks {
+    /// Takes the taps' output.
+    pub tap: TapSink,
+    /// Takes requests and reports.
+    pub requests: RequestSink,
+}
+
+impl EnhancerSinks {
+    /// Of an SFU without an enhancer: ignores all.
+    pub fn none() -> EnhancerSinks {
+        EnhancerSinks { tap: Arc::new(|_| true), requests: Arc::new(|_, _| true) }
+    }
+}

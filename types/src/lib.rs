@@ -236,13 +236,6 @@ pub enum TapInput {
         /// The stream to forget.
         stream: StreamId,
     },
-    /// A request or a report, between the frames.
-    Request {
-        /// The stream.
-        stream: StreamId,
-        /// What is asked for, or reported.
-        request: EnhancerRequest,
-    },
 }
 
 impl TapInput {
@@ -254,13 +247,14 @@ impl TapInput {
             | TapInput::Gap { stream }
             | TapInput::CapturedGap { stream }
             | TapInput::CaptureStop { stream }
-            | TapInput::Stop { stream }
-            | TapInput::Request { stream, .. } => stream,
+            | TapInput::Stop { stream } => stream,
         }
     }
 }
 
-/// What the SFU asks of a stream's enhancement, or reports to it. One may get lost: no frame is lost with it.
+/// What the SFU asks of a stream's enhancement, or reports to it. Requests go beside the [`TapInput`]s, in a queue of their own: one may get
+/// lost, and no frame is lost with it. A later input may overtake a request. A request should not overtake an input that came before it: a
+/// [`TapInput::Stop`] would take the stream's requests with it.
 #[derive(Debug, Clone)]
 pub enum EnhancerRequest {
     /// A subscriber has none of the anchors so far: the next anchor is to be whole. One for all subscribers, and throttled.
@@ -278,13 +272,6 @@ pub enum EnhancerRequest {
     },
     /// Subscribers were given this still by the publisher, at the low frame's RTP timestamp (the publisher's timeline).
     Given(Anchor),
-}
-
-impl EnhancerRequest {
-    /// The request, for a stream.
-    pub fn of(self, stream: StreamId) -> TapInput {
-        TapInput::Request { stream, request: self }
-    }
 }
 
 /// What a publisher can send, by its own browser.

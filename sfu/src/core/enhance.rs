@@ -122,7 +122,7 @@ impl Core {
             let others: Bitrate = others.filter_map(|l| track.layers.rate(l, now)).sum();
             let bitrate = bitrate.saturating_sub(others).min(SDK_MAX[layer as usize]);
             let uplink = PublisherUplink { layer, bitrate, size, fps };
-            self.outputs.push_back(Output::Tap(EnhancerRequest::Uplink(uplink).of(stream)));
+            self.outputs.push_back(Output::Request(stream, EnhancerRequest::Uplink(uplink)));
         }
     }
 
@@ -143,7 +143,7 @@ impl Core {
         let Some(stream) = t.info.stream.filter(|_| t.tap.is_some()) else { return };
         if [decay.0, decay.1].iter().all(|v| v.is_finite() && *v >= 0.0) {
             let decay = EnhancerRequest::Decay { viewer: id.0, decay };
-            self.outputs.push_back(Output::Tap(decay.of(stream)));
+            self.outputs.push_back(Output::Request(stream, decay));
         }
     }
 
@@ -206,7 +206,7 @@ impl Core {
         };
         let source = Source { track: id, layer };
         let given = EnhancerRequest::Given(anchor.clone());
-        self.outputs.push_back(Output::Tap(given.of(anchor.stream)));
+        self.outputs.push_back(Output::Request(stream, given));
         self.send_anchor(now, &OutgoingAnchor { anchor: &anchor, source, tapped: layer });
     }
 
