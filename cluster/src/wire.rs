@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use windlass_types::{
-    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, EnhancerOutput, EnhancerRequest,
+    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput, EnhancerRequest,
     Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size, StageTimes, StreamId,
-    TapFrame, TapInput,
+    TapFrame, TapInput, UplinkReport,
 };
 
 use crate::clock::{Arrivals, FrameAge};
@@ -72,17 +72,17 @@ pub fn request_to_worker(request: &EnhancerRequest, now: Instant) -> proto::ToWo
     let request = match request {
         EnhancerRequest::WholeAnchor => Request::WholeAnchor(proto::Nothing {}),
         EnhancerRequest::Regions(possible) => Request::Regions(*possible),
-        EnhancerRequest::Uplink(PublisherUplink { layer, bitrate, size, fps }) => {
+        EnhancerRequest::Uplink(PublisherUplink { layer, report }) => {
             Request::Uplink(proto::Uplink {
                 layer: layer.rid().to_owned(),
-                kbps: bitrate.as_kbps(),
-                width: size.width.into(),
-                height: size.height.into(),
-                fps: *fps,
+                kbps: report.bitrate.as_kbps(),
+                width: report.size.width.into(),
+                height: report.size.height.into(),
+                fps: report.fps,
             })
         }
-        EnhancerRequest::Decay { viewer, decay: (by_frame, frames) } => {
-            Request::Decay(proto::Decay { by_frame: *by_frame, frames: *frames, viewer: *viewer })
+        EnhancerRequest::Decay { viewer, decay: Decay { per_frame, frames } } => {
+            Request::Decay(proto::Decay { by_frame: *per_frame, frames: *frames, viewer: *viewer })
         }
         EnhancerRequest::Given(anchor) => Request::Given(proto::Given {
             age_us: age_us(anchor.arrival, now),
@@ -158,13 +158,18 @@ fn request(
         Request::Regions(possible) => EnhancerRequest::Regions(possible),
         Request::Uplink(uplink) => EnhancerRequest::Uplink(PublisherUplink {
             layer: layer(&uplink.layer)?,
-            bitrate: Bitrate::kbps(rate(uplink.kbps, "kbps")?),
-            size: size(uplink.width, uplink.height)?,
-            fps: rate(uplink.fps, "fps")?,
+            report: UplinkReport {
+                bitrate: Bitrate::kbps(rate(uplink.kbps, "kbps")?),
+                size: size(uplink.width, uplink.height)?,
+                fps: rate(uplink.fps, "fps")?,
+            },
         }),
         Request::Decay(decay) => EnhancerRequest::Decay {
             viewer: decay.viewer,
-            decay: (rate(decay.by_frame, "by_frame")?, rate(decay.frames, "frames")?),
+            decay: Decay {
+                per_frame: rate(decay.by_frame, "by_frame")?,
+                frames: rate(decay.frames, "frames")?,
+            },
         },
         Request::Given(given) => {
             let anchor = given.anchor.ok_or(WireError::Field("anchor"))?;
@@ -400,15 +405,17 @@ mod tests {
     fn requests(now: Instant) -> Vec<EnhancerRequest> {
         let uplink = PublisherUplink {
             layer: Layer::H,
-            bitrate: Bitrate::kbps(450.5),
-            size: Size::new(1280, 720),
-            fps: 30.0,
+            report: UplinkReport {
+                bitrate: Bitrate::kbps(450.5),
+                size: Size::new(1280, 720),
+                fps: 30.0,
+            },
         };
         vec![
             EnhancerRequest::Given(anchor(now)),
             EnhancerRequest::Regions(true),
             EnhancerRequest::Uplink(uplink),
-            EnhancerRequest::Decay { viewer: 6, decay: (0.25, 9.0) },
+            EnhancerRequest::Decay { viewer: 6, decay: Decay { per_frame: 0.25, frames: 9.0 } },
             EnhancerRequest::WholeAnchor,
         ]
     }

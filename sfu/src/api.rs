@@ -9,7 +9,9 @@ use windlass_types::{
 
 pub use crate::core::RegionRequest;
 pub use crate::delivery::Delivery;
-pub use windlass_types::{DataContent, DataMessage, Kind, ParseIdError, ParticipantId, TrackId};
+pub use windlass_types::{
+    DataContent, DataMessage, Decay, Kind, ParseIdError, ParticipantId, TrackId, UplinkReport,
+};
 
 /// Options of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -354,17 +356,6 @@ pub enum DisconnectReason {
     Flood,
     /// The server panicked in the work for this participant.
     Fault,
-}
-
-/// A publisher's report on its uplink.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct UplinkReport {
-    /// Available bandwidth by the browser's congestion control.
-    pub bitrate: Bitrate,
-    /// Size of the camera's frames.
-    pub size: Size,
-    /// The camera's frames per second.
-    pub fps: f64,
 }
 
 /// A subscriber's report on the anchors of one subscription since its last report.

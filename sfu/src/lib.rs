@@ -18,7 +18,7 @@ mod relay;
 mod stats;
 
 pub use api::{
-    AnchorReport, Answer, DataContent, DataError, DataMessage, Delivery, DisconnectReason,
+    AnchorReport, Answer, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason,
     EnhancerSinks, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError,
     ParticipantId, Permissions, Publish, RegionRequest, ReportError, RequestSink, SfuClosed,
     SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,

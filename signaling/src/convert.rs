@@ -9,7 +9,7 @@ use windlass_protocol::{
     TrackKind, TrackStats,
 };
 use windlass_sfu::{
-    AnchorReport, DataContent, DataError, DataMessage, Delivery, DisconnectReason, Kind,
+    AnchorReport, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason, Kind,
     ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
 };
 use windlass_types::Layer;
@@ -105,8 +105,8 @@ pub(crate) fn knobs(track: TrackId, layers: Vec<(Layer, LayerKnobs)>) -> ServerM
     ServerMessage::Knobs { track: track.to_string(), layers }
 }
 
-/// A report's counts of anchors, and their decay.
-pub(crate) fn report(report: &Report) -> (AnchorReport, Option<(f64, f64)>) {
+/// A report's counts of anchors, and the decay after them.
+pub(crate) fn report(report: &Report) -> (AnchorReport, Option<Decay>) {
     let said = AnchorReport {
         used: report.anchors_used,
         late: report.anchors_late,
@@ -114,7 +114,8 @@ pub(crate) fn report(report: &Report) -> (AnchorReport, Option<(f64, f64)>) {
         duplicate: report.anchors_duplicate,
         former_epoch: report.anchors_former_epoch,
     };
-    (said, report.decay.zip(report.decay_frames))
+    let decay = report.decay.zip(report.decay_frames);
+    (said, decay.map(|(per_frame, frames)| Decay { per_frame, frames }))
 }
 
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {

@@ -13,7 +13,7 @@ use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_types::key_frame::key_frame_size;
 use windlass_types::{
-    CapturedFrame, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId, TapFrame, TapInput,
+    CapturedFrame, Decay, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId, TapFrame, TapInput,
 };
 
 use super::adapt::Operator;
@@ -71,7 +71,7 @@ struct Registry {
 }
 
 /// Reports on their way to the scheduler: of each stream's viewers the last.
-pub(super) type Decays = Mutex<HashMap<(StreamId, u64), (f64, f64)>>;
+pub(super) type Decays = Mutex<HashMap<(StreamId, u64), Decay>>;
 
 /// Maximum reports that wait at once; they wait for one interval.
 const MAX_DECAYS: usize = 4096;

@@ -184,7 +184,7 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
         UplinkReport { bitrate: Bitrate::kbps(400.0), size: Size::new(1280, 720), fps: 30.0 };
     let uplinks = |world: &World| {
         let said = world.requests.iter().filter_map(|request| match request {
-            EnhancerRequest::Uplink(uplink) => Some((uplink.layer, uplink.bitrate)),
+            EnhancerRequest::Uplink(uplink) => Some((uplink.layer, uplink.report.bitrate)),
             _ => None,
         });
         said.collect::<Vec<_>>()

@@ -29,7 +29,7 @@ use self::placement::Placement;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
-    AnchorReport, DataError, DataMessage, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
+    AnchorReport, DataError, DataMessage, Decay, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
     ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId,
     UplinkReport,
 };
@@ -60,7 +60,7 @@ enum Command {
         ParticipantId,
         TrackId,
         AnchorReport,
-        Option<(f64, f64)>,
+        Option<Decay>,
         oneshot::Sender<Result<TakenReport, ReportError>>,
     ),
     SetMuted(ParticipantId, TrackId, bool),
