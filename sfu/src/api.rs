@@ -87,7 +87,7 @@ pub struct TrackInfo {
 }
 
 /// An offer of the client, with the complete list of what it publishes and subscribes to.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offer {
     /// The SDP.
     pub sdp: String,

@@ -99,8 +99,8 @@ impl Session {
         let allowed = (0..new).all(|_| self.tracks.take(now));
         check_rate(allowed, self.config.tracks, "new tracks")?;
         self.publishing = offer.publish.iter().map(|p| p.mid.clone()).collect();
-        let (sdp, publish, subscribe) = convert::offer(offer)?;
-        self.actions.push_back(Action::Offer { id, sdp, publish, subscribe });
+        let offer = convert::offer(offer)?;
+        self.actions.push_back(Action::Offer { id, offer });
         Ok(())
     }
 

@@ -129,9 +129,9 @@ impl Connections {
             metric.help("Whether a NATS server answers.")
         }));
         let rejected = self.nats.iter().flat_map(nats::Client::rejected);
-        all.extend(rejected.map(|(bucket, why, count)| {
+        all.extend(rejected.map(|nats::Rejected { bucket, reason, count }| {
             Metric::counter("cluster_rogues", count)
-                .labelled(format!("bucket=\"{bucket}\",reason=\"{why}\""))
+                .labelled(format!("bucket=\"{bucket}\",reason=\"{reason}\""))
                 .help("Entries of NATS buckets that were rejected: without a valid seal of this cluster, or replayed.")
         }));
         all.extend(self.mutual.iter().flat_map(mutual::metrics));
