@@ -12,6 +12,7 @@ mod circles;
 mod clips;
 mod fuzz;
 mod gpu;
+mod imports;
 mod memory;
 mod models;
 mod neon;
