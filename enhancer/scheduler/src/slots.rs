@@ -14,7 +14,7 @@
 //! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task goes behind all that can
 //! still be in time. After [`SlotConfig::max_wait`] it goes before all others, the oldest first, so that it does not starve. In any time L,
 //! the longest that a task runs, each slot is given back at least once. With at most M such tasks waiting, each waits for no more than
-//! max_wait + L × ⌈M / cap⌉ ([`SlotQueue::longest_wait`]). A test holds this.
+//! max_wait + L × ⌈M / cap⌉. A test holds this.
 //!
 //! Pure: times are since one origin of the caller. Bounded: at most [`SlotConfig::max_waiting`] tasks that may be refused wait, and the last
 //! of the order is given back where there are more. Tasks that must run are one per stream, and bounded with the streams.
@@ -236,17 +236,6 @@ impl<T> SlotQueue<T> {
     pub fn begin_by(&self, task: &Task) -> Option<Duration> {
         let until = task.deadline.saturating_add(self.config.lost_cause_threshold);
         (self.config.order == TaskOrder::Edf).then(|| until.saturating_sub(task.expected()))
-    }
-
-    /// What a task that must run waits at the most if none runs longer than `longest` and no more than `tasks` such tasks, with it,
-    /// wait at once (by [`TaskOrder::Fifo`]: than `tasks` of any kind).
-    pub fn longest_wait(&self, longest: Duration, tasks: usize) -> Duration {
-        let rounds = u32::try_from(tasks.div_ceil(self.config.cap)).unwrap_or(u32::MAX);
-        let turn = longest.saturating_mul(rounds);
-        match self.config.order {
-            TaskOrder::Fifo => turn,
-            TaskOrder::Edf => self.config.max_wait.saturating_add(turn),
-        }
     }
 
     fn lost(&self, now: Duration, task: &Task) -> bool {

@@ -141,7 +141,8 @@ pub fn bicubic2x(source: &Plane, width: usize, height: usize) -> Plane {
 
 /// The whole picture at twice its size by Lanczos (luma) and bicubic (chroma): what a viewer
 /// gets without any detail.
-pub fn upsample(picture: &Picture) -> Picture {
+#[cfg(test)]
+pub(crate) fn upsample(picture: &Picture) -> Picture {
     with_luma(picture, lanczos2x(&picture.y))
 }
 

@@ -121,7 +121,6 @@ struct Shared {
 pub struct Sfu {
     handle: SfuHandle,
     local: SocketAddr,
-    tcp: Option<SocketAddr>,
     candidates: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -192,7 +191,6 @@ impl Sfu {
         let mut sfu = Sfu {
             handle: SfuHandle::new(senders, placement, shared, watchdog.clone()),
             local,
-            tcp: tcp_local,
             candidates: config.candidates(local),
             threads: Vec::new(),
         };
@@ -225,11 +223,6 @@ impl Sfu {
     /// The addresses that clients get as UDP candidates.
     pub fn candidates(&self) -> &[SocketAddr] {
         &self.candidates
-    }
-
-    /// Address of the TCP listener, if there is one.
-    pub fn tcp_addr(&self) -> Option<SocketAddr> {
-        self.tcp
     }
 }
 
