@@ -16,6 +16,7 @@ mod imports;
 mod memory;
 mod models;
 mod neon;
+mod oldest;
 mod page;
 mod process;
 mod protocol;

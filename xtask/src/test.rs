@@ -6,7 +6,8 @@ use clap::ValueEnum;
 use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
 use crate::{
-    advisories, apt, binaries, borders, capped, circles, fuzz, page, root, skipped, target_dir,
+    advisories, apt, binaries, borders, capped, circles, fuzz, oldest, page, root, skipped,
+    target_dir,
 };
 
 /// A part of the tests.
@@ -89,6 +90,7 @@ fn perform(parts: &[Part]) -> Result<()> {
         advisories::run(None)?;
         borders::check()?;
         circles::check()?;
+        oldest::check()?;
     }
     if wants(Part::Rust) {
         binaries::run_all()?;
