@@ -417,12 +417,7 @@ impl Task {
         }
     }
 
-    async fn serve(
-        &mut self,
-        worker: &Name,
-        address: &Arc<str>,
-        intake: &mut Intake,
-    ) -> End {
+    async fn serve(&mut self, worker: &Name, address: &Arc<str>, intake: &mut Intake) -> End {
         let (to, requests) = mpsc::channel(SEND_QUEUE);
         let channel = match self.shared.channel(address) {
             Ok(channel) => channel,

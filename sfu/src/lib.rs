@@ -21,7 +21,8 @@ pub use api::{
     AnchorReport, Answer, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason,
     EnhancerSinks, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError,
     ParticipantId, Permissions, Publish, RegionRequest, ReportError, RequestSink, SfuClosed,
-    SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
+    SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats,
+    UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};

@@ -29,8 +29,8 @@ use self::placement::Placement;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
-    AnchorReport, DataError, DataMessage, Decay, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
-    ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId,
+    AnchorReport, DataError, DataMessage, Decay, EnhancerSinks, JoinError, JoinOptions, Joined,
+    OfferError, ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId,
     UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
@@ -401,7 +401,8 @@ mod tests {
         });
         let config =
             SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..SfuConfig::default() };
-        let sfu = Sfu::start_shared(&config, &EnhancerSinks::none(), Some(&relay)).expect("started");
+        let sfu =
+            Sfu::start_shared(&config, &EnhancerSinks::none(), Some(&relay)).expect("started");
         let handle = sfu.handle();
         let joined = handle.join("tea", ParticipantId(1), JoinOptions::default()).await;
         let (room, node): (Arc<str>, _) = ("tea".into(), NodeId(7));
