@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use windlass_types::{
-    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput, EnhancerRequest,
-    Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size, StageTimes, StreamId,
-    TapFrame, TapInput, UplinkReport,
+    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput,
+    EnhancerRequest, Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size,
+    StageTimes, StreamId, TapFrame, TapInput, UplinkReport,
 };
 
 use crate::clock::{Arrivals, FrameAge};

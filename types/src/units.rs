@@ -93,10 +93,10 @@ impl<'de> Deserialize<'de> for Bitrate {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Size {
-    /// Pixels of a line.
+    /// Width in pixels.
     #[serde(deserialize_with = "side")]
     pub width: u16,
-    /// Lines.
+    /// Height in pixels.
     #[serde(deserialize_with = "side")]
     pub height: u16,
 }

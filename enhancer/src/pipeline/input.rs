@@ -13,7 +13,8 @@ use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_types::key_frame::key_frame_size;
 use windlass_types::{
-    CapturedFrame, Decay, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId, TapFrame, TapInput,
+    CapturedFrame, Decay, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId, TapFrame,
+    TapInput,
 };
 
 use super::adapt::Operator;
