@@ -210,8 +210,9 @@ impl<T> SlotQueue<T> {
             return None;
         }
         let some = self.waiting.iter().enumerate();
-        let short =
-            some.filter(|(_, w)| w.task.expected() <= takes / 2 && self.rank(w, now).class == Class::InTime);
+        let short = some.filter(|(_, w)| {
+            w.task.expected() <= takes / 2 && self.rank(w, now).class == Class::InTime
+        });
         short.min_by_key(|(_, w)| (w.task.expected(), self.rank(w, now))).map(|(at, _)| at)
     }
 

@@ -192,7 +192,10 @@ macro_rules! add {
 }
 
 /// Adds counts by rung.
-fn add_by_rung<N: Copy + Default + AddAssign>(to: &mut BTreeMap<Rung, N>, other: &BTreeMap<Rung, N>) {
+fn add_by_rung<N: Copy + Default + AddAssign>(
+    to: &mut BTreeMap<Rung, N>,
+    other: &BTreeMap<Rung, N>,
+) {
     for (&rung, &n) in other {
         *to.entry(rung).or_default() += n;
     }

@@ -30,7 +30,9 @@ impl Line {
     fn new(at_s: f64, span_s: f64, before: &Totals, now: &Totals) -> Line {
         Line {
             at_s,
-            kbps: (now.received.media_bytes - before.received.media_bytes) as f64 * 8.0 / 1000.0 / span_s,
+            kbps: (now.received.media_bytes - before.received.media_bytes) as f64 * 8.0
+                / 1000.0
+                / span_s,
             frames: now.received.frames - before.received.frames,
             shown: now.display.shown - before.display.shown,
             freezes: now.display.freezes - before.display.freezes,
@@ -39,7 +41,13 @@ impl Line {
             anchor_max_ms: now.anchors.lag.since(&before.anchors.lag).percentile(100.0),
             transit_p95_ms: now.transit.0.since(&before.transit.0).percentile(95.0),
             paused: now.subscriptions.paused,
-            rungs: now.subscriptions.rungs.iter().filter(|(_, n)| **n > 0).map(|(r, n)| (*r, *n)).collect(),
+            rungs: now
+                .subscriptions
+                .rungs
+                .iter()
+                .filter(|(_, n)| **n > 0)
+                .map(|(r, n)| (*r, *n))
+                .collect(),
         }
     }
 }

@@ -163,7 +163,10 @@ mod tests {
         let vanished = partings.iter().filter(|p| **p == Parting::Vanish).count();
         assert!((5..40).contains(&vanished), "{vanished}");
         let totals = tally.lock();
-        assert_eq!((totals.clients.visits, totals.clients.failed), (partings.len() as u64, partings.len() as u64));
+        assert_eq!(
+            (totals.clients.visits, totals.clients.failed),
+            (partings.len() as u64, partings.len() as u64)
+        );
         assert_eq!(totals.clients.failure.as_deref(), Some("as some do"));
     }
 }

@@ -86,7 +86,8 @@ impl Watching {
 
     /// The server says what it gives from here on.
     pub(super) fn given(&mut self, rung: Rung, totals: &mut Totals) {
-        totals.subscriptions.rung_changes += u64::from(self.given.rung.is_some_and(|before| before != rung));
+        totals.subscriptions.rung_changes +=
+            u64::from(self.given.rung.is_some_and(|before| before != rung));
         self.change(Given { rung: Some(rung), ..self.given }, totals);
     }
 
@@ -259,7 +260,11 @@ mod tests {
         watching.given(Rung::QPlus, &mut totals);
         watching.refuse(true, &mut totals);
         watching.packet(now, 5, 5, &FRAME, &mut totals);
-        assert_eq!((totals.received.frames, totals.received.frames_enhanced), (5, 1), "no anchors are made of it");
+        assert_eq!(
+            (totals.received.frames, totals.received.frames_enhanced),
+            (5, 1),
+            "no anchors are made of it"
+        );
     }
 
     #[test]
@@ -269,10 +274,27 @@ mod tests {
         watching.given(Rung::HPlus, &mut totals);
         watching.given(Rung::QPlus, &mut totals);
         watching.pause(true, &mut totals);
-        assert_eq!((totals.subscriptions.enhanced, totals.subscriptions.paused, totals.subscriptions.rung_changes), (1, 1, 1));
-        assert_eq!((totals.subscriptions.rungs[&Rung::QPlus], totals.subscriptions.rungs[&Rung::HPlus]), (1, 0));
+        assert_eq!(
+            (
+                totals.subscriptions.enhanced,
+                totals.subscriptions.paused,
+                totals.subscriptions.rung_changes
+            ),
+            (1, 1, 1)
+        );
+        assert_eq!(
+            (totals.subscriptions.rungs[&Rung::QPlus], totals.subscriptions.rungs[&Rung::HPlus]),
+            (1, 0)
+        );
         watching.end(&mut totals);
-        assert_eq!((totals.subscriptions.enhanced, totals.subscriptions.paused, totals.subscriptions.rungs[&Rung::QPlus]), (0, 0, 0));
+        assert_eq!(
+            (
+                totals.subscriptions.enhanced,
+                totals.subscriptions.paused,
+                totals.subscriptions.rungs[&Rung::QPlus]
+            ),
+            (0, 0, 0)
+        );
     }
 
     #[test]
@@ -284,8 +306,16 @@ mod tests {
             watching.packet(at(n), n - if n < 60 { 0 } else { 20 }, n as u32, &FRAME, &mut totals);
         }
         assert_eq!((totals.display.shown, totals.display.freezes), (50, 1));
-        assert!((totals.display.frozen_ms - 33.0 * 21.0).abs() < 1.0, "{}", totals.display.frozen_ms);
-        assert!((totals.display.gap_max_ms - 33.0 * 21.0).abs() < 1.0, "{}", totals.display.gap_max_ms);
+        assert!(
+            (totals.display.frozen_ms - 33.0 * 21.0).abs() < 1.0,
+            "{}",
+            totals.display.frozen_ms
+        );
+        assert!(
+            (totals.display.gap_max_ms - 33.0 * 21.0).abs() < 1.0,
+            "{}",
+            totals.display.gap_max_ms
+        );
         watching.pause(true, &mut totals);
         watching.packet(at(200), 50, 200, &FRAME, &mut totals);
         assert_eq!((totals.display.shown, totals.display.freezes), (51, 1));

@@ -55,7 +55,10 @@ impl AnchorDelivery {
         let given_up =
             GIVEN_UP.iter().map(|name| each * span.grown(name)).sum::<f64>() + span.grown(DROPPED);
         let late = now.anchors.late - before.anchors.late;
-        let (lags, ages) = (now.anchors.lag.since(&before.anchors.lag), now.anchors.age.since(&before.anchors.age));
+        let (lags, ages) = (
+            now.anchors.lag.since(&before.anchors.lag),
+            now.anchors.age.since(&before.anchors.age),
+        );
         let frames_enhanced = now.received.frames_enhanced - before.received.frames_enhanced;
         AnchorDelivery {
             anchors,

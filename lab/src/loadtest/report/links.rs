@@ -29,7 +29,8 @@ pub(crate) struct Links {
 
 impl Links {
     pub(super) fn of(span: &Span<'_>) -> Links {
-        let (now, before) = (&span.now.subscriptions.downlinks, &span.before.subscriptions.downlinks);
+        let (now, before) =
+            (&span.now.subscriptions.downlinks, &span.before.subscriptions.downlinks);
         let capacity_bytes = (now.capacity_bytes - before.capacity_bytes) as f64;
         let media_bytes = span.now.received.media_bytes - span.before.received.media_bytes;
         let carried_bytes = (now.carried_bytes - before.carried_bytes) as f64;

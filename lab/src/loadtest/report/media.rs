@@ -86,9 +86,14 @@ impl Reception {
             frozen: span.per_minute((now.display.frozen_ms - before.display.frozen_ms) / 60_000.0),
             gap_max_ms: now.display.gap_max_ms,
             rungs: rungs.collect(),
-            rung_changes: span.per_minute((now.subscriptions.rung_changes - before.subscriptions.rung_changes) as f64),
+            rung_changes: span.per_minute(
+                (now.subscriptions.rung_changes - before.subscriptions.rung_changes) as f64,
+            ),
             lost,
-            loss_rate: share(lost as f64, (now.received.expected - before.received.expected) as f64),
+            loss_rate: share(
+                lost as f64,
+                (now.received.expected - before.received.expected) as f64,
+            ),
             video_kbps: span.kbps(now.received.bytes - before.received.bytes),
             key_requests_made: now.received.key_requests - before.received.key_requests,
             forwarded: now.received.packets - before.received.packets,

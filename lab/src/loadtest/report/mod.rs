@@ -136,7 +136,10 @@ impl Row {
             anchors: AnchorDelivery::of(&span, args.subscribers),
             latency: Latency::of(&span),
             cpu: ProcessorTime::of(&span, measurement, received.forwarded),
-            memory: Memory::of(measurement, span.now.clients.publishers + span.now.clients.subscribers),
+            memory: Memory::of(
+                measurement,
+                span.now.clients.publishers + span.now.clients.subscribers,
+            ),
             received,
             queues: measurement.queues.clone(),
             stages: Stage::all(&span),
