@@ -325,7 +325,10 @@ mod tests {
             ("use std::net::{SocketAddr, UdpSocket};\n", "std::net::UdpSocket"),
             ("use std::net;\nfn a(s: net::TcpStream) {}\n", "std::net::TcpStream"),
             ("use std::net::*;\nfn a(s: TcpListener) {}\n", "std::net::TcpListener"),
-            ("use std::time::Instant as Clock;\nfn a() { Clock::now(); }\n", "std::time::Instant::now"),
+            (
+                "use std::time::Instant as Clock;\nfn a() { Clock::now(); }\n",
+                "std::time::Instant::now",
+            ),
             ("use std::thread::spawn;\n", "std::thread::spawn"),
             ("use tokio::sync::mpsc;\n", "tokio"),
         ] {
@@ -352,8 +355,12 @@ mod tests {
             package("windlass-scheduler", &[("tokio", None)]),
         ];
         let wrong = libraries(&Metadata { packages });
-        let all =
-            ["sfu uses axum", "signaling uses str0m", "cluster uses webrtc", "scheduler uses tokio"];
+        let all = [
+            "sfu uses axum",
+            "signaling uses str0m",
+            "cluster uses webrtc",
+            "scheduler uses tokio",
+        ];
         assert_eq!(wrong, all);
     }
 

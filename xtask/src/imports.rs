@@ -131,7 +131,10 @@ mod tests {
         assert_eq!(paths(code), all);
         let names: Vec<_> = imports(code).into_iter().map(|import| import.name).collect();
         assert_eq!(names[2..], [Some("Stream".to_owned()), None]);
-        assert_eq!(paths("let cause = 1; // not to use it;\nlet a = \"we use std::fs;\";"), [""; 0]);
+        assert_eq!(
+            paths("let cause = 1; // not to use it;\nlet a = \"we use std::fs;\";"),
+            [""; 0]
+        );
     }
 
     #[test]
