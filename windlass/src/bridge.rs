@@ -85,7 +85,9 @@ impl Bridge {
             match intake.next() {
                 Next::Input(frame) => input.push(frame),
                 Next::Request(before, stream, request) => {
-                    before.into_iter().for_each(|frame| input.push(frame));
+                    for frame in before {
+                        input.push(frame);
+                    }
                     input.request(stream, request);
                 }
                 Next::Wait => {}
