@@ -12,10 +12,21 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Rejected entries by bucket and reason.
 #[derive(Debug, Default)]
-pub(crate) struct Rejections(BTreeMap<(&'static str, &'static str), Rejected>);
+pub(crate) struct Rejections(BTreeMap<(&'static str, &'static str), Counted>);
+
+/// How many entries of a bucket were rejected for a reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rejected {
+    /// The bucket in NATS.
+    pub bucket: &'static str,
+    /// What was wrong with their seals.
+    pub reason: &'static str,
+    /// Entries so far.
+    pub count: u64,
+}
 
 #[derive(Debug, Default)]
-struct Rejected {
+struct Counted {
     count: u64,
     /// Time of the last log line, and the count then.
     logged: Option<(Instant, u64)>,
@@ -47,8 +58,13 @@ impl Rejections {
     }
 
     /// Rejected entries by bucket and reason.
-    pub(crate) fn counts(&self) -> Vec<(&'static str, &'static str, u64)> {
-        self.0.iter().map(|((bucket, why), rejected)| (*bucket, *why, rejected.count)).collect()
+    pub(crate) fn counts(&self) -> Vec<Rejected> {
+        let of = |(&(bucket, reason), counted): (&(_, _), &Counted)| Rejected {
+            bucket,
+            reason,
+            count: counted.count,
+        };
+        self.0.iter().map(of).collect()
     }
 }
 
@@ -68,6 +84,7 @@ mod tests {
         assert_eq!(rejections.rejected("b", SealError::Replayed, now), Some(1));
         let minute = now + LOG_INTERVAL;
         assert_eq!(rejections.rejected("b", SealError::Forged, minute), Some(5_001));
-        assert_eq!(rejections.counts(), [("b", "forged", 5_002), ("b", "replayed", 1)]);
+        let of = |reason, count| Rejected { bucket: "b", reason, count };
+        assert_eq!(rejections.counts(), [of("forged", 5_002), of("replayed", 1)]);
     }
 }

@@ -30,10 +30,12 @@ use crate::nats::{self, BucketEvent, Client};
 use crate::proto::enhancer::enhancer_client::EnhancerClient;
 use crate::proto::enhancer::{FromWorker, Ping, ToWorker, from_worker, to_worker};
 use crate::token::{ClusterToken, HEADER};
-use crate::wire;
+use crate::wire::{self, ToEnhancer};
 
-/// Capacity of a stream's queue, in messages: half a second of frames and reports.
+/// Capacity of a stream's queue of the tap's inputs: half a second of frames.
 const INPUT_QUEUE: usize = 32;
+/// Capacity of a stream's queue of requests and reports. They are forwarded as they come; where many viewers report at once, some are lost.
+const REQUEST_QUEUE: usize = 32;
 /// Capacity of the queue to a connection, in messages.
 const SEND_QUEUE: usize = 16;
 /// Time that a worker has to accept a stream.
@@ -120,7 +122,7 @@ struct Shared {
 /// All streams that remote workers enhance. See the module.
 pub struct Remote {
     shared: Arc<Shared>,
-    streams: Mutex<HashMap<StreamId, Sender<TapInput>>>,
+    streams: Mutex<HashMap<StreamId, Queues>>,
     runtime: Handle,
 }
 
@@ -151,18 +153,29 @@ impl Remote {
     /// Takes a tap's input; `false`: the stream's queue is full. Never blocks.
     pub fn push(&self, input: TapInput) -> bool {
         let stream = input.stream();
-        let mut streams = self.streams.lock();
         if matches!(input, TapInput::Stop { .. }) {
-            // The task ends when its queue is closed.
-            streams.remove(&stream);
+            // The task ends when its queues are closed.
+            self.streams.lock().remove(&stream);
             return true;
         }
-        let queue = streams.entry(stream).or_insert_with(|| {
-            let (queue, inputs) = mpsc::channel(INPUT_QUEUE);
-            self.runtime.spawn(Task::new(self.shared.clone(), stream).run(inputs));
-            queue
+        self.give(stream, |queues| queues.inputs.try_send(input).is_ok())
+    }
+
+    /// Takes a request to a stream's enhancement, or a report; `false`: the stream's queue of these is full. Never blocks. It must not be
+    /// called for a stream that has stopped, which would begin anew.
+    pub fn request(&self, stream: StreamId, request: EnhancerRequest) -> bool {
+        self.give(stream, |queues| queues.requests.try_send(request).is_ok())
+    }
+
+    /// Puts something into a stream's queues; what comes first, frame or request, begins the stream.
+    fn give(&self, stream: StreamId, put: impl FnOnce(&Queues) -> bool) -> bool {
+        let mut streams = self.streams.lock();
+        let queues = streams.entry(stream).or_insert_with(|| {
+            let (queues, intake) = queues();
+            self.runtime.spawn(Task::new(self.shared.clone(), stream).run(intake));
+            queues
         });
-        let taken = queue.try_send(input).is_ok();
+        let taken = put(queues);
         if !taken {
             count(&self.shared.counters.dropped);
         }
@@ -268,6 +281,36 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// The ways into a stream's task. A full one does not hold the other up.
+struct Queues {
+    inputs: Sender<TapInput>,
+    requests: Sender<EnhancerRequest>,
+}
+
+/// The ends of [`Queues`] in the task.
+struct Intake {
+    inputs: Receiver<TapInput>,
+    requests: Receiver<EnhancerRequest>,
+}
+
+fn queues() -> (Queues, Intake) {
+    let (to_inputs, inputs) = mpsc::channel(INPUT_QUEUE);
+    let (to_requests, requests) = mpsc::channel(REQUEST_QUEUE);
+    (Queues { inputs: to_inputs, requests: to_requests }, Intake { inputs, requests })
+}
+
+impl Intake {
+    /// What comes next; `None`: the stream has ended. Inputs go first: a given still finds its frame. No more order is needed: the end is
+    /// no message, and what else is asked holds from any frame on.
+    async fn next(&mut self) -> Option<ToEnhancer> {
+        tokio::select! {
+            biased;
+            input = self.inputs.recv() => input.map(ToEnhancer::Input),
+            Some(request) = self.requests.recv() => Some(ToEnhancer::Request(request)),
+        }
+    }
+}
+
 /// Why a stream left its worker.
 enum End {
     /// The stream has ended.
@@ -284,9 +327,9 @@ struct Task {
     stream: StreamId,
     arrivals: Arrivals,
     key_frame: KeyFrameRequest,
-    /// The last state messages, which the next worker needs too.
-    regions: Option<TapInput>,
-    uplink: Option<TapInput>,
+    /// The last requests that are states, which the next worker needs too.
+    regions: Option<EnhancerRequest>,
+    uplink: Option<EnhancerRequest>,
 }
 
 impl Task {
@@ -301,16 +344,16 @@ impl Task {
         }
     }
 
-    async fn run(mut self, mut inputs: Receiver<TapInput>) {
+    async fn run(mut self, mut intake: Intake) {
         loop {
             let assigned = self.shared.workers.lock().assign(Instant::now());
             let Some((worker, address)) = assigned else {
-                if self.discard(&mut inputs).await {
+                if self.discard(&mut intake).await {
                     return;
                 }
                 continue;
             };
-            let end = self.serve(&worker, &address, &mut inputs).await;
+            let end = self.serve(&worker, &address, &mut intake).await;
             if let End::Failed(_) = &end {
                 self.shared.workers.lock().on_failure(&worker, Instant::now());
             }
@@ -344,45 +387,37 @@ impl Task {
     }
 
     /// Discards inputs while no worker is available, for [`RETRY_INTERVAL`]; returns whether the stream has ended.
-    async fn discard(&mut self, inputs: &mut Receiver<TapInput>) -> bool {
+    async fn discard(&mut self, intake: &mut Intake) -> bool {
         let until = tokio::time::sleep(RETRY_INTERVAL);
         tokio::pin!(until);
         loop {
             tokio::select! {
                 () = &mut until => return false,
-                input = inputs.recv() => match input {
+                said = intake.next() => match said {
                     None => return true,
-                    Some(input) => {
-                        self.remember(&input);
-                        if matches!(input, TapInput::Frame(_)) {
-                            count(&self.shared.counters.skipped);
-                            self.need_key();
-                        }
+                    Some(ToEnhancer::Request(request)) => self.remember(&request),
+                    Some(ToEnhancer::Input(TapInput::Frame(_))) => {
+                        count(&self.shared.counters.skipped);
+                        self.need_key();
                     }
+                    Some(ToEnhancer::Input(_)) => {}
                 },
             }
         }
     }
 
     /// Remembers state that the next worker needs.
-    fn remember(&mut self, input: &TapInput) {
-        match input {
-            TapInput::Request { request: EnhancerRequest::Regions(_), .. } => {
-                self.regions = Some(input.clone());
-            }
-            TapInput::Request { request: EnhancerRequest::Uplink(_), .. } => {
-                self.uplink = Some(input.clone());
-            }
-            _ => {}
+    fn remember(&mut self, request: &EnhancerRequest) {
+        match request {
+            EnhancerRequest::Regions(_) => self.regions = Some(request.clone()),
+            EnhancerRequest::Uplink(_) => self.uplink = Some(request.clone()),
+            EnhancerRequest::WholeAnchor
+            | EnhancerRequest::Decay { .. }
+            | EnhancerRequest::Given(_) => {}
         }
     }
 
-    async fn serve(
-        &mut self,
-        worker: &Name,
-        address: &Arc<str>,
-        inputs: &mut Receiver<TapInput>,
-    ) -> End {
+    async fn serve(&mut self, worker: &Name, address: &Arc<str>, intake: &mut Intake) -> End {
         let (to, requests) = mpsc::channel(SEND_QUEUE);
         let channel = match self.shared.channel(address) {
             Ok(channel) => channel,
@@ -401,16 +436,20 @@ impl Task {
             }
         };
         for known in [self.regions.clone(), self.uplink.clone()].into_iter().flatten() {
-            self.send(&to, &known);
+            self.request(&to, &known);
         }
         let mut liveness = Liveness::new(Instant::now());
         let mut pings = interval(PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                input = inputs.recv() => match input {
+                said = intake.next() => match said {
                     None => return End::Stopped,
-                    Some(input) => self.input(&to, &input),
+                    Some(ToEnhancer::Input(input)) => self.input(&to, &input),
+                    Some(ToEnhancer::Request(request)) => {
+                        self.remember(&request);
+                        self.request(&to, &request);
+                    }
                 },
                 message = responses.message() => match message {
                     Ok(Some(message)) => {
@@ -433,7 +472,7 @@ impl Task {
                     let round_trip_us = liveness.round_trip().as_micros() as u64;
                     let ping = Ping { number: liveness.ping(now), round_trip_us };
                     // Without room for the ping it stays unanswered.
-                    let _ = to.try_send(ToWorker { what: Some(to_worker::What::Ping(ping)) });
+                    let _ = to.try_send(ToWorker { what: Some(to_worker::What::Ping(ping)), request: None });
                 }
             }
         }
@@ -441,7 +480,6 @@ impl Task {
 
     /// Forwards an input of the tap to the worker.
     fn input(&mut self, to: &Sender<ToWorker>, input: &TapInput) {
-        self.remember(input);
         if let TapInput::Frame(frame) = input {
             if !self.key_frame.on_frame(frame.key) {
                 count(&self.shared.counters.skipped);
@@ -449,7 +487,8 @@ impl Task {
             }
             self.arrivals.sent(frame.epoch, frame.rtp_timestamp, frame.arrival);
         }
-        if !self.send(to, input) {
+        let message = wire::to_worker(input, Instant::now(), self.shared.within);
+        if message.is_some_and(|message| to.try_send(message).is_err()) {
             count(&self.shared.counters.dropped);
             if matches!(input, TapInput::Frame(_)) {
                 self.need_key();
@@ -457,9 +496,11 @@ impl Task {
         }
     }
 
-    fn send(&self, to: &Sender<ToWorker>, input: &TapInput) -> bool {
-        let message = wire::to_worker(input, Instant::now(), self.shared.within);
-        message.is_none_or(|message| to.try_send(message).is_ok())
+    /// Forwards a request to the worker.
+    fn request(&self, to: &Sender<ToWorker>, request: &EnhancerRequest) {
+        if to.try_send(wire::request_to_worker(request, Instant::now())).is_err() {
+            count(&self.shared.counters.dropped);
+        }
     }
 
     /// Handles a message of the worker.

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use windlass_types::{
-    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, EnhancerOutput, EnhancerRequest,
-    Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size, StageTimes, StreamId,
-    TapFrame, TapInput,
+    Anchor, AnchorPolicy, AnchorSource, Bitrate, CapturedFrame, Decay, EnhancerOutput,
+    EnhancerRequest, Epoch, Layer, Owner, PublisherKnobs, PublisherUplink, Refusal, Size,
+    StageTimes, StreamId, TapFrame, TapInput, UplinkReport,
 };
 
 use crate::clock::{Arrivals, FrameAge};
@@ -26,10 +26,19 @@ pub enum WireError {
 /// Converts a frame's age into its arrival on this machine's clock.
 pub type ArrivalOf<'a> = &'a dyn Fn(FrameAge) -> Instant;
 
+/// What an SFU sends to a stream's enhancer.
+#[derive(Debug, Clone)]
+pub enum ToEnhancer {
+    /// What the tap hands over.
+    Input(TapInput),
+    /// What is asked of the enhancer, or reported to it.
+    Request(EnhancerRequest),
+}
+
 /// The message of a tap's input, sent `now`; anchors must be back within `within` of their frame's arrival. `None`: the stream ends.
 pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<proto::ToWorker> {
     use to_worker::What;
-    let age = |arrival: Instant| micros(now.saturating_duration_since(arrival));
+    let age = |arrival| age_us(arrival, now);
     let what = match input {
         TapInput::Frame(frame) => What::Frame(proto::Frame {
             room: frame.owner.room,
@@ -50,48 +59,67 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
             data: frame.data.clone(),
         }),
         TapInput::CapturedGap { .. } => What::CapturedGap(proto::Nothing {}),
-        TapInput::Request { request, .. } => match request {
-            EnhancerRequest::WholeAnchor => What::WholeAnchor(proto::Nothing {}),
-            EnhancerRequest::Regions(possible) => What::Regions(*possible),
-            EnhancerRequest::Uplink(PublisherUplink { layer, bitrate, size, fps }) => {
-                What::Uplink(proto::Uplink {
-                    layer: layer.rid().to_owned(),
-                    kbps: bitrate.as_kbps(),
-                    width: size.width.into(),
-                    height: size.height.into(),
-                    fps: *fps,
-                })
-            }
-            EnhancerRequest::Decay { viewer, decay: (by_frame, frames) } => {
-                What::Decay(proto::Decay { by_frame: *by_frame, frames: *frames, viewer: *viewer })
-            }
-            EnhancerRequest::Given(anchor) => What::Given(proto::Given {
-                age_us: age(anchor.arrival),
-                anchor: Some(anchor_message(anchor)),
-            }),
-        },
         TapInput::CaptureStop { .. } => What::CaptureStop(proto::Nothing {}),
         TapInput::Gap { .. } => What::Gap(proto::Nothing {}),
         TapInput::Stop { .. } => return None,
     };
-    Some(proto::ToWorker { what: Some(what) })
+    Some(proto::ToWorker { what: Some(what), request: None })
 }
 
-/// The tap's input in a message for the local number `stream`; `None`: the message is a ping.
+/// The message of a request to a stream's enhancement, sent `now`.
+pub fn request_to_worker(request: &EnhancerRequest, now: Instant) -> proto::ToWorker {
+    use to_worker::Request;
+    let request = match request {
+        EnhancerRequest::WholeAnchor => Request::WholeAnchor(proto::Nothing {}),
+        EnhancerRequest::Regions(possible) => Request::Regions(*possible),
+        EnhancerRequest::Uplink(PublisherUplink { layer, report }) => {
+            Request::Uplink(proto::Uplink {
+                layer: layer.rid().to_owned(),
+                kbps: report.bitrate.as_kbps(),
+                width: report.size.width.into(),
+                height: report.size.height.into(),
+                fps: report.fps,
+            })
+        }
+        EnhancerRequest::Decay { viewer, decay: Decay { per_frame, frames } } => {
+            Request::Decay(proto::Decay { by_frame: *per_frame, frames: *frames, viewer: *viewer })
+        }
+        EnhancerRequest::Given(anchor) => Request::Given(proto::Given {
+            age_us: age_us(anchor.arrival, now),
+            anchor: Some(anchor_message(anchor)),
+        }),
+    };
+    proto::ToWorker { what: None, request: Some(request) }
+}
+
+/// What an SFU sent in a message, for the local number `stream`; `None`: the message is a ping.
 ///
 /// # Errors
 ///
 /// The message is malformed.
-pub fn tap_input(
+pub fn to_enhancer(
     message: proto::ToWorker,
     stream: StreamId,
     arrival_of: ArrivalOf<'_>,
-) -> Result<Option<TapInput>, WireError> {
+) -> Result<Option<ToEnhancer>, WireError> {
+    match (message.what, message.request) {
+        (Some(to_worker::What::Ping(_)), None) => Ok(None),
+        (Some(what), None) => tap_input(what, stream, arrival_of).map(ToEnhancer::Input).map(Some),
+        (None, Some(said)) => request(said, stream, arrival_of).map(ToEnhancer::Request).map(Some),
+        (Some(_), Some(_)) => Err(WireError::Field("request")),
+        (None, None) => Err(WireError::Empty),
+    }
+}
+
+fn tap_input(
+    what: to_worker::What,
+    stream: StreamId,
+    arrival_of: ArrivalOf<'_>,
+) -> Result<TapInput, WireError> {
     use to_worker::What;
     let span = Duration::from_micros;
-    let unlimited = |age_us| FrameAge { age: span(age_us), within: Duration::MAX };
-    Ok(Some(match message.what.ok_or(WireError::Empty)? {
-        What::Ping(_) => return Ok(None),
+    Ok(match what {
+        What::Ping(_) => return Err(WireError::Field("ping")),
         What::Frame(frame) => TapInput::Frame(TapFrame {
             stream,
             owner: Owner { room: frame.room, publisher: frame.publisher },
@@ -109,33 +137,56 @@ pub fn tap_input(
         What::Captured(frame) => TapInput::Captured(CapturedFrame {
             stream,
             low_timestamp: frame.low_timestamp,
-            arrival: arrival_of(unlimited(frame.age_us)),
+            arrival: arrival_of(without_deadline(frame.age_us)),
             key: frame.key,
             data: frame.data,
         }),
         What::CapturedGap(_) => TapInput::CapturedGap { stream },
-        What::Given(given) => {
-            let anchor = given.anchor.ok_or(WireError::Field("anchor"))?;
-            let arrival = arrival_of(unlimited(given.age_us));
-            EnhancerRequest::Given(anchor_of(anchor, stream, arrival)?).of(stream)
-        }
-        What::Regions(possible) => EnhancerRequest::Regions(possible).of(stream),
-        What::Uplink(uplink) => EnhancerRequest::Uplink(PublisherUplink {
-            layer: layer(&uplink.layer)?,
-            bitrate: Bitrate::kbps(rate(uplink.kbps, "kbps")?),
-            size: size(uplink.width, uplink.height)?,
-            fps: rate(uplink.fps, "fps")?,
-        })
-        .of(stream),
-        What::Decay(decay) => EnhancerRequest::Decay {
-            viewer: decay.viewer,
-            decay: (rate(decay.by_frame, "by_frame")?, rate(decay.frames, "frames")?),
-        }
-        .of(stream),
         What::CaptureStop(_) => TapInput::CaptureStop { stream },
         What::Gap(_) => TapInput::Gap { stream },
-        What::WholeAnchor(_) => EnhancerRequest::WholeAnchor.of(stream),
-    }))
+    })
+}
+
+fn request(
+    request: to_worker::Request,
+    stream: StreamId,
+    arrival_of: ArrivalOf<'_>,
+) -> Result<EnhancerRequest, WireError> {
+    use to_worker::Request;
+    Ok(match request {
+        Request::WholeAnchor(_) => EnhancerRequest::WholeAnchor,
+        Request::Regions(possible) => EnhancerRequest::Regions(possible),
+        Request::Uplink(uplink) => EnhancerRequest::Uplink(PublisherUplink {
+            layer: layer(&uplink.layer)?,
+            report: UplinkReport {
+                bitrate: Bitrate::kbps(rate(uplink.kbps, "kbps")?),
+                size: size(uplink.width, uplink.height)?,
+                fps: rate(uplink.fps, "fps")?,
+            },
+        }),
+        Request::Decay(decay) => EnhancerRequest::Decay {
+            viewer: decay.viewer,
+            decay: Decay {
+                per_frame: rate(decay.by_frame, "by_frame")?,
+                frames: rate(decay.frames, "frames")?,
+            },
+        },
+        Request::Given(given) => {
+            let anchor = given.anchor.ok_or(WireError::Field("anchor"))?;
+            let arrival = arrival_of(without_deadline(given.age_us));
+            EnhancerRequest::Given(anchor_of(anchor, stream, arrival)?)
+        }
+    })
+}
+
+/// Age of what is useful whenever it comes.
+fn without_deadline(age_us: u64) -> FrameAge {
+    FrameAge { age: Duration::from_micros(age_us), within: Duration::MAX }
+}
+
+/// Time since an arrival.
+fn age_us(arrival: Instant, now: Instant) -> u64 {
+    micros(now.saturating_duration_since(arrival))
 }
 
 /// The message of an enhancer's output.
@@ -351,6 +402,24 @@ mod tests {
         }
     }
 
+    fn requests(now: Instant) -> Vec<EnhancerRequest> {
+        let uplink = PublisherUplink {
+            layer: Layer::H,
+            report: UplinkReport {
+                bitrate: Bitrate::kbps(450.5),
+                size: Size::new(1280, 720),
+                fps: 30.0,
+            },
+        };
+        vec![
+            EnhancerRequest::Given(anchor(now)),
+            EnhancerRequest::Regions(true),
+            EnhancerRequest::Uplink(uplink),
+            EnhancerRequest::Decay { viewer: 6, decay: Decay { per_frame: 0.25, frames: 9.0 } },
+            EnhancerRequest::WholeAnchor,
+        ]
+    }
+
     fn inputs(now: Instant) -> Vec<TapInput> {
         let (stream, data) = (STREAM, Bytes::from_static(b"vp9"));
         let frame = TapFrame {
@@ -366,23 +435,12 @@ mod tests {
         };
         let captured =
             CapturedFrame { stream, low_timestamp: Some(5), arrival: now, key: false, data };
-        let uplink = PublisherUplink {
-            layer: Layer::H,
-            bitrate: Bitrate::kbps(450.5),
-            size: Size::new(1280, 720),
-            fps: 30.0,
-        };
         vec![
             TapInput::Frame(frame),
             TapInput::Captured(captured),
             TapInput::CapturedGap { stream },
-            EnhancerRequest::Given(anchor(now)).of(stream),
-            EnhancerRequest::Regions(true).of(stream),
-            EnhancerRequest::Uplink(uplink).of(stream),
-            EnhancerRequest::Decay { viewer: 6, decay: (0.25, 9.0) }.of(stream),
             TapInput::CaptureStop { stream },
             TapInput::Gap { stream },
-            EnhancerRequest::WholeAnchor.of(stream),
         ]
     }
 
@@ -396,13 +454,24 @@ mod tests {
         let now = Instant::now();
         for input in inputs(now) {
             let message = to_worker(&input, now, Duration::from_millis(140)).expect("no end");
-            let back = tap_input(sent(&message), STREAM, &|FrameAge { age, .. }| {
+            let back = to_enhancer(sent(&message), STREAM, &|FrameAge { age, .. }| {
                 assert_eq!(age, Duration::ZERO);
                 now
             });
-            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{input:?}"));
+            let said = ToEnhancer::Input(input);
+            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{said:?}"));
         }
         assert!(to_worker(&TapInput::Stop { stream: STREAM }, now, Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn what_is_asked_of_enhancers_arrives_as_it_was_asked() {
+        let now = Instant::now();
+        for request in requests(now) {
+            let back = to_enhancer(sent(&request_to_worker(&request, now)), STREAM, &|_| now);
+            let said = ToEnhancer::Request(request);
+            assert_eq!(format!("{:?}", back.unwrap().unwrap()), format!("{said:?}"));
+        }
     }
 
     #[test]
@@ -434,12 +503,18 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        use to_worker::What;
+        use to_worker::{Request, What};
         let now = Instant::now();
-        let of = |what| {
-            tap_input(proto::ToWorker { what }, STREAM, &|_| now).map(|input| input.is_some())
+        let read = |what, request| {
+            let said = to_enhancer(proto::ToWorker { what, request }, STREAM, &|_| now);
+            said.map(|said| said.is_some())
         };
+        let (of, asked) = (|what| read(what, None), |request| read(None, Some(request)));
         assert_eq!(of(None), Err(WireError::Empty));
+        assert!(
+            read(Some(What::Gap(proto::Nothing {})), Some(Request::Regions(true))).is_err(),
+            "two at once"
+        );
         let frame = proto::Frame { policy: "latency-sensitive".to_owned(), ..Default::default() };
         assert_eq!(of(Some(What::Frame(frame.clone()))), Ok(true));
         let wrong = [
@@ -451,8 +526,8 @@ mod tests {
             assert!(matches!(of(Some(What::Frame(frame))), Err(WireError::Field(_))));
         }
         let decay = proto::Decay { by_frame: f64::NAN, frames: 1.0, viewer: 1 };
-        assert!(of(Some(What::Decay(decay))).is_err());
-        assert!(of(Some(What::Given(proto::Given::default()))).is_err());
+        assert!(asked(Request::Decay(decay)).is_err());
+        assert!(asked(Request::Given(proto::Given::default())).is_err());
     }
 
     proptest! {
@@ -460,7 +535,7 @@ mod tests {
         fn any_bytes_are_a_message_or_none_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let now = Instant::now();
             if let Ok(message) = proto::ToWorker::decode(&bytes[..]) {
-                let _ = tap_input(message, STREAM, &|FrameAge { age, .. }| now.checked_sub(age).unwrap_or(now));
+                let _ = to_enhancer(message, STREAM, &|FrameAge { age, .. }| now.checked_sub(age).unwrap_or(now));
             }
             if let Ok(message) = proto::FromWorker::decode(&bytes[..]) {
                 let mut arrivals = Arrivals::default();

@@ -14,12 +14,12 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
-use windlass_types::{EnhancerOutput, StreamId, TapInput};
+use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use crate::clock::{self, FrameAge};
 use crate::proto::enhancer::enhancer_server::Enhancer as Service;
 use crate::proto::enhancer::{FromWorker, Ping, Pong, ToWorker, from_worker, to_worker};
-use crate::wire;
+use crate::wire::{self, ToEnhancer};
 
 /// Capacity of a stream's queue of outputs, in messages: some seconds of anchors.
 const OUTPUT_QUEUE: usize = 32;
@@ -28,6 +28,8 @@ const OUTPUT_QUEUE: usize = 32;
 pub trait OfferedEnhancer: Send + Sync + 'static {
     /// Takes a tap's input. Never blocks.
     fn push(&self, input: TapInput);
+    /// Takes a request to a stream's enhancement, or a report. Never blocks.
+    fn request(&self, stream: StreamId, request: EnhancerRequest);
     /// Maximum time from a frame's arrival to the output of its anchor.
     fn deadline(&self) -> Duration;
     /// Share of its capacity in use, 0 to 1.
@@ -154,8 +156,9 @@ impl Worker {
             let arrival = |age: FrameAge| {
                 clock::arrival(Instant::now(), age, round_trip, self.enhancer.deadline())
             };
-            match wire::tap_input(message, stream, &arrival) {
-                Ok(Some(input)) => self.enhancer.push(input),
+            match wire::to_enhancer(message, stream, &arrival) {
+                Ok(Some(ToEnhancer::Input(input))) => self.enhancer.push(input),
+                Ok(Some(ToEnhancer::Request(request))) => self.enhancer.request(stream, request),
                 Ok(None) => {}
                 Err(why) => {
                     self.malformed.fetch_add(1, Ordering::Relaxed);

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use windlass_types::{Bitrate, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput};
+use windlass_types::{
+    Bitrate, EnhancerRequest, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput,
+};
 
 pub use crate::core::RegionRequest;
 pub use crate::delivery::Delivery;
-pub use windlass_types::{DataContent, DataMessage, Kind, ParseIdError, ParticipantId, TrackId};
+pub use windlass_types::{
+    DataContent, DataMessage, Decay, Kind, ParseIdError, ParticipantId, TrackId, UplinkReport,
+};
 
 /// Options of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +87,7 @@ pub struct TrackInfo {
 }
 
 /// An offer of the client, with the complete list of what it publishes and subscribes to.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offer {
     /// The SDP.
     pub sdp: String,
@@ -354,17 +358,6 @@ pub enum DisconnectReason {
     Fault,
 }
 
-/// A publisher's report on its uplink.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct UplinkReport {
-    /// Available bandwidth by the browser's congestion control.
-    pub bitrate: Bitrate,
-    /// Size of the camera's frames.
-    pub size: Size,
-    /// The camera's frames per second.
-    pub fps: f64,
-}
-
 /// A subscriber's report on the anchors of one subscription since its last report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AnchorReport {
@@ -433,3 +426,23 @@ pub struct TrackStats {
 /// Takes the taps' output, each stream in decoding order, on any of the SFU's threads. It must not block. `false` means full: the SFU
 /// counts the loss, and the stream continues with a [`TapInput::Gap`] and a key frame.
 pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
+
+/// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. It must not block. `false` means full: the request is
+/// dropped and counted. They come only while the stream is tapped: between its first input and its [`TapInput::Stop`], or before the first.
+pub type RequestSink = Arc<dyn Fn(StreamId, EnhancerRequest) -> bool + Send + Sync>;
+
+/// What the SFU gives to the enhancer, by two ways: where the one is full, the other is not.
+#[derive(Clone)]
+pub struct EnhancerSinks {
+    /// Takes the taps' output.
+    pub tap: TapSink,
+    /// Takes requests and reports.
+    pub requests: RequestSink,
+}
+
+impl EnhancerSinks {
+    /// Of an SFU without an enhancer: ignores all.
+    pub fn none() -> EnhancerSinks {
+        EnhancerSinks { tap: Arc::new(|_| true), requests: Arc::new(|_, _| true) }
+    }
+}

@@ -5,7 +5,7 @@
 //! UDP port, and a TCP port for clients without UDP. Callers use the cloneable [`SfuHandle`].
 //!
 //! Inputs: SDP offers, RTP/RTCP/STUN from one port, anchors from the enhancer ([`SfuHandle::push`]).
-//! Outputs: SDP answers, [`SfuEvent`]s for each participant, complete frames of low layers for the enhancer ([`TapSink`]).
+//! Outputs: SDP answers, [`SfuEvent`]s for each participant, complete frames of low layers, and requests, for the enhancer ([`EnhancerSinks`]).
 //! Media never waits: each queue is bounded, and what does not fit is dropped and counted.
 
 mod api;
@@ -18,10 +18,11 @@ mod relay;
 mod stats;
 
 pub use api::{
-    AnchorReport, Answer, DataContent, DataError, DataMessage, Delivery, DisconnectReason,
-    JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError, ParticipantId,
-    Permissions, Publish, RegionRequest, ReportError, SfuClosed, SfuEvent, StartError, Subscribe,
-    TakenReport, TapSink, TrackId, TrackInfo, TrackStats, UplinkReport,
+    AnchorReport, Answer, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason,
+    EnhancerSinks, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError,
+    ParticipantId, Permissions, Publish, RegionRequest, ReportError, RequestSink, SfuClosed,
+    SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats,
+    UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};

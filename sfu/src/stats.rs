@@ -159,6 +159,8 @@ counters! {
     tap_gaps,
     /// Inputs dropped because the enhancer's queue was full.
     tap_overflows,
+    /// Requests to the enhancer, and reports, that its queue did not take.
+    tap_requests_dropped,
     /// High-resolution frames sent to the enhancer, for captured anchors.
     captured_frames,
     /// Of these, frames whose frame in the tapped layer is unknown.

@@ -19,16 +19,16 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use tokio::net::TcpListener;
-use windlass_sfu::{Sfu, SfuConfig};
+use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
 use windlass_signaling::{Services, Signaling, SignalingConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let port = std::env::args().nth(1).map_or(Ok(8080), |port| port.parse())?;
 
-    // The SFU runs on threads of its own. Its tap gives the frames of low layers to an enhancer; without one it takes none.
+    // The SFU runs on threads of its own. It gives the frames of low layers to an enhancer; here is none.
     let media = SfuConfig { udp: SocketAddr::from(([127, 0, 0, 1], 0)), ..SfuConfig::default() };
-    let sfu = Sfu::start(&media, &(Arc::new(|_| false) as _))?;
+    let sfu = Sfu::start(&media, &EnhancerSinks::none())?;
 
     let services = Services {
         sfu: sfu.handle(),

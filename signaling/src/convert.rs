@@ -9,12 +9,12 @@ use windlass_protocol::{
     TrackKind, TrackStats,
 };
 use windlass_sfu::{
-    AnchorReport, DataContent, DataError, DataMessage, Delivery, DisconnectReason, Kind,
+    AnchorReport, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason, Kind,
     ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
 };
 use windlass_types::Layer;
 
-use crate::directory::{Directory, GivenRung};
+use crate::directory::{Agreed, Directory, GivenRung, Published};
 use crate::session::{EnterError, ParticipantInfo, close};
 
 /// The track of an id in a message, if it is `known`.
@@ -26,9 +26,8 @@ pub(crate) fn track_id(
     if known(&id) { Ok(id) } else { Err(unknown_track(track)) }
 }
 
-/// Session description, published sections, subscribed sections. The SFU checks whether tracks
-/// exist; malformed ids are refused here.
-pub(crate) fn offer(offer: Offer) -> Result<(String, Vec<Publish>, Vec<Subscribe>), ProtocolError> {
+/// An offer for the SFU, which checks whether tracks exist; malformed ids are refused here.
+pub(crate) fn offer(offer: Offer) -> Result<windlass_sfu::Offer, ProtocolError> {
     let publish = offer.publish.into_iter();
     let publish = publish.map(|p| Publish { mid: p.mid, kind: kind_to_sfu(p.kind), name: p.name });
     let publish = publish.collect();
@@ -36,7 +35,7 @@ pub(crate) fn offer(offer: Offer) -> Result<(String, Vec<Publish>, Vec<Subscribe
     let subscribe = subscribe
         .map(|s| Ok(Subscribe { mid: s.mid, track: parse_track(&s.track)?, max: s.max }))
         .collect::<Result<_, ProtocolError>>()?;
-    Ok((offer.sdp, publish, subscribe))
+    Ok(windlass_sfu::Offer { sdp: offer.sdp, publish, subscribe })
 }
 
 fn parse_track(track: &str) -> Result<TrackId, ProtocolError> {
@@ -105,8 +104,8 @@ pub(crate) fn knobs(track: TrackId, layers: Vec<(Layer, LayerKnobs)>) -> ServerM
     ServerMessage::Knobs { track: track.to_string(), layers }
 }
 
-/// A report's counts of anchors, and their decay.
-pub(crate) fn report(report: &Report) -> (AnchorReport, Option<(f64, f64)>) {
+/// A report's counts of anchors, and the decay after them.
+pub(crate) fn report(report: &Report) -> (AnchorReport, Option<Decay>) {
     let said = AnchorReport {
         used: report.anchors_used,
         late: report.anchors_late,
@@ -114,7 +113,8 @@ pub(crate) fn report(report: &Report) -> (AnchorReport, Option<(f64, f64)>) {
         duplicate: report.anchors_duplicate,
         former_epoch: report.anchors_former_epoch,
     };
-    (said, report.decay.zip(report.decay_frames))
+    let decay = report.decay.zip(report.decay_frames);
+    (said, decay.map(|(per_frame, frames)| Decay { per_frame, frames }))
 }
 
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {
@@ -200,7 +200,7 @@ pub(crate) fn ended(why: DisconnectReason) -> (ProtocolError, u16) {
 
 /// The lists of an offer, until its answer is known.
 pub(crate) struct Lists {
-    published: Vec<(String, TrackKind, String)>,
+    published: Vec<Publish>,
     subscribed: BTreeSet<TrackId>,
 }
 
@@ -208,25 +208,18 @@ impl Lists {
     /// The lists of an offer.
     pub(crate) fn of(offer: &windlass_sfu::Offer) -> Lists {
         Lists {
-            published: offer
-                .publish
-                .iter()
-                .map(|p| (p.mid.clone(), kind(p.kind), p.name.clone()))
-                .collect(),
+            published: offer.publish.clone(),
             subscribed: offer.subscribe.iter().map(|s| s.track).collect(),
         }
     }
 
-    /// Published and subscribed tracks after the answer.
-    pub(crate) fn agreed(
-        self,
-        answer: &windlass_sfu::Answer,
-    ) -> (Vec<(TrackId, TrackKind, String)>, BTreeSet<TrackId>) {
-        let published = self.published.into_iter().filter_map(|(mid, kind, name)| {
-            let (_, track) = answer.tracks.iter().find(|(m, _)| *m == mid)?;
-            Some((*track, kind, name))
+    /// The tracks after the answer.
+    pub(crate) fn agreed(self, answer: &windlass_sfu::Answer) -> Agreed {
+        let published = self.published.into_iter().filter_map(|section| {
+            let (_, track) = answer.tracks.iter().find(|(mid, _)| *mid == section.mid)?;
+            Some(Published { track: *track, kind: kind(section.kind), name: section.name })
         });
-        (published.collect(), self.subscribed)
+        Agreed { published: published.collect(), subscribed: self.subscribed }
     }
 }
 

@@ -22,6 +22,22 @@ use crate::webhooks::{Webhooks, What};
 /// Maximum number of rooms that are kept by their settings.
 const MAX_KEPT_ROOMS: usize = 1000;
 
+/// The tracks of a participant, by its last offer and the answer.
+#[derive(Debug, Default)]
+pub(crate) struct Agreed {
+    pub(crate) published: Vec<Published>,
+    pub(crate) subscribed: BTreeSet<TrackId>,
+}
+
+/// A track that a participant publishes.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) track: TrackId,
+    pub(crate) kind: TrackKind,
+    /// The client's name for it.
+    pub(crate) name: String,
+}
+
 /// See the module. Has an entry for each participant, and for each room that has participants or is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
@@ -242,18 +258,14 @@ impl Directory {
     }
 
     /// Sets all tracks that a participant publishes and subscribes to.
-    pub(crate) fn negotiated(
-        &self,
-        id: ParticipantId,
-        published: Vec<(TrackId, TrackKind, String)>,
-        subscribed: &BTreeSet<TrackId>,
-    ) {
+    pub(crate) fn negotiated(&self, id: ParticipantId, agreed: Agreed) {
+        let Agreed { published, subscribed } = agreed;
         let mut inner = self.inner.lock();
         let Some(Entry { state, .. }) = inner.participants.get_mut(&id) else { return };
         state.rungs.retain(|track, _| subscribed.contains(track));
         let mut former = std::mem::take(&mut state.tracks);
         let mut fresh = Vec::new();
-        for (track, kind, name) in published {
+        for Published { track, kind, name } in published {
             let own = former.remove(&track).unwrap_or_else(|| {
                 fresh.push(track);
                 OwnTrack { kind, name, muted: false, held: false }

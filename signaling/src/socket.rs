@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite;
 use windlass_protocol::{
     AccessToken, Attributes, ErrorCode, Grant, IceServers, Moderate, ProtocolError, ServerMessage,
 };
-use windlass_sfu::{DisconnectReason, JoinOptions, Joined, Offer, ParticipantId, SfuEvent};
+use windlass_sfu::{DisconnectReason, JoinOptions, Joined, ParticipantId, SfuEvent};
 use windlass_types::attributes::sent_len;
 
 use crate::Shared;
@@ -274,13 +274,11 @@ impl Socket {
         let sfu = &services.sfu;
         // The errors of a stopped SFU are ignored: it ends the event queue too, which closes the socket.
         match action {
-            Action::Offer { id: request, sdp, publish, subscribe } => {
-                let offer = Offer { sdp, publish, subscribe };
+            Action::Offer { id: request, offer } => {
                 let lists = convert::Lists::of(&offer);
                 let result = sfu.offer(id, offer).await;
                 if let Ok(answer) = &result {
-                    let (published, subscribed) = lists.agreed(answer);
-                    directory.negotiated(id, published, &subscribed);
+                    directory.negotiated(id, lists.agreed(answer));
                 }
                 self.session.answered(request, result);
             }

@@ -236,13 +236,6 @@ pub enum TapInput {
         /// The stream to forget.
         stream: StreamId,
     },
-    /// A request or a report, between the frames.
-    Request {
-        /// The stream.
-        stream: StreamId,
-        /// What is asked for, or reported.
-        request: EnhancerRequest,
-    },
 }
 
 impl TapInput {
@@ -254,13 +247,14 @@ impl TapInput {
             | TapInput::Gap { stream }
             | TapInput::CapturedGap { stream }
             | TapInput::CaptureStop { stream }
-            | TapInput::Stop { stream }
-            | TapInput::Request { stream, .. } => stream,
+            | TapInput::Stop { stream } => stream,
         }
     }
 }
 
-/// What the SFU asks of a stream's enhancement, or reports to it. One may get lost: no frame is lost with it.
+/// What the SFU asks of a stream's enhancement, or reports to it. Requests go beside the [`TapInput`]s, in a queue of their own: one may get
+/// lost, and no frame is lost with it. A later input may overtake a request. A request should not overtake an input that came before it: a
+/// [`TapInput::Stop`] would take the stream's requests with it.
 #[derive(Debug, Clone)]
 pub enum EnhancerRequest {
     /// A subscriber has none of the anchors so far: the next anchor is to be a key anchor. One for all subscribers, and throttled.
@@ -273,31 +267,44 @@ pub enum EnhancerRequest {
     Decay {
         /// The viewer: an opaque number, the same each time.
         viewer: u64,
-        /// Mean square grey levels of luma by frame, and in how many frames: `(d ÷ L, L)`.
-        decay: (f64, f64),
+        /// What it measured.
+        decay: Decay,
     },
     /// Subscribers were given this still by the publisher, at the low frame's RTP timestamp (the publisher's timeline).
     Given(Anchor),
 }
 
-impl EnhancerRequest {
-    /// The request, for a stream.
-    pub fn of(self, stream: StreamId) -> TapInput {
-        TapInput::Request { stream, request: self }
-    }
+/// How a viewer's rebuilt picture gets worse from frame to frame after an anchor, as it measures it (ARISE §4.3).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decay {
+    /// Loss with each frame (`d ÷ L`), in squared grey levels of luma, in the mean of the picture's samples.
+    pub per_frame: f64,
+    /// Over how many frames after an anchor it was seen (`L`), in the mean of the anchors.
+    pub frames: f64,
 }
 
-/// What a publisher can send, by its own browser.
+/// A publisher's report on its uplink, by its own browser.
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UplinkReport {
+    /// What the uplink carries, in kbit/s, by the browser's congestion control.
+    #[serde(rename = "kbps")]
+    #[cfg_attr(feature = "typescript", ts(as = "f64"))]
+    pub bitrate: Bitrate,
+    /// Size of the camera's pictures.
+    #[serde(flatten)]
+    pub size: Size,
+    /// The camera's frames per second.
+    pub fps: f64,
+}
+
+/// What a publisher can send of a layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublisherUplink {
     /// The tapped layer.
     pub layer: Layer,
-    /// Bitrate that the publisher's uplink carries.
-    pub bitrate: Bitrate,
-    /// Size of the camera's pictures, in samples.
-    pub size: Size,
-    /// The camera's frames per second.
-    pub fps: f64,
+    /// Its publisher's report; the bitrate is the layer's share.
+    pub report: UplinkReport,
 }
 
 /// Where an anchor's detail comes from.

@@ -90,12 +90,20 @@ impl<'de> Deserialize<'de> for Bitrate {
 }
 
 /// Width and height of a picture, in pixels.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Size {
-    /// Pixels of a line.
+    /// Width in pixels.
+    #[serde(deserialize_with = "side")]
     pub width: u16,
-    /// Height in lines.
+    /// Height in pixels.
+    #[serde(deserialize_with = "side")]
     pub height: u16,
+}
+
+/// Reads a side. A longer one than pictures can have becomes the longest.
+fn side<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    u32::deserialize(deserializer).map(|pixels| u16::try_from(pixels).unwrap_or(u16::MAX))
 }
 
 impl Size {

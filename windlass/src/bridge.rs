@@ -1,28 +1,69 @@
-//! Between the SFU and the enhancer: two threads, and a bounded queue that the SFU never waits on.
+//! Between the SFU and the enhancer: two threads, and bounded queues that the SFU never waits on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, select};
 use windlass_enhancer::Enhancer;
-use windlass_sfu::{SfuHandle, TapSink};
-use windlass_types::TapInput;
+use windlass_sfu::{EnhancerSinks, SfuHandle};
+use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 /// Tapped frames that may wait for the enhancer; beyond, the SFU drops and counts them, and each of their streams needs a key frame. Half
 /// a second of 250 streams: so long a busy processor may keep the bridge from running, and so long each decoder's own queue is.
 const FRAMES: usize = 4096;
+/// Requests and reports that may wait for the enhancer; beyond, the SFU drops and counts them. As many as viewers of a full server report
+/// in the time that the frames may wait.
+const REQUESTS: usize = 4096;
 /// How long a thread may take to see that it shall stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The queue into a bridge that is not built yet: the SFU needs it before there is a handle to it.
-pub(crate) struct Intake(Receiver<TapInput>);
+/// The queues into a bridge that is not built yet: the SFU needs them before there is a handle to it.
+pub(crate) struct Intake {
+    inputs: Receiver<TapInput>,
+    requests: Receiver<(StreamId, EnhancerRequest)>,
+}
 
-/// The sink for [`windlass_sfu::Sfu::start`], and the queue behind it.
-pub(crate) fn tap() -> (TapSink, Intake) {
-    let (sender, queue) = bounded(FRAMES);
-    (Arc::new(move |input| sender.try_send(input).is_ok()), Intake(queue))
+/// The sinks for [`windlass_sfu::Sfu::start`], and the queues behind them.
+pub(crate) fn intake() -> (EnhancerSinks, Intake) {
+    let (to_inputs, inputs) = bounded(FRAMES);
+    let (to_requests, requests) = bounded(REQUESTS);
+    let sinks = EnhancerSinks {
+        tap: Arc::new(move |input| to_inputs.try_send(input).is_ok()),
+        requests: Arc::new(move |stream, request| to_requests.try_send((stream, request)).is_ok()),
+    };
+    (sinks, Intake { inputs, requests })
+}
+
+/// What the enhancer is given next.
+#[derive(Debug)]
+enum Next {
+    Input(TapInput),
+    /// A request, after these inputs.
+    Request(Vec<TapInput>, StreamId, EnhancerRequest),
+    /// Nothing yet.
+    Wait,
+    /// The SFU is gone.
+    End,
+}
+
+impl Intake {
+    /// Waits for [`PATIENCE`] at most.
+    ///
+    /// A request overtakes no input that was sent before it. So a stream that was stopped and is tapped again keeps what is asked of it
+    /// anew, and a given still finds its frame. All of these inputs lie in the queue when the request has come out of its own. A few later
+    /// ones may come before the request as well, which does no harm: what is asked of a stream that has stopped meanwhile has no effect.
+    fn next(&self) -> Next {
+        select! {
+            recv(self.inputs) -> input => input.map_or(Next::End, Next::Input),
+            recv(self.requests) -> request => request.map_or(Next::End, |(stream, request)| {
+                let before = self.inputs.try_iter().take(self.inputs.len()).collect();
+                Next::Request(before, stream, request)
+            }),
+            default(PATIENCE) => Next::Wait,
+        }
+    }
 }
 
 /// Carries frames to the enhancer and its anchors to the SFU until it is dropped.
@@ -39,31 +80,41 @@ impl Bridge {
         sfu: SfuHandle,
     ) -> std::io::Result<Bridge> {
         let mut bridge = Bridge { stop: Arc::default(), threads: Vec::new() };
-        let input = enhancer.input();
-        bridge.carry("tap-bridge", intake.0, move |frame| input.push(frame))?;
-        // What the SFU's queue does not take is dropped and counted there.
-        bridge.carry("anchor-bridge", enhancer.output(), move |output| {
-            sfu.push(output);
+        let (input, output) = (enhancer.input(), enhancer.output());
+        bridge.carry("tap-bridge", move || {
+            match intake.next() {
+                Next::Input(frame) => input.push(frame),
+                Next::Request(before, stream, request) => {
+                    for frame in before {
+                        input.push(frame);
+                    }
+                    input.request(stream, request);
+                }
+                Next::Wait => {}
+                Next::End => return false,
+            }
+            true
+        })?;
+        bridge.carry("anchor-bridge", move || {
+            match output.recv_timeout(PATIENCE) {
+                // What the SFU's queue does not take is dropped and counted there.
+                Ok(output) => _ = sfu.push(output),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+            true
         })?;
         Ok(bridge)
     }
 
-    fn carry<T: Send + 'static>(
+    /// Starts a thread that takes one step after the other, until there are no more or the bridge is dropped.
+    fn carry(
         &mut self,
         name: &str,
-        from: Receiver<T>,
-        mut to: impl FnMut(T) + Send + 'static,
+        mut step: impl FnMut() -> bool + Send + 'static,
     ) -> std::io::Result<()> {
         let stop = self.stop.clone();
-        let run = move || {
-            while !stop.load(Ordering::Relaxed) {
-                match from.recv_timeout(PATIENCE) {
-                    Ok(item) => to(item),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => break,
-                }
-            }
-        };
+        let run = move || while !stop.load(Ordering::Relaxed) && step() {};
         self.threads.push(std::thread::Builder::new().name(name.to_owned()).spawn(run)?);
         Ok(())
     }
@@ -75,5 +126,40 @@ impl Drop for Bridge {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: StreamId = StreamId(1);
+
+    #[test]
+    fn a_request_overtakes_no_input_that_was_sent_before_it() {
+        // Which queue is looked at first is left to chance.
+        for _ in 0..50 {
+            let (sinks, intake) = intake();
+            assert!((sinks.tap)(TapInput::Stop { stream: STREAM }));
+            assert!((sinks.requests)(STREAM, EnhancerRequest::Regions(true)));
+            let mut stopped = false;
+            loop {
+                match intake.next() {
+                    Next::Input(input) => stopped |= matches!(input, TapInput::Stop { .. }),
+                    Next::Request(before, ..) => {
+                        assert!(stopped || matches!(before[..], [TapInput::Stop { .. }]));
+                        break;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn requests_find_room_where_frames_do_not() {
+        let (sinks, _intake) = intake();
+        while (sinks.tap)(TapInput::Gap { stream: STREAM }) {}
+        assert!((sinks.requests)(STREAM, EnhancerRequest::WholeAnchor));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use serde::Deserialize;
-use windlass_sfu::{RelaySink, SfuHandle, TapSink};
+use windlass_sfu::{EnhancerSinks, RelaySink, SfuHandle};
 use windlass_signaling::cluster::Cluster;
 use windlass_signaling::rights::SeatKey;
 use windlass_signaling::{Metric, Signaling};
@@ -93,8 +93,8 @@ impl Connections {
         None
     }
 
-    pub(crate) fn tap(&self) -> TapSink {
-        Arc::new(|_| true)
+    pub(crate) fn enhancer(&self) -> EnhancerSinks {
+        EnhancerSinks::none()
     }
 
     pub(crate) fn seats(&self) -> Option<SeatKey> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
-use windlass_sfu::{Sfu, StartError, TapSink};
+use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{Services, Signaling};
 
 use crate::bridge::{self, Bridge};
@@ -82,10 +82,10 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
             None
         }
     };
-    let (sink, intake) = bridge::tap();
+    let (sinks, intake) = bridge::intake();
     let cluster = Connections::open(config).await?;
     let relay = cluster.relay();
-    let sink: TapSink = if enhancer.is_some() { sink } else { cluster.tap() };
+    let sinks = if enhancer.is_some() { sinks } else { cluster.enhancer() };
     let (mut sfu, mut signaling) = (config.sfu.clone(), config.signaling.clone());
     signaling.tls = tls.clone();
     if let Some(seats) = cluster.seats() {
@@ -96,7 +96,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     }
     signaling.session.lr_pixels = sfu.tap_pixels;
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
-    let sfu = Sfu::start_shared(&sfu, &sink, relay.as_ref()).map_err(|e| match e {
+    let sfu = Sfu::start_shared(&sfu, &sinks, relay.as_ref()).map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
             let error = socket_error("--tcp", "TCP", addr, &source);

@@ -1,10 +1,12 @@
-//! Which crate may rest on which, and what none of a pure crate's files may name: the map of `docs/design.md`, held against the code.
+//! Which crate may rest on which, which libraries it may not use, and what none of a pure crate's files may name: the map of
+//! `docs/design.md`, held against the code.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::imports::{has_path, imports};
 use crate::process::{Cmd, step};
 use crate::root;
 use crate::source::{code, files};
@@ -52,8 +54,89 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("xtask", &["skips"]),
 ];
 
-/// Folders whose code is given time and bytes as arguments, and what it therefore never names.
-const PURE: [&str; 11] = [
+/// Libraries of HTTP, its WebSockets and what is made of it.
+const HTTP: [&str; 16] = [
+    "actix-web",
+    "async-tungstenite",
+    "axum",
+    "h2",
+    "h3",
+    "http",
+    "http-body-util",
+    "hyper",
+    "hyper-util",
+    "isahc",
+    "reqwest",
+    "tokio-tungstenite",
+    "tonic",
+    "tower-http",
+    "tungstenite",
+    "ureq",
+];
+/// WebRTC stacks, and parts of one.
+const WEBRTC: [&str; 12] = [
+    "datachannel",
+    "is",
+    "libwebrtc",
+    "mediasoup",
+    "rtc",
+    "rtp",
+    "sctp-proto",
+    "sdp",
+    "str0m",
+    "stun",
+    "webrtc",
+    "webrtc-sys",
+];
+/// Coders of video, which are not ours.
+const VIDEO: [&str; 11] = [
+    "av-decoders",
+    "dav1d",
+    "env-libvpx-sys",
+    "ffmpeg-next",
+    "ffmpeg-sys-next",
+    "gstreamer",
+    "libvpx-sys",
+    "openh264",
+    "rav1d",
+    "rav1e",
+    "vpx-encode",
+];
+/// Sockets, and what runs tasks that wait for them.
+const SOCKETS: [&str; 10] = [
+    "async-nats",
+    "async-std",
+    "futures-util",
+    "mio",
+    "nix",
+    "quinn",
+    "smol",
+    "socket2",
+    "tokio",
+    "tokio-stream",
+];
+
+/// What else crates may not be built of: the map's last column, as far as libraries stand for it.
+const NEVER: [(&str, &[&[&str]]); 15] = [
+    ("types", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("link", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("htj2k", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("vp9", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("network", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("hybrid", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("wasm", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("scheduler", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("sr", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("enhancer", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("sfu", &[&HTTP, &VIDEO]),
+    ("cluster", &[&WEBRTC, &VIDEO]),
+    ("signaling", &[&WEBRTC, &VIDEO]),
+    ("protocol", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("testkit", &[&HTTP, &VIDEO, &SOCKETS]),
+];
+
+/// Folders and files whose code is given time and bytes as arguments, and what it therefore never names.
+const PURE: [&str; 21] = [
     "types/src",
     "lab/netem/src",
     "hybrid/htj2k/src",
@@ -65,21 +148,37 @@ const PURE: [&str; 11] = [
     "sfu/src/core",
     "signaling/protocol/src",
     "client-web/wasm/src",
+    // What the table in `cluster/src/lib.rs` calls pure, and what it rests on.
+    "cluster/src/choice.rs",
+    "cluster/src/clock.rs",
+    "cluster/src/key_frame_request.rs",
+    "cluster/src/lease.rs",
+    "cluster/src/liveness.rs",
+    "cluster/src/rejections.rs",
+    "cluster/src/rooms",
+    "cluster/src/sealed.rs",
+    "cluster/src/ticket.rs",
+    "cluster/src/wire.rs",
 ];
 /// What may all the same: it plants faults in development builds, or asks once for the largest instruction set to use, whose results
 /// are the same.
 const EXEMPT: [&str; 3] =
     ["sfu/src/core/fault_injection.rs", "hybrid/vp9/src/simd/cap.rs", "hybrid/htj2k/src/wide.rs"];
-const IMPURE: [&str; 9] = [
-    "Instant::now",
-    "SystemTime::now",
-    "thread::spawn",
-    "thread::sleep",
-    "tokio::",
-    "std::net::UdpSocket",
+/// Clocks, threads, sockets, files, processes and the environment, by their whole paths.
+const IMPURE: [&str; 13] = [
+    "std::env",
+    "std::fs",
+    "std::net::TcpListener",
     "std::net::TcpStream",
-    "std::fs::",
-    "std::env::",
+    "std::net::UdpSocket",
+    "std::os::unix::net",
+    "std::process::Command",
+    "std::thread::Builder",
+    "std::thread::sleep",
+    "std::thread::spawn",
+    "std::time::Instant::now",
+    "std::time::SystemTime::now",
+    "tokio",
 ];
 
 /// Holds the map against the code.
@@ -88,17 +187,20 @@ pub(crate) fn check() -> Result<()> {
     let metadata =
         Cmd::cargo(["metadata", "--no-deps", "--format-version", "1", "--offline"]).output();
     let metadata = metadata.context("`cargo metadata` gave nothing")?;
-    let mut wrong = arrows(&serde_json::from_str(&metadata)?)?;
-    for folder in PURE {
-        let found = files(&root().join(folder))?;
-        ensure!(!found.is_empty(), "{folder} has no Rust files");
+    let metadata = serde_json::from_str(&metadata)?;
+    let mut wrong = arrows(&metadata)?;
+    wrong.extend(libraries(&metadata));
+    for place in PURE {
+        let path = root().join(place);
+        let found = if path.is_file() { vec![path] } else { files(&path)? };
+        ensure!(!found.is_empty(), "{place} has no Rust files");
         for file in found {
             let name = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
             if EXEMPT.contains(&name.as_str()) {
                 continue;
             }
             let text = std::fs::read_to_string(&file)?;
-            wrong.extend(impure(&text).map(|what| format!("{name} names `{what}`")));
+            wrong.extend(impure(&text).iter().map(|what| format!("{name} names `{what}`")));
         }
     }
     if !wrong.is_empty() {
@@ -124,6 +226,31 @@ struct Dependency {
     kind: Option<String>,
 }
 
+impl Package {
+    /// Its name in the map.
+    fn short(&self) -> &str {
+        self.name.strip_prefix("windlass-").unwrap_or(&self.name)
+    }
+
+    /// What it is built of. What tests alone need is left out.
+    fn built_of(&self) -> impl Iterator<Item = &Dependency> {
+        self.dependencies.iter().filter(|d| d.kind.is_none())
+    }
+}
+
+/// Libraries that crates use and may not.
+fn libraries(metadata: &Metadata) -> Vec<String> {
+    let never: BTreeMap<&str, &[&[&str]]> = NEVER.into_iter().collect();
+    let mut wrong = Vec::new();
+    for package in &metadata.packages {
+        let groups = never.get(package.short()).copied().unwrap_or_default();
+        let is_forbidden = |d: &&Dependency| groups.iter().any(|g| g.contains(&d.name.as_str()));
+        let used = package.built_of().filter(is_forbidden);
+        wrong.extend(used.map(|d| format!("{} uses {}", package.short(), d.name)));
+    }
+    wrong
+}
+
 /// The arrows that may not be; an error where the map lacks a crate.
 fn arrows(metadata: &Metadata) -> Result<Vec<String>> {
     let allowed: BTreeMap<&str, &[&str]> = ARROWS.into_iter().collect();
@@ -136,8 +263,7 @@ fn arrows(metadata: &Metadata) -> Result<Vec<String>> {
         let from = ours(&package.name);
         let from =
             from.with_context(|| format!("xtask/src/borders.rs says nothing of {}", package.name))?;
-        let built_of = package.dependencies.iter().filter(|d| d.kind.is_none());
-        for to in built_of.filter(|d| d.name.starts_with("windlass")) {
+        for to in package.built_of().filter(|d| d.name.starts_with("windlass")) {
             let to = ours(&to.name).unwrap_or_else(|| to.name.clone());
             if !allowed[from.as_str()].contains(&to.as_str()) {
                 wrong.push(format!("{from} rests on {to}"));
@@ -148,9 +274,17 @@ fn arrows(metadata: &Metadata) -> Result<Vec<String>> {
 }
 
 /// What of a file's code is not pure.
-fn impure(text: &str) -> impl Iterator<Item = &'static str> {
+fn impure(text: &str) -> Vec<&'static str> {
     let code = code(text);
-    IMPURE.into_iter().filter(move |what| code.contains(what))
+    let imports = imports(&code);
+    // By its last two names, whatever comes before them; a crate by what is in it.
+    let named = |what: &str| match what.rmatch_indices("::").nth(1) {
+        Some((at, _)) => has_path(&code, &what[at + 2..]),
+        None if what.contains("::") => has_path(&code, what),
+        None => code.contains(&format!("{what}::")),
+    };
+    let is_there = |what: &&str| named(what) || imports.iter().any(|i| i.reaches(&code, what));
+    IMPURE.into_iter().filter(is_there).collect()
 }
 
 #[cfg(test)]
@@ -177,7 +311,61 @@ mod tests {
     #[test]
     fn comments_and_tests_may_name_clocks_and_code_may_not() {
         let text = "#[cfg(test)]\nmod fixture;\n// tokio::\nfn a() { Instant::now() }\n#[cfg(test)]\npub mod tests {\n std::fs::read()\n}";
-        assert_eq!(impure(text).collect::<Vec<_>>(), ["Instant::now"]);
-        assert_eq!(impure("//! tokio::net\n").count(), 0);
+        assert_eq!(impure(text), ["std::time::Instant::now"]);
+        assert_eq!(impure("//! tokio::net\n"), [""; 0]);
+    }
+
+    #[test]
+    fn imports_of_files_sockets_and_the_environment_are_found_in_every_form() {
+        for (text, what) in [
+            ("use std::fs;\n", "std::fs"),
+            ("use std::{collections::BTreeMap, fs as files};\n", "std::fs"),
+            ("use std::{\n    env::{self, var},\n};\n", "std::env"),
+            ("fn a() { std::env::var(\"A\"); }\n", "std::env"),
+            ("use std::net::{SocketAddr, UdpSocket};\n", "std::net::UdpSocket"),
+            ("use std::net;\nfn a(s: net::TcpStream) {}\n", "std::net::TcpStream"),
+            ("use std::net::*;\nfn a(s: TcpListener) {}\n", "std::net::TcpListener"),
+            (
+                "use std::time::Instant as Clock;\nfn a() { Clock::now(); }\n",
+                "std::time::Instant::now",
+            ),
+            ("use std::thread::spawn;\n", "std::thread::spawn"),
+            ("use tokio::sync::mpsc;\n", "tokio"),
+        ] {
+            assert_eq!(impure(text), [what], "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_and_instants_that_are_given_are_pure() {
+        let text = "use std::net::{IpAddr, SocketAddr};\nuse std::time::Instant;\n\
+            fn a(now: Instant, at: SocketAddr) { let _ = env!(\"CARGO_PKG_NAME\"); }\n";
+        assert_eq!(impure(text), [""; 0]);
+    }
+
+    #[test]
+    fn a_library_that_the_map_forbids_is_named_and_what_tests_need_is_not() {
+        let sfu = [("axum", None), ("tokio", None), ("str0m", None), ("hyper", Some("dev"))];
+        let signaling = [("axum", None), ("str0m", None)];
+        let cluster = [("tonic", None), ("webrtc", None)];
+        let packages = vec![
+            package("windlass-sfu", &sfu),
+            package("windlass-signaling", &signaling),
+            package("windlass-cluster", &cluster),
+            package("windlass-scheduler", &[("tokio", None)]),
+        ];
+        let wrong = libraries(&Metadata { packages });
+        let all = [
+            "sfu uses axum",
+            "signaling uses str0m",
+            "cluster uses webrtc",
+            "scheduler uses tokio",
+        ];
+        assert_eq!(wrong, all);
+    }
+
+    #[test]
+    fn every_crate_with_forbidden_libraries_is_in_the_map() {
+        assert!(NEVER.iter().all(|(name, _)| ARROWS.iter().any(|(known, _)| known == name)));
     }
 }

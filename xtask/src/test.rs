@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
 use crate::{
-    advisories, apt, binaries, borders, capped, circles, fuzz, page, root, sentences, skipped,
-    target_dir,
+    advisories, apt, binaries, borders, capped, circles, fuzz, oldest, page, root, sentences,
+    skipped, target_dir,
 };
 
 /// A part of the tests.
@@ -94,6 +94,7 @@ fn perform(parts: &[Part]) -> Result<()> {
         borders::check()?;
         circles::check()?;
         sentences::check()?;
+        oldest::check()?;
     }
     if wants(Part::Rust) {
         binaries::run_all()?;

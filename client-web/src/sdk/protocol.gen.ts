@@ -172,12 +172,12 @@ export type Uplink = {
   track: string;
   /** What the uplink carries, in kbit/s, by the browser's congestion control. */
   kbps: number;
-  /** Width of the camera's pictures. */
-  width: number;
-  /** Height of the camera's pictures. */
-  height: number;
   /** The camera's frames per second. */
   fps: number;
+  /** Width in pixels. */
+  width: number;
+  /** Height in pixels. */
+  height: number;
 };
 
 /** A message to others in the room. Needs the grant `data`. It has `text` or `bytes`. */

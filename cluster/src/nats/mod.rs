@@ -30,6 +30,7 @@ pub use self::buckets::{
     watch_node_leases, watch_worker_leases, write_claim,
 };
 pub use self::connect::{NatsConfig, NatsError, connect};
+pub use crate::rejections::Rejected;
 use crate::rejections::Rejections;
 use crate::sealed::{BusClock, BusTime, SealError, SealKey, Seals, Stored};
 use crate::token::ClusterToken;
@@ -85,7 +86,7 @@ impl Client {
     }
 
     /// Number of rejected entries by bucket and reason.
-    pub fn rejected(&self) -> Vec<(&'static str, &'static str, u64)> {
+    pub fn rejected(&self) -> Vec<Rejected> {
         self.0.rejections.lock().counts()
     }
 

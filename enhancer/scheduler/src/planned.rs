@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_types::{Refusal, Size, StreamId};
+use windlass_types::{Decay, Refusal, Size, StreamId};
 
 use crate::policy::Selection;
 use crate::promise::{Accelerators, ClientStream};
@@ -12,15 +12,9 @@ use crate::scheduler::Scheduler;
 const SILENT: Duration = Duration::from_secs(1);
 
 impl Scheduler {
-    /// Takes a viewer's report of how its picture gets worse with each frame after an anchor: square grey levels of luma by frame,
-    /// and frames (`d ÷ L` and `L`, ARISE §4.3). Ignores what are no such numbers, and a viewer that reported within the last second.
-    pub fn report_decay(
-        &mut self,
-        stream: StreamId,
-        viewer: u64,
-        now: Duration,
-        decay: (f64, f64),
-    ) {
+    /// Takes a viewer's report of how its picture gets worse with each frame after an anchor. Ignores numbers that make no sense, and a
+    /// viewer that reported within the last second.
+    pub fn report_decay(&mut self, stream: StreamId, viewer: u64, now: Duration, decay: Decay) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.promised.report(viewer, now.as_secs_f64(), decay);
         }

@@ -6,8 +6,7 @@
 //!
 //! **No starvation.** Let J be the greatest estimate and λ > 0. A job that came later by Δ goes first only if its score is smaller:
 //! jct' − λ(T − Δ) < jct − λT, so Δ < (jct − jct') / λ ≤ J / λ. A job that comes more than J / λ later never overtakes. So a job waits for no
-//! more than what was there before it and what comes within J / λ ([`AcceleratorQueue::overtaking`]). The paper states λ and no bound; a test
-//! holds this one.
+//! more than what was there before it and what comes within J / λ. The paper states λ and no bound; a test holds this one.
 //!
 //! Jobs of one shape are expected to take the same time, so that the oldest of them is always the next: a choice looks at one job per
 //! shape, however many wait.
@@ -211,17 +210,6 @@ impl<T> AcceleratorQueue<T> {
         }
         self.waiting -= 1;
         Some(removed)
-    }
-
-    /// A job that comes this long after another never overtakes it, if no job takes longer than `longest`; `None`: there is no bound.
-    pub fn overtaking(&self, longest: Duration) -> Option<Duration> {
-        match self.order {
-            Order::Fifo => Some(Duration::ZERO),
-            order if order.lambda() > 0.0 => {
-                Duration::try_from_secs_f64(longest.as_secs_f64() / order.lambda()).ok()
-            }
-            _ => None,
-        }
     }
 
     /// Removes all waiting jobs, for a device that is lost.

@@ -7,6 +7,19 @@ const MS: Duration = Duration::from_millis(1);
 const CALIBRATED: Order = Order::Calibrated { lambda: LAMBDA };
 const SHORTEST: Order = Order::Shortest { lambda: LAMBDA };
 
+impl<T> AcceleratorQueue<T> {
+    /// A job that comes this long after another never overtakes it, if no job takes longer than `longest`; `None`: there is no bound.
+    fn overtaking(&self, longest: Duration) -> Option<Duration> {
+        match self.order {
+            Order::Fifo => Some(Duration::ZERO),
+            order if order.lambda() > 0.0 => {
+                Duration::try_from_secs_f64(longest.as_secs_f64() / order.lambda()).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Networks of 1 µs by pixel, which take 40 ms to load.
 fn job_times(networks: usize) -> JobTimes {
     let cost = NetworkCost { scale: 2, per_pixel: Duration::from_micros(1) };

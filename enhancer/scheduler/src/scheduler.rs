@@ -222,11 +222,6 @@ impl Scheduler {
         self.networks.costs()
     }
 
-    /// How many streams are known.
-    pub fn stream_count(&self) -> usize {
-        self.streams.len()
-    }
-
     /// Ranks the candidates of all streams that are decided at this tick.
     fn rank(&mut self, now: Duration) {
         self.ranked.clear();

@@ -14,7 +14,7 @@
 //! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task goes behind all that can
 //! still be in time. After [`SlotConfig::max_wait`] it goes before all others, the oldest first, so that it does not starve. In any time L,
 //! the longest that a task runs, each slot is given back at least once. With at most M such tasks waiting, each waits for no more than
-//! max_wait + L × ⌈M / cap⌉ ([`SlotQueue::longest_wait`]). A test holds this.
+//! max_wait + L × ⌈M / cap⌉. A test holds this.
 //!
 //! Pure: times are since one origin of the caller. Bounded: at most [`SlotConfig::max_waiting`] tasks that may be refused wait, and the last
 //! of the order is given back where there are more. Tasks that must run are one per stream, and bounded with the streams.
@@ -26,8 +26,6 @@ const MAX_EXPECTED: Duration = Duration::from_secs(3_600);
 
 /// Minimum time to spare with which a task lets shorter ones go first; at least three times its own time as well.
 const EASE: Duration = Duration::from_millis(20);
-/// Rank of tasks that can be in time.
-const IN_TIME: u8 = 1;
 
 /// Which task gets the next slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,6 +111,29 @@ struct Waiting<T> {
     number: u64,
 }
 
+/// What goes first, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// Has waited for as long as it may, or the order is that of arrival.
+    First,
+    /// Can be in time.
+    InTime,
+    /// A lost cause that must run.
+    Lost,
+}
+
+/// Place of a waiting task: the smallest goes first, compared field by field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    class: Class,
+    /// The deadline of what can be in time, the arrival of others.
+    by: Duration,
+    /// The task's own.
+    key: u64,
+    /// Order of arrival.
+    number: u64,
+}
+
 /// The slots, and the tasks that wait for one.
 #[derive(Debug, Clone)]
 pub struct SlotQueue<T> {
@@ -180,7 +201,7 @@ impl<T> SlotQueue<T> {
 
     /// The shortest task, if the first one has time to spare for it.
     fn shorter(&self, now: Duration, first: &Waiting<T>) -> Option<usize> {
-        if self.config.order == TaskOrder::Fifo || self.rank(first, now).0 != IN_TIME {
+        if self.config.order == TaskOrder::Fifo || self.rank(first, now).class != Class::InTime {
             return None;
         }
         let takes = first.task.expected();
@@ -189,8 +210,9 @@ impl<T> SlotQueue<T> {
             return None;
         }
         let some = self.waiting.iter().enumerate();
-        let short =
-            some.filter(|(_, w)| w.task.expected() <= takes / 2 && self.rank(w, now).0 == IN_TIME);
+        let short = some.filter(|(_, w)| {
+            w.task.expected() <= takes / 2 && self.rank(w, now).class == Class::InTime
+        });
         short.min_by_key(|(_, w)| (w.task.expected(), self.rank(w, now))).map(|(at, _)| at)
     }
 
@@ -217,39 +239,28 @@ impl<T> SlotQueue<T> {
         (self.config.order == TaskOrder::Edf).then(|| until.saturating_sub(task.expected()))
     }
 
-    /// What a task that must run waits at the most if none runs longer than `longest` and no more than `tasks` such tasks, with it,
-    /// wait at once (by [`TaskOrder::Fifo`]: than `tasks` of any kind).
-    pub fn longest_wait(&self, longest: Duration, tasks: usize) -> Duration {
-        let rounds = u32::try_from(tasks.div_ceil(self.config.cap)).unwrap_or(u32::MAX);
-        let turn = longest.saturating_mul(rounds);
-        match self.config.order {
-            TaskOrder::Fifo => turn,
-            TaskOrder::Edf => self.config.max_wait.saturating_add(turn),
-        }
-    }
-
     fn lost(&self, now: Duration, task: &Task) -> bool {
         let until = task.deadline.saturating_add(self.config.lost_cause_threshold);
         self.config.order == TaskOrder::Edf && now.saturating_add(task.expected()) > until
     }
 
     /// The smallest rank goes first.
-    fn rank(&self, waiting: &Waiting<T>, now: Duration) -> (u8, Duration, u64, u64) {
+    fn rank(&self, waiting: &Waiting<T>, now: Duration) -> Rank {
         let Waiting { task, came, number, .. } = waiting;
         let (class, by) = match self.config.order {
-            TaskOrder::Fifo => (0, *came),
+            TaskOrder::Fifo => (Class::First, *came),
             TaskOrder::Edf => {
                 let waited = now.saturating_sub(*came);
                 if task.must_run && waited >= self.config.max_wait {
-                    (0, *came)
+                    (Class::First, *came)
                 } else if self.lost(now, task) {
-                    (2, *came)
+                    (Class::Lost, *came)
                 } else {
-                    (IN_TIME, task.deadline)
+                    (Class::InTime, task.deadline)
                 }
             }
         };
-        (class, by, task.key, *number)
+        Rank { class, by, key: task.key, number: *number }
     }
 }
 

@@ -10,6 +10,19 @@ fn config(cap: usize, order: TaskOrder) -> SlotConfig {
     SlotConfig { cap, order, ..SlotConfig::default() }
 }
 
+impl<T> SlotQueue<T> {
+    /// What a task that must run waits at the most if none runs longer than `longest` and no more than `tasks` such tasks, with it,
+    /// wait at once (by [`TaskOrder::Fifo`]: than `tasks` of any kind).
+    fn longest_wait(&self, longest: Duration, tasks: usize) -> Duration {
+        let rounds = u32::try_from(tasks.div_ceil(self.config.cap)).unwrap_or(u32::MAX);
+        let turn = longest.saturating_mul(rounds);
+        match self.config.order {
+            TaskOrder::Fifo => turn,
+            TaskOrder::Edf => self.config.max_wait.saturating_add(turn),
+        }
+    }
+}
+
 /// A task that may be refused, with its deadline and what it takes in milliseconds.
 fn task(key: u64, deadline: u32, expected: u32) -> Task {
     let expected_s = f64::from(expected) / 1e3;

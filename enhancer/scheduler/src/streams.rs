@@ -51,6 +51,7 @@ impl Streams {
     }
 
     /// How many there are.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }

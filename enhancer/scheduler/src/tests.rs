@@ -414,9 +414,9 @@ fn silent_and_forgotten_streams_leave_nothing_behind() {
     s.push(candidate(1, 1, Tier::Key, 10, MS));
     s.push(candidate(2, 2, Tier::Key, 10, MS));
     s.forget(StreamId(1));
-    assert_eq!(s.stream_count(), 1);
+    assert_eq!(s.streams.len(), 1);
     tick(&mut s, Duration::from_secs(11));
-    assert_eq!(s.stream_count(), 0);
+    assert_eq!(s.streams.len(), 0);
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! The engine on a GPU, on machines without one: `tests/cuda/` has a CUDA driver that runs the kernels' own source on the
 //! CPU, thread by thread. It needs a C++ compiler; without one these tests say so and pass. A test runs itself again
 //! with the driver where the dynamic linker finds it.
-//!
-//! `the_kernels_compile_for_every_architecture` needs NVRTC itself (`LD_LIBRARY_PATH` to `libnvrtc.so.12` or `.13`, which
-//! is in the Python package `nvidia-cuda-nvrtc`), and no GPU.
 
 #![cfg(target_os = "linux")]
 
@@ -15,7 +12,6 @@ use std::sync::Arc;
 use emulated::on_emulated_device;
 use windlass_sr::conformance::{self, Case};
 use windlass_sr::cuda::peaks::{self, Peaks};
-use windlass_sr::cuda::{Variant, compile_for};
 use windlass_sr::{
     Architecture, CpuEngine, CudaEngine, CudaError, Engine, EngineChoice, InferError, Input, Luma,
     Model, Residual, Simd, embedded_model,
@@ -220,39 +216,4 @@ fn an_old_driver_and_an_old_device_are_refused() {
         assert_eq!(refused, Some(CudaError::OldDriver(11_040)));
         assert!(CudaError::OldDriver(11_040).to_string().contains("CUDA 11.4"));
     });
-}
-
-#[test]
-fn the_kernels_compile_for_every_architecture() {
-    let mut networks: Vec<Architecture> =
-        Case::all().iter().map(|case| case.architecture).collect();
-    // The network of the GPUs, and the largest that runs.
-    networks.extend([Architecture::blocks(3, 32, 8), Architecture::blocks(4, 64, 19).with_twin()]);
-    if std::env::var_os("WINDLASS_TEST_ALL_KERNELS").is_none() {
-        networks.truncate(2);
-        networks.push(Architecture::blocks(3, 32, 8));
-    }
-    for architecture in networks {
-        for (arch, block, all) in [
-            (75, 65_536, 65_536),
-            (80, 166_912, 167_936),
-            (90, 232_448, 233_472),
-            (100, 232_448, 233_472),
-        ] {
-            match compile_for(&architecture, Variant::Mma, arch, block, all) {
-                Err(CudaError::NoCompiler) => {
-                    windlass_skips::skip(
-                        "libnvrtc is not found (LD_LIBRARY_PATH; `cargo xtask gpu` fetches it)",
-                    );
-                    return;
-                }
-                // The largest networks do not fit the oldest devices.
-                Err(CudaError::NoPlan) if arch == 75 && architecture.channels >= 48 => {}
-                Err(CudaError::OldDevice(_)) => {
-                    windlass_skips::skip(format!("this NVRTC makes no code for {arch}"));
-                }
-                made => assert!(made.expect("kernels").len() > 1_000, "{architecture} for {arch}"),
-            }
-        }
-    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use emulated::on_emulated_device;
 use windlass_sr::conformance::{self, Case};
-use windlass_sr::cuda::{Variant, assembler_log};
+use windlass_sr::cuda::Variant;
 use windlass_sr::{Architecture, CudaEngine, CudaError, Engine, Luma, Residual};
 
 const HOPPER: (&str, &str) = ("EMULATED_ARCH", "90");
@@ -128,42 +128,4 @@ fn an_engine_of_a_variant_is_beside_those_of_others() {
         let size = rms(&mma.1, &vec![0.0; mma.1.len()]);
         assert!(rms(&mma.1, &wgmma.1) < 2e-3 * size.max(10.0));
     });
-}
-
-/// What no GPU is needed for: products under way together, registers and no spills.
-#[test]
-fn the_kernels_compile_for_hopper_and_their_products_are_asynchronous() {
-    let architectures = [
-        Architecture::blocks(3, 32, 8),
-        Architecture::blocks(2, 32, 8).with_twin(),
-        Architecture::chain(2, 32, 5),
-        Architecture::blocks(4, 48, 2),
-        Architecture::chain(2, 48, 5),
-        Architecture::chain(2, 64, 6),
-        Architecture::blocks(2, 64, 2),
-    ];
-    for architecture in architectures {
-        let variant = Variant::Wgmma;
-        let log = match assembler_log(&architecture, variant) {
-            Ok(log) => log,
-            Err(CudaError::NoPlan) => continue,
-            Err(CudaError::NoCompiler) => {
-                windlass_skips::skip(
-                    "libnvrtc is not found (LD_LIBRARY_PATH; `cargo xtask gpu` fetches it)",
-                );
-                return;
-            }
-            Err(why) => panic!("{architecture}, {variant}: {why}"),
-        };
-        assert!(!log.contains("serialized"), "{architecture}, {variant}: {log}");
-        let body = log.split("entry function").find(|part| part.contains("body_group"));
-        let body = body.expect("what is said of the kernel");
-        let spilled = body
-            .split_once(" bytes spill stores")
-            .and_then(|(before, _)| before.rsplit(' ').next()?.parse::<u32>().ok());
-        assert_eq!(spilled, Some(0), "{architecture}, {variant}: {body}");
-        let registers = body.lines().find_map(|line| line.split_once("Used "));
-        let registers = registers.map_or("", |(_, rest)| rest);
-        println!("{architecture}, {variant}: {registers}");
-    }
 }

@@ -88,7 +88,7 @@ impl Adaptation {
             return None;
         }
         self.last = now;
-        let measured = self.meter.take(span, uplink.size, uplink.bitrate);
+        let measured = self.meter.take(span, uplink.report.size, uplink.report.bitrate);
         let measured = Measurements { enhanced_gain_db: gain_db, ..measured };
         self.said = self.controller.observe(now, &measured)?;
         Some(knobs(&self.said))
@@ -104,12 +104,12 @@ fn begin(uplink: &PublisherUplink, operator: Operator) -> (Controller, Knobs) {
     };
     let mut controller = Controller::new(ControllerConfig {
         layers,
-        camera_fps: uplink.fps,
+        camera_fps: uplink.report.fps,
         scale: operator.scale,
         max_anchor_fraction: operator.anchor_fraction,
         ..ControllerConfig::default()
     });
-    let first = controller.start(uplink.bitrate, uplink.size);
+    let first = controller.start(uplink.report.bitrate, uplink.report.size);
     (controller, first)
 }
 
@@ -119,18 +119,18 @@ fn knobs(knobs: &Knobs) -> PublisherKnobs {
 
 #[cfg(test)]
 mod tests {
-    use windlass_types::{Bitrate, Size};
+    use windlass_types::{Bitrate, Size, UplinkReport};
 
     use super::*;
 
-    const UPLINK: PublisherUplink = PublisherUplink {
-        layer: Layer::Q,
-        bitrate: Bitrate::bps(200_000),
-        size: Size::new(640, 360),
-        fps: 30.0,
-    };
+    const UPLINK: PublisherUplink = uplink(Layer::Q, Bitrate::bps(200_000));
 
     const OPERATOR: Operator = Operator { anchor_fraction: 0.1, scale: 2 };
+
+    const fn uplink(layer: Layer, bitrate: Bitrate) -> PublisherUplink {
+        let report = UplinkReport { bitrate, size: Size::new(640, 360), fps: 30.0 };
+        PublisherUplink { layer, report }
+    }
 
     fn at(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -141,11 +141,11 @@ mod tests {
         let mut adaptation = Adaptation::new(at(0), &UPLINK, OPERATOR);
         let first = adaptation.observe(at(0), &UPLINK, None).expect("it begins");
         assert_eq!(first.layer, Layer::Q);
-        assert!(first.bitrate <= UPLINK.bitrate);
+        assert!(first.bitrate <= UPLINK.report.bitrate);
         assert_eq!(adaptation.observe(at(100), &UPLINK, None), None, "too soon");
-        let short = PublisherUplink { bitrate: Bitrate::kbps(60.0), ..UPLINK };
+        let short = uplink(Layer::Q, Bitrate::kbps(60.0));
         let less = adaptation.observe(at(1100), &short, None).expect("the uplink fell");
-        assert!(less.bitrate <= short.bitrate);
+        assert!(less.bitrate <= short.report.bitrate);
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_layer_that_it_asked_for_goes_on_and_one_that_subscribers_chose_begins_anew() {
-        let high = PublisherUplink { layer: Layer::H, bitrate: Bitrate::kbps(300.0), ..UPLINK };
+        let high = uplink(Layer::H, Bitrate::kbps(300.0));
         let mut adaptation = Adaptation::new(at(0), &high, OPERATOR);
         adaptation.observe(at(0), &high, None);
         adaptation.said.layer = Layer::Q;
@@ -169,7 +169,7 @@ mod tests {
         assert!(adaptation.observe(at(200), &high, None).is_none());
         let others = adaptation.observe(at(300), &low, None).expect("it begins anew");
         assert_eq!(others.layer, Layer::Q);
-        let short = PublisherUplink { bitrate: Bitrate::kbps(2000.0), ..low };
+        let short = uplink(Layer::Q, Bitrate::kbps(2000.0));
         for second in 1..30 {
             let said = adaptation.observe(at(300 + 1000 * second), &short, None);
             assert!(said.is_none_or(|said| said.layer == Layer::Q), "they cannot take more");
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn with_another_scale_it_goes_on_and_may_still_choose_the_layer_that_it_left() {
-        let high = PublisherUplink { layer: Layer::H, bitrate: Bitrate::kbps(300.0), ..UPLINK };
+        let high = uplink(Layer::H, Bitrate::kbps(300.0));
         let mut adaptation = Adaptation::new(at(0), &high, OPERATOR);
         adaptation.observe(at(0), &high, None);
         adaptation.said.layer = Layer::Q;

@@ -13,7 +13,8 @@ use crossbeam_channel::{Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 use windlass_types::key_frame::key_frame_size;
 use windlass_types::{
-    CapturedFrame, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId, TapFrame, TapInput,
+    CapturedFrame, Decay, EnhancerOutput, EnhancerRequest, Owner, Refusal, StreamId, TapFrame,
+    TapInput,
 };
 
 use super::adapt::Operator;
@@ -71,10 +72,13 @@ struct Registry {
 }
 
 /// Reports on their way to the scheduler: of each stream's viewers the last.
-pub(super) type Decays = Mutex<HashMap<(StreamId, u64), (f64, f64)>>;
+pub(super) type Decays = Mutex<HashMap<(StreamId, u64), Decay>>;
 
 /// Maximum reports that wait at once; they wait for one interval.
 const MAX_DECAYS: usize = 4096;
+
+/// Maximum streams without a decoder whose requests are kept: a request that its stream's stop has overtaken stays.
+const MAX_WITH_REGIONS: usize = 4096;
 
 /// Load and refusals.
 #[derive(Debug, Clone, Copy, Default)]
@@ -121,6 +125,13 @@ impl EnhancerInput {
     /// Takes what a tap hands over. Never waits; what does not fit is dropped and counted.
     pub fn push(&self, input: TapInput) {
         self.intake.push(input);
+    }
+
+    /// Takes a request to a stream's enhancement, or a report. Never waits; what does not fit is dropped. One that comes before the
+    /// stream's first frame is kept where the stream cannot begin without it. None should come before a [`TapInput::Stop`] that was sent
+    /// before it, which ends what is known of the stream.
+    pub fn request(&self, stream: StreamId, request: EnhancerRequest) {
+        self.intake.request(stream, request);
     }
 }
 
@@ -242,7 +253,6 @@ impl Intake {
             }
             TapInput::CaptureStop { stream } => registry.end_capture(stream),
             TapInput::Stop { stream } => registry.forget(stream),
-            TapInput::Request { stream, request } => self.request(registry, stream, request),
         }
     }
 
@@ -306,8 +316,10 @@ impl Intake {
     }
 
     /// Takes a request or a report. However many come, no frame has to give way.
-    fn request(&self, registry: &mut Registry, id: StreamId, request: EnhancerRequest) {
+    fn request(&self, id: StreamId, request: EnhancerRequest) {
         let counters = &self.stats.counters;
+        let mut guard = self.registry.lock();
+        let Some(registry) = &mut *guard else { return };
         let stream = registry.streams.get(&id);
         match request {
             EnhancerRequest::WholeAnchor => {
@@ -320,10 +332,10 @@ impl Intake {
             EnhancerRequest::Regions(possible) => {
                 if let Some(stream) = stream {
                     stream.captures.regions.store(possible, Ordering::Relaxed);
-                } else if possible {
-                    registry.with_regions.insert(id);
-                } else {
+                } else if !possible {
                     registry.with_regions.remove(&id);
+                } else if registry.with_regions.len() < MAX_WITH_REGIONS {
+                    registry.with_regions.insert(id);
                 }
             }
             EnhancerRequest::Uplink(uplink) => {

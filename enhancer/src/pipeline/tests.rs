@@ -60,7 +60,7 @@ fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
     enhancer.input().push(hand.frame(1, 0, KEY));
     assert!(!hand.anchor(&enhancer).tiled);
     for _ in 0..1001 {
-        enhancer.input().push(EnhancerRequest::WholeAnchor.of(StreamId(1)));
+        enhancer.input().request(StreamId(1), EnhancerRequest::WholeAnchor);
     }
     let made = || {
         let counters = enhancer.stats().counters;

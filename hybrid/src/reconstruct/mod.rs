@@ -27,7 +27,7 @@ use crate::threads::{Join, OneThread};
 use carry::cells::{SIDE, area};
 use carry::colour::Colour;
 use carry::picture::CarriedPicture;
-use carry::plan::Plan;
+use carry::plan::{Plan, RowCell};
 use carry::reference::{Reference, References};
 use carry::searches::Searches;
 use carry::warp::{self, Shares, Target, blend};
@@ -428,7 +428,7 @@ impl Job<'_> {
         for (reference, layer) in self.plan.layers(self.references) {
             for row in rows.start / SIDE..rows.end.div_ceil(SIDE) {
                 let changed = &self.changed[row / PLANNED * columns..][..columns];
-                for (column, carried, shares) in layer.row(row, size) {
+                for RowCell { column, carried, shares } in layer.row(row, size) {
                     if !changed[column / PLANNED] || shares == Shares::default() {
                         continue;
                     }

@@ -31,8 +31,10 @@ mod tests;
 
 use std::ops::Range;
 
+#[cfg(test)]
+use windlass_vp9::Picture;
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{Picture, Plane, Samples};
+use windlass_vp9::{Plane, Samples};
 
 use crate::detail::Detail;
 use kernel::{BICUBIC, LANCZOS3, Strip, upsample_q4, upsample_u8};
@@ -141,14 +143,11 @@ pub fn bicubic2x(source: &Plane, width: usize, height: usize) -> Plane {
 
 /// The whole picture at twice its size by Lanczos (luma) and bicubic (chroma): what a viewer
 /// gets without any detail.
-pub fn upsample(picture: &Picture) -> Picture {
-    with_luma(picture, lanczos2x(&picture.y))
-}
-
-/// An HR picture from a finished luma plane and the chroma of the low one.
-pub(crate) fn with_luma(low: &Picture, y: Plane) -> Picture {
+#[cfg(test)]
+pub(crate) fn upsample(picture: &Picture) -> Picture {
+    let y = lanczos2x(&picture.y);
     let (cw, ch) = (y.width().div_ceil(2), y.height().div_ceil(2));
-    Picture { u: bicubic2x(&low.u, cw, ch), v: bicubic2x(&low.v, cw, ch), y }
+    Picture { u: bicubic2x(&picture.u, cw, ch), v: bicubic2x(&picture.v, cw, ch), y }
 }
 
 /// [`box_down`] by two.

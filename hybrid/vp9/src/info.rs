@@ -256,15 +256,6 @@ impl FrameInfo {
         matches!(self.kind, FrameKind::Key | FrameKind::IntraOnly)
     }
 
-    /// The block that covers a luma sample; `None` outside the frame and where nothing is new.
-    pub fn block_at(&self, x: usize, y: usize) -> Option<&Block> {
-        if x >= self.width as usize || y >= self.height as usize {
-            return None;
-        }
-        let index = *self.grid.get(y / 8 * self.grid_stride + x / 8)?;
-        self.blocks.get(index as usize)
-    }
-
     /// Takes over what the header says and makes room for the blocks; nothing is allocated when
     /// the frame is not larger than those before.
     pub(crate) fn begin(&mut self, header: &FrameHeader, encoded_bytes: usize) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::process::Usage;
 use super::scrape::Figures;
-use super::tally::Totals;
+use super::tally::{ClientTotals, Totals};
 
 /// How long a server may take to notice that clients are gone who did not say so, and to end what it did for them.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
@@ -150,7 +150,7 @@ pub(super) struct Balance {
 
 impl Balance {
     /// What `now` tells; `before` is from when nobody had come yet.
-    pub(super) fn of(before: &Figures, now: &Figures, clients: &Totals) -> Balance {
+    pub(super) fn of(before: &Figures, now: &Figures, totals: &Totals) -> Balance {
         let left = |name: &str, base: f64| (name.to_owned(), now.sum(name) - base);
         let nobody = NOBODY.iter().map(|name| left(name, 0.0));
         let as_before = AS_BEFORE.iter().map(|name| left(name, before.sum(name)));
@@ -164,16 +164,17 @@ impl Balance {
                 parts: parts.iter().map(|part| grown(part)).sum(),
             })
             .collect();
-        for (of, stats) in [("links down", clients.links[0]), ("links up", clients.links[1])] {
+        let [down, up] = totals.datagrams.links;
+        for (of, stats) in [("links down", down), ("links up", up)] {
             let parts = stats.arrived + stats.overflowed + stats.lost + stats.underway;
             sums.push(Sum { of, total: stats.sent as f64, parts: parts as f64 });
         }
         sums.push(Sum {
             of: "datagrams that clients sent",
-            total: clients.datagrams_out as f64,
+            total: totals.datagrams.out as f64,
             parts: grown("sfu_datagrams_in_total"),
         });
-        let Totals { visits, vanished, .. } = *clients;
+        let ClientTotals { visits, vanished, .. } = totals.clients;
         Balance { visits, vanished, left_over, sums, ..Balance::default() }
     }
 

@@ -172,7 +172,7 @@ impl Link {
     /// Brings the totals of emulated links up to date.
     pub(super) fn tell(&mut self, now: Instant, totals: &mut Totals) {
         if let Some(access) = &mut self.access {
-            access.tell(now, &mut totals.downlinks);
+            access.tell(now, &mut totals.subscriptions.downlinks);
         }
     }
 
@@ -181,10 +181,10 @@ impl Link {
         self.rtc.disconnect();
         self.tell(Instant::now(), totals);
         let Counted { sent, unsent } = self.counted;
-        totals.datagrams_out += sent;
-        totals.unsent += unsent;
+        totals.datagrams.out += sent;
+        totals.datagrams.unsent += unsent;
         let Some(access) = &self.access else { return };
-        for (to, (stats, underway)) in totals.links.iter_mut().zip(access.stats()) {
+        for (to, (stats, underway)) in totals.datagrams.links.iter_mut().zip(access.stats()) {
             to.add(LinkTotals {
                 sent: stats.sent,
                 arrived: stats.arrived,

@@ -94,8 +94,8 @@ impl Publisher {
         let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
-            totals.publishers -= usize::from(connected);
-            totals.vanished += u64::from(parting == Some(Parting::Vanish));
+            totals.clients.publishers -= usize::from(connected);
+            totals.clients.vanished += u64::from(parting == Some(Parting::Vanish));
             link.close(&mut totals);
         }
         signal.part(parting).await;
@@ -178,7 +178,7 @@ impl Publisher {
             for event in events.drain(..) {
                 if matches!(event, Event::KeyframeRequest(_)) {
                     head.want_key();
-                    self.tally.lock().key_requests += 1;
+                    self.tally.lock().sent.key_requests += 1;
                 }
             }
             if link.lost {
@@ -192,7 +192,7 @@ impl Publisher {
             }
             if !*connected {
                 *connected = true;
-                self.tally.lock().publishers += 1;
+                self.tally.lock().clients.publishers += 1;
             }
             let now = Instant::now();
             let start = *origin.get_or_insert(now);
@@ -207,7 +207,7 @@ impl Publisher {
                 if now.saturating_duration_since(at) > LATE {
                     // What follows needs what is left out.
                     head.want_key();
-                    self.tally.lock().pictures_skipped += 1;
+                    self.tally.lock().sent.pictures_skipped += 1;
                     continue;
                 }
                 self.send(link, track, picture, at, &mut sending)?;
@@ -248,10 +248,10 @@ impl Publisher {
             }
         }
         let mut totals = self.tally.lock();
-        totals.pictures_sent += 1;
-        totals.frames_sent += sending.len() as u64;
-        totals.packets_sent += count;
-        totals.bytes_sent += bytes;
+        totals.sent.pictures += 1;
+        totals.sent.frames += sending.len() as u64;
+        totals.sent.packets += count;
+        totals.sent.bytes += bytes;
         Ok(())
     }
 }

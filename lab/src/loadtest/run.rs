@@ -347,14 +347,14 @@ fn progress(begun: Instant, now: &Totals, before: Option<&(Figures, Totals)>, fi
         "{:4.0} s  {} publishers, {} subscriptions ({} enhanced), {} failed; this second {} pictures sent, {} received, \
          {} lost, {} anchors; taps {}",
         begun.elapsed().as_secs_f64(),
-        now.publishers,
-        now.subscriptions,
-        now.enhanced,
-        now.failed,
-        now.pictures_sent - before.pictures_sent,
-        now.frames - before.frames,
-        now.lost.saturating_sub(before.lost),
-        now.anchors - before.anchors,
+        now.clients.publishers,
+        now.subscriptions.all,
+        now.subscriptions.enhanced,
+        now.clients.failed,
+        now.sent.pictures - before.sent.pictures,
+        now.received.frames - before.received.frames,
+        now.received.lost.saturating_sub(before.received.lost),
+        now.anchors.whole - before.anchors.whole,
         figures.get("sfu_taps"),
     );
 }

@@ -110,12 +110,12 @@ impl Subscriber {
         let parting = *self.stop.borrow();
         {
             let mut totals = self.tally.lock();
-            totals.subscribers -= usize::from(connected);
-            totals.subscriptions -= taken.len();
+            totals.clients.subscribers -= usize::from(connected);
+            totals.subscriptions.all -= taken.len();
             for taken in &mut taken {
                 taken.watching.end(&mut totals);
             }
-            totals.vanished += u64::from(parting == Some(Parting::Vanish));
+            totals.clients.vanished += u64::from(parting == Some(Parting::Vanish));
             link.close(&mut totals);
         }
         signal.part(parting).await;
@@ -129,7 +129,7 @@ impl Subscriber {
         janus.start(answer).await?;
         let mids = offer.lines().filter_map(|line| line.strip_prefix("a=mid:"));
         let taken: Vec<Taken> = mids.map(|mid| Taken::new(Mid::from(mid), "", None)).collect();
-        self.tally.lock().subscriptions += taken.len();
+        self.tally.lock().subscriptions.all += taken.len();
         Ok(taken)
     }
 }
@@ -166,7 +166,7 @@ impl Session<'_> {
             let before = self.link.connected;
             self.link.run(&mut events)?;
             if self.link.connected && !before {
-                self.config.tally.lock().subscribers += 1;
+                self.config.tally.lock().clients.subscribers += 1;
             }
             for event in events.drain(..) {
                 match event {
@@ -223,7 +223,7 @@ impl Session<'_> {
         let Some(at) = self.taken.iter().position(|t| t.track == track) else { return };
         let mut taken = self.taken.remove(at);
         let mut totals = self.config.tally.lock();
-        totals.subscriptions -= 1;
+        totals.subscriptions.all -= 1;
         taken.watching.end(&mut totals);
     }
 
@@ -249,7 +249,7 @@ impl Session<'_> {
         for track in wanted {
             let mid = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
             self.taken.push(Taken::new(mid, &track.id, track.stream));
-            self.config.tally.lock().subscriptions += 1;
+            self.config.tally.lock().subscriptions.all += 1;
         }
         let (sdp, pending) = api.apply().context("nothing to offer")?;
         let subscribe = self.taken.iter().map(|taken| Subscribe {
@@ -282,7 +282,7 @@ impl Session<'_> {
     fn message(&mut self, message: &[u8]) {
         let mut totals = self.config.tally.lock();
         let Ok((header, _)) = AnchorHeader::parse(message) else {
-            totals.anchors_broken += 1;
+            totals.anchors.broken += 1;
             return;
         };
         let taken = self.taken.iter_mut().find(|t| t.stream == Some(header.stream));
@@ -298,7 +298,7 @@ impl Session<'_> {
                 let mut api = self.link.rtc.direct_api();
                 if let Some(stream) = api.stream_rx_by_mid(taken.mid, None) {
                     stream.request_keyframe(KeyframeRequestKind::Pli);
-                    self.config.tally.lock().key_requests_made += 1;
+                    self.config.tally.lock().received.key_requests += 1;
                 }
             }
         }

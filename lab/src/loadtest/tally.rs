@@ -1,6 +1,7 @@
 //! What all clients count together.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -35,9 +36,30 @@ impl LinkTotals {
     }
 }
 
-/// Totals of a run. Everything only grows but those that say "now".
+/// Totals of a run. Everything only grows but what says "now".
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Totals {
+    /// The clients themselves.
+    pub clients: ClientTotals,
+    /// What publishers sent.
+    pub sent: SentTotals,
+    /// What clients' sockets and emulated links carried.
+    pub datagrams: DatagramTotals,
+    /// What came to subscribers.
+    pub received: ReceivedTotals,
+    /// What subscribers could show.
+    pub display: DisplayTotals,
+    /// What subscriptions are given.
+    pub subscriptions: SubscriptionTotals,
+    /// The anchors that came.
+    pub anchors: AnchorTotals,
+    /// From the sending of a packet by its publisher to its arrival at a subscriber.
+    pub transit: Transit,
+}
+
+/// Clients, and how they ended.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct ClientTotals {
     /// Publishers whose media can flow now.
     pub publishers: usize,
     /// Subscribers whose media can flow now.
@@ -50,26 +72,39 @@ pub(super) struct Totals {
     pub failed: u64,
     /// Error of the first client that failed.
     pub failure: Option<String>,
+}
+
+/// Media of publishers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct SentTotals {
     /// Pictures sent, whatever their layers.
-    pub pictures_sent: u64,
+    pub pictures: u64,
     /// Frames sent, one a layer and picture.
-    pub frames_sent: u64,
+    pub frames: u64,
     /// RTP packets sent.
-    pub packets_sent: u64,
+    pub packets: u64,
     /// Bytes of the sent packets' payloads.
-    pub bytes_sent: u64,
+    pub bytes: u64,
     /// Pictures that were left out because this process came too late for them.
     pub pictures_skipped: u64,
+    /// Requests for key frames that publishers got.
+    pub key_requests: u64,
+}
+
+/// Datagrams of all clients.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct DatagramTotals {
     /// Datagrams that clients' sockets took.
-    pub datagrams_out: u64,
+    pub out: u64,
     /// Datagrams that clients' sockets did not take.
     pub unsent: u64,
     /// What became of datagrams on emulated links, down and up.
     pub links: [LinkTotals; 2],
-    /// Requests for key frames that publishers got.
-    pub key_requests: u64,
-    /// Requests for key frames that subscribers made.
-    pub key_requests_made: u64,
+}
+
+/// Media as it came to subscribers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct ReceivedTotals {
     /// Packets that subscribers should have, by their numbers.
     pub expected: u64,
     /// Packets that came, padding left out.
@@ -78,10 +113,21 @@ pub(super) struct Totals {
     pub lost: u64,
     /// Bytes of video that came.
     pub bytes: u64,
+    /// Bytes of video and anchors that came, the video's with headers.
+    pub media_bytes: u64,
     /// Frames that came whole.
     pub frames: u64,
     /// Complete frames that arrived while their track had an enhanced rung.
     pub frames_enhanced: u64,
+    /// Frames that came whole, by the rung that their track had.
+    pub frames_by_rung: BTreeMap<Rung, u64>,
+    /// Requests for key frames that subscribers made.
+    pub key_requests: u64,
+}
+
+/// Pictures as a viewer would see them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct DisplayTotals {
     /// Frames that could be shown: whole, and all that they rest on.
     pub shown: u64,
     /// Freezes, as Chromium counts them.
@@ -90,40 +136,44 @@ pub(super) struct Totals {
     pub frozen_ms: f64,
     /// The longest time from one shown frame of a subscription to the next, in milliseconds, once they came steadily.
     pub gap_max_ms: f64,
-    /// Frames that came whole, by the rung that their track had.
-    pub frames_by_rung: BTreeMap<Rung, u64>,
-    /// Subscriptions now, by rung.
-    pub rungs: BTreeMap<Rung, usize>,
-    /// Subscriptions that are paused for want of bandwidth now.
-    pub paused: usize,
-    /// Changes of rung that subscribers were told.
-    pub rung_changes: u64,
-    /// Bytes of video and anchors that came, the video's with headers.
-    pub media_bytes: u64,
-    /// Subscribers' emulated links.
-    pub downlinks: Downlinks,
+}
+
+/// Subscriptions and their rungs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct SubscriptionTotals {
+    /// Subscriptions now.
+    pub all: usize,
     /// Subscriptions whose rung is an enhanced one now, and are not refused anchors.
     pub enhanced: usize,
-    /// Subscriptions now.
-    pub subscriptions: usize,
+    /// Subscriptions that are paused for want of bandwidth now.
+    pub paused: usize,
+    /// Subscriptions now, by rung.
+    pub rungs: BTreeMap<Rung, usize>,
+    /// Changes of rung that subscribers were told.
+    pub rung_changes: u64,
+    /// Subscribers' emulated links.
+    pub downlinks: Downlinks,
+}
+
+/// Anchors that came to subscribers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct AnchorTotals {
     /// Anchors that came whole; parts of one frame are one.
-    pub anchors: u64,
+    pub whole: u64,
     /// Complete captured anchors: of the publisher's own pixels.
-    pub anchors_captured: u64,
+    pub captured: u64,
     /// Bytes of all anchors.
-    pub anchor_bytes: u64,
+    pub bytes: u64,
     /// Anchors of which messages were missing, or whose messages make no sense.
-    pub anchors_broken: u64,
+    pub broken: u64,
     /// Anchors whose frame did not come, so that only their age at the server is known.
-    pub anchors_alone: u64,
+    pub alone: u64,
     /// Anchors that came later than the budget.
-    pub anchors_late: u64,
+    pub late: u64,
     /// From a frame complete at the subscriber to its anchor complete there.
     pub lag: Latencies,
     /// From a frame's arrival at the server to its anchor being sent, as the anchor says.
     pub age: Latencies,
-    /// From the sending of a packet by its publisher to its arrival at a subscriber.
-    pub transit: Transit,
 }
 
 /// Latencies with fine bins.
@@ -136,34 +186,86 @@ impl Default for Transit {
     }
 }
 
+/// Adds the named counters of `other` to those of `self`.
+macro_rules! add {
+    ($self:ident, $other:ident: $($name:ident)*) => { $($self.$name += $other.$name;)* };
+}
+
+/// Adds counts by rung.
+fn add_by_rung<N: Copy + Default + AddAssign>(
+    to: &mut BTreeMap<Rung, N>,
+    other: &BTreeMap<Rung, N>,
+) {
+    for (&rung, &n) in other {
+        *to.entry(rung).or_default() += n;
+    }
+}
+
 impl Totals {
     /// Adds what the clients of another process counted.
     pub(super) fn add(&mut self, other: &Totals) {
-        macro_rules! add {
-            ($($name:ident)*) => { $(self.$name += other.$name;)* };
-        }
-        add!(visits vanished datagrams_out);
-        for (links, others) in self.links.iter_mut().zip(other.links) {
-            links.add(others);
-        }
-        add!(publishers subscribers failed pictures_sent frames_sent packets_sent bytes_sent pictures_skipped unsent);
-        add!(key_requests key_requests_made expected packets lost bytes frames frames_enhanced enhanced subscriptions);
-        self.gap_max_ms = self.gap_max_ms.max(other.gap_max_ms);
-        add!(shown freezes frozen_ms paused rung_changes media_bytes);
-        for (&rung, n) in &other.frames_by_rung {
-            *self.frames_by_rung.entry(rung).or_default() += n;
-        }
-        for (&rung, n) in &other.rungs {
-            *self.rungs.entry(rung).or_default() += n;
-        }
-        self.downlinks.add(&other.downlinks);
-        add!(anchors anchors_captured anchor_bytes anchors_broken anchors_alone anchors_late);
+        self.clients.add(&other.clients);
+        self.sent.add(&other.sent);
+        self.datagrams.add(&other.datagrams);
+        self.received.add(&other.received);
+        self.display.add(&other.display);
+        self.subscriptions.add(&other.subscriptions);
+        self.anchors.add(&other.anchors);
+        self.transit.0.add(&other.transit.0);
+    }
+}
+
+impl ClientTotals {
+    fn add(&mut self, other: &ClientTotals) {
+        add!(self, other: publishers subscribers visits vanished failed);
         if self.failure.is_none() {
             self.failure.clone_from(&other.failure);
         }
+    }
+}
+
+impl SentTotals {
+    fn add(&mut self, other: &SentTotals) {
+        add!(self, other: pictures frames packets bytes pictures_skipped key_requests);
+    }
+}
+
+impl DatagramTotals {
+    fn add(&mut self, other: &DatagramTotals) {
+        add!(self, other: out unsent);
+        for (links, others) in self.links.iter_mut().zip(other.links) {
+            links.add(others);
+        }
+    }
+}
+
+impl ReceivedTotals {
+    fn add(&mut self, other: &ReceivedTotals) {
+        add!(self, other: expected packets lost bytes media_bytes frames frames_enhanced key_requests);
+        add_by_rung(&mut self.frames_by_rung, &other.frames_by_rung);
+    }
+}
+
+impl DisplayTotals {
+    fn add(&mut self, other: &DisplayTotals) {
+        add!(self, other: shown freezes frozen_ms);
+        self.gap_max_ms = self.gap_max_ms.max(other.gap_max_ms);
+    }
+}
+
+impl SubscriptionTotals {
+    fn add(&mut self, other: &SubscriptionTotals) {
+        add!(self, other: all enhanced paused rung_changes);
+        add_by_rung(&mut self.rungs, &other.rungs);
+        self.downlinks.add(&other.downlinks);
+    }
+}
+
+impl AnchorTotals {
+    fn add(&mut self, other: &AnchorTotals) {
+        add!(self, other: whole captured bytes broken alone late);
         self.lag.add(&other.lag);
         self.age.add(&other.age);
-        self.transit.0.add(&other.transit.0);
     }
 }
 
@@ -180,10 +282,10 @@ impl Tally {
     /// Counts a client that failed; the first is said.
     pub(super) fn fail(&self, error: &anyhow::Error) {
         let mut totals = self.lock();
-        totals.failed += 1;
-        if totals.failure.is_none() {
+        totals.clients.failed += 1;
+        if totals.clients.failure.is_none() {
             eprintln!("a client failed: {error:#}");
-            totals.failure = Some(format!("{error:#}"));
+            totals.clients.failure = Some(format!("{error:#}"));
         }
     }
 }

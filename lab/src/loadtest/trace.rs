@@ -30,16 +30,24 @@ impl Line {
     fn new(at_s: f64, span_s: f64, before: &Totals, now: &Totals) -> Line {
         Line {
             at_s,
-            kbps: (now.media_bytes - before.media_bytes) as f64 * 8.0 / 1000.0 / span_s,
-            frames: now.frames - before.frames,
-            shown: now.shown - before.shown,
-            freezes: now.freezes - before.freezes,
-            lost: now.lost.saturating_sub(before.lost),
-            anchors: now.anchors - before.anchors,
-            anchor_max_ms: now.lag.since(&before.lag).percentile(100.0),
+            kbps: (now.received.media_bytes - before.received.media_bytes) as f64 * 8.0
+                / 1000.0
+                / span_s,
+            frames: now.received.frames - before.received.frames,
+            shown: now.display.shown - before.display.shown,
+            freezes: now.display.freezes - before.display.freezes,
+            lost: now.received.lost.saturating_sub(before.received.lost),
+            anchors: now.anchors.whole - before.anchors.whole,
+            anchor_max_ms: now.anchors.lag.since(&before.anchors.lag).percentile(100.0),
             transit_p95_ms: now.transit.0.since(&before.transit.0).percentile(95.0),
-            paused: now.paused,
-            rungs: now.rungs.iter().filter(|(_, n)| **n > 0).map(|(r, n)| (*r, *n)).collect(),
+            paused: now.subscriptions.paused,
+            rungs: now
+                .subscriptions
+                .rungs
+                .iter()
+                .filter(|(_, n)| **n > 0)
+                .map(|(r, n)| (*r, *n))
+                .collect(),
         }
     }
 }
@@ -68,11 +76,14 @@ mod tests {
 
     #[test]
     fn a_line_has_what_came_since_the_last_one() {
-        let mut before = Totals { media_bytes: 1000, frames: 7, ..Totals::default() };
-        before.lag.record(900.0);
-        let mut now = Totals { media_bytes: 13_500, frames: 10, paused: 1, ..before.clone() };
-        now.lag.record(80.0);
-        now.rungs = BTreeMap::from([(Rung::Q, 0), (Rung::HPlus, 2)]);
+        let mut before = Totals::default();
+        (before.received.media_bytes, before.received.frames) = (1000, 7);
+        before.anchors.lag.record(900.0);
+        let mut now = before.clone();
+        (now.received.media_bytes, now.received.frames) = (13_500, 10);
+        now.subscriptions.paused = 1;
+        now.anchors.lag.record(80.0);
+        now.subscriptions.rungs = BTreeMap::from([(Rung::Q, 0), (Rung::HPlus, 2)]);
         let line = Line::new(3.0, 0.1, &before, &now);
         assert!((line.kbps - 1000.0).abs() < 1e-6);
         assert_eq!((line.frames, line.anchor_max_ms, line.transit_p95_ms), (3, Some(80.5), None));

@@ -72,7 +72,7 @@ impl Visits {
             let stay = self.stay.map(|mean| stay(mean, dice.random()));
             let vanishes = dice.random_range(0..VANISH) == 0;
             let done = at_home(visit, stay, vanishes, &go, &mut end).await;
-            tally.lock().visits += 1;
+            tally.lock().clients.visits += 1;
             if let Err(error) = done {
                 tally.fail(&error);
             }
@@ -163,7 +163,10 @@ mod tests {
         let vanished = partings.iter().filter(|p| **p == Parting::Vanish).count();
         assert!((5..40).contains(&vanished), "{vanished}");
         let totals = tally.lock();
-        assert_eq!((totals.visits, totals.failed), (partings.len() as u64, partings.len() as u64));
-        assert_eq!(totals.failure.as_deref(), Some("as some do"));
+        assert_eq!(
+            (totals.clients.visits, totals.clients.failed),
+            (partings.len() as u64, partings.len() as u64)
+        );
+        assert_eq!(totals.clients.failure.as_deref(), Some("as some do"));
     }
 }

@@ -56,18 +56,18 @@ impl Given {
 
     /// Adds it to what totals say of now.
     fn come(self, totals: &mut Totals) {
-        totals.enhanced += usize::from(self.enhanced());
-        totals.paused += usize::from(self.paused);
+        totals.subscriptions.enhanced += usize::from(self.enhanced());
+        totals.subscriptions.paused += usize::from(self.paused);
         if let Some(rung) = self.rung {
-            *totals.rungs.entry(rung).or_default() += 1;
+            *totals.subscriptions.rungs.entry(rung).or_default() += 1;
         }
     }
 
     /// Takes it out again.
     fn go(self, totals: &mut Totals) {
-        totals.enhanced -= usize::from(self.enhanced());
-        totals.paused -= usize::from(self.paused);
-        if let Some(of) = self.rung.and_then(|rung| totals.rungs.get_mut(&rung)) {
+        totals.subscriptions.enhanced -= usize::from(self.enhanced());
+        totals.subscriptions.paused -= usize::from(self.paused);
+        if let Some(of) = self.rung.and_then(|rung| totals.subscriptions.rungs.get_mut(&rung)) {
             *of -= 1;
         }
     }
@@ -86,7 +86,8 @@ impl Watching {
 
     /// The server says what it gives from here on.
     pub(super) fn given(&mut self, rung: Rung, totals: &mut Totals) {
-        totals.rung_changes += u64::from(self.given.rung.is_some_and(|before| before != rung));
+        totals.subscriptions.rung_changes +=
+            u64::from(self.given.rung.is_some_and(|before| before != rung));
         self.change(Given { rung: Some(rung), ..self.given }, totals);
     }
 
@@ -126,15 +127,15 @@ impl Watching {
         self.video.push(now, Packet { seq, timestamp, begins, ends, bytes: payload.len() });
         self.pictures.packet(now, seq, payload);
         if !payload.is_empty() {
-            totals.packets += 1;
-            totals.media_bytes += payload.len() as u64 + HEADERS;
+            totals.received.packets += 1;
+            totals.received.media_bytes += payload.len() as u64 + HEADERS;
         }
         let whole = self.video.complete - before;
         if self.enhanced() {
-            totals.frames_enhanced += whole;
+            totals.received.frames_enhanced += whole;
         }
         if let Some(rung) = self.given.rung {
-            *totals.frames_by_rung.entry(rung).or_default() += whole;
+            *totals.received.frames_by_rung.entry(rung).or_default() += whole;
         }
         self.count(totals);
     }
@@ -147,31 +148,31 @@ impl Watching {
         budget_ms: f64,
         totals: &mut Totals,
     ) {
-        totals.media_bytes += message.len() as u64;
+        totals.received.media_bytes += message.len() as u64;
         let complete = self.anchors.push(message);
         self.count(totals);
         // What is malformed is among those that the reassembler counts.
         let Ok(Some(anchor)) = complete else { return };
         let header = anchor.header;
         let frame = (header.rtp_timestamp, header.source);
-        totals.anchor_bytes += anchor.payload.len() as u64;
+        totals.anchors.bytes += anchor.payload.len() as u64;
         if !self.recent.contains(&frame) {
             if self.recent.len() == RECENT {
                 self.recent.pop_front();
             }
             self.recent.push_back(frame);
-            totals.anchors += 1;
-            totals.anchors_captured += u64::from(header.source == AnchorSource::Captured);
+            totals.anchors.whole += 1;
+            totals.anchors.captured += u64::from(header.source == AnchorSource::Captured);
         }
         let age = f64::from(header.age_ms);
         let lag = self.video.completed(header.rtp_timestamp);
         let lag = lag.map(|at| now.saturating_duration_since(at).as_secs_f64() * 1000.0);
-        totals.age.record(age);
+        totals.anchors.age.record(age);
         match lag {
-            Some(lag) => totals.lag.record(lag),
-            None => totals.anchors_alone += 1,
+            Some(lag) => totals.anchors.lag.record(lag),
+            None => totals.anchors.alone += 1,
         }
-        totals.anchors_late += u64::from(lag.unwrap_or(0.0).max(age) > budget_ms);
+        totals.anchors.late += u64::from(lag.unwrap_or(0.0).max(age) > budget_ms);
     }
 
     fn change(&mut self, given: Given, totals: &mut Totals) {
@@ -194,17 +195,17 @@ impl Watching {
         };
         let before = std::mem::replace(&mut self.counted, now);
         let now = &self.counted;
-        totals.expected += now.expected - before.expected;
+        totals.received.expected += now.expected - before.expected;
         // A late packet takes its loss back.
-        totals.lost = (totals.lost + now.lost).saturating_sub(before.lost);
-        totals.bytes += now.bytes - before.bytes;
-        totals.frames += now.frames - before.frames;
-        totals.shown += now.shown - before.shown;
-        totals.freezes += now.freezes - before.freezes;
-        totals.frozen_ms += now.frozen.saturating_sub(before.frozen).as_secs_f64() * 1000.0;
+        totals.received.lost = (totals.received.lost + now.lost).saturating_sub(before.lost);
+        totals.received.bytes += now.bytes - before.bytes;
+        totals.received.frames += now.frames - before.frames;
+        totals.display.shown += now.shown - before.shown;
+        totals.display.freezes += now.freezes - before.freezes;
+        totals.display.frozen_ms += now.frozen.saturating_sub(before.frozen).as_secs_f64() * 1000.0;
         let longest = self.pictures.longest.as_secs_f64() * 1000.0;
-        totals.gap_max_ms = totals.gap_max_ms.max(longest);
-        totals.anchors_broken += now.broken - before.broken;
+        totals.display.gap_max_ms = totals.display.gap_max_ms.max(longest);
+        totals.anchors.broken += now.broken - before.broken;
     }
 }
 
@@ -235,12 +236,12 @@ mod tests {
         watching.packet(now, 1, 900, &FRAME, &mut totals);
         let at = |ms| now + Duration::from_millis(ms);
         watching.message(at(120), &anchor(900, 0, 80), 150.0, &mut totals);
-        assert_eq!((totals.anchors, totals.anchors_late), (1, 0));
-        assert_eq!(totals.lag.percentile(50.0), Some(120.5));
+        assert_eq!((totals.anchors.whole, totals.anchors.late), (1, 0));
+        assert_eq!(totals.anchors.lag.percentile(50.0), Some(120.5));
         watching.message(at(160), &anchor(900, 1, 80), 150.0, &mut totals);
-        assert_eq!((totals.anchors, totals.anchors_late), (1, 1), "a part of the same");
+        assert_eq!((totals.anchors.whole, totals.anchors.late), (1, 1), "a part of the same");
         watching.message(at(170), &anchor(4711, 0, 151), 150.0, &mut totals);
-        assert_eq!((totals.anchors_alone, totals.anchors_late), (1, 2));
+        assert_eq!((totals.anchors.alone, totals.anchors.late), (1, 2));
     }
 
     #[test]
@@ -252,14 +253,18 @@ mod tests {
         watching.packet(now, 2, 2, &FRAME, &mut totals);
         watching.given(Rung::Q, &mut totals);
         watching.packet(now, 4, 4, &FRAME, &mut totals);
-        assert_eq!((totals.frames, totals.frames_enhanced), (3, 1));
-        assert_eq!((totals.lost, totals.expected), (1, 4));
+        assert_eq!((totals.received.frames, totals.received.frames_enhanced), (3, 1));
+        assert_eq!((totals.received.lost, totals.received.expected), (1, 4));
         watching.packet(now, 3, 3, &FRAME, &mut totals);
-        assert_eq!(totals.lost, 0);
+        assert_eq!(totals.received.lost, 0);
         watching.given(Rung::QPlus, &mut totals);
         watching.refuse(true, &mut totals);
         watching.packet(now, 5, 5, &FRAME, &mut totals);
-        assert_eq!((totals.frames, totals.frames_enhanced), (5, 1), "no anchors are made of it");
+        assert_eq!(
+            (totals.received.frames, totals.received.frames_enhanced),
+            (5, 1),
+            "no anchors are made of it"
+        );
     }
 
     #[test]
@@ -269,10 +274,27 @@ mod tests {
         watching.given(Rung::HPlus, &mut totals);
         watching.given(Rung::QPlus, &mut totals);
         watching.pause(true, &mut totals);
-        assert_eq!((totals.enhanced, totals.paused, totals.rung_changes), (1, 1, 1));
-        assert_eq!((totals.rungs[&Rung::QPlus], totals.rungs[&Rung::HPlus]), (1, 0));
+        assert_eq!(
+            (
+                totals.subscriptions.enhanced,
+                totals.subscriptions.paused,
+                totals.subscriptions.rung_changes
+            ),
+            (1, 1, 1)
+        );
+        assert_eq!(
+            (totals.subscriptions.rungs[&Rung::QPlus], totals.subscriptions.rungs[&Rung::HPlus]),
+            (1, 0)
+        );
         watching.end(&mut totals);
-        assert_eq!((totals.enhanced, totals.paused, totals.rungs[&Rung::QPlus]), (0, 0, 0));
+        assert_eq!(
+            (
+                totals.subscriptions.enhanced,
+                totals.subscriptions.paused,
+                totals.subscriptions.rungs[&Rung::QPlus]
+            ),
+            (0, 0, 0)
+        );
     }
 
     #[test]
@@ -283,18 +305,26 @@ mod tests {
         for n in (0..40).chain(60..70) {
             watching.packet(at(n), n - if n < 60 { 0 } else { 20 }, n as u32, &FRAME, &mut totals);
         }
-        assert_eq!((totals.shown, totals.freezes), (50, 1));
-        assert!((totals.frozen_ms - 33.0 * 21.0).abs() < 1.0, "{}", totals.frozen_ms);
-        assert!((totals.gap_max_ms - 33.0 * 21.0).abs() < 1.0, "{}", totals.gap_max_ms);
+        assert_eq!((totals.display.shown, totals.display.freezes), (50, 1));
+        assert!(
+            (totals.display.frozen_ms - 33.0 * 21.0).abs() < 1.0,
+            "{}",
+            totals.display.frozen_ms
+        );
+        assert!(
+            (totals.display.gap_max_ms - 33.0 * 21.0).abs() < 1.0,
+            "{}",
+            totals.display.gap_max_ms
+        );
         watching.pause(true, &mut totals);
         watching.packet(at(200), 50, 200, &FRAME, &mut totals);
-        assert_eq!((totals.shown, totals.freezes), (51, 1));
+        assert_eq!((totals.display.shown, totals.display.freezes), (51, 1));
     }
 
     #[test]
     fn what_is_malformed_is_counted_and_nothing_else() {
         let (mut watching, mut totals) = (Watching::default(), Totals::default());
         watching.message(Instant::now(), &[9; 40], 200.0, &mut totals);
-        assert_eq!((totals.anchors, totals.anchors_broken), (0, 1));
+        assert_eq!((totals.anchors.whole, totals.anchors.broken), (0, 1));
     }
 }

@@ -79,10 +79,8 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     let (mut world, track, at) = call_with_stills();
     world.run(Duration::from_secs(3));
     let possible = |world: &World| {
-        let said = world.taps.iter().filter_map(|t| match t {
-            TapInput::Request { request: EnhancerRequest::Regions(possible), .. } => {
-                Some(*possible)
-            }
+        let said = world.requests.iter().filter_map(|request| match request {
+            EnhancerRequest::Regions(possible) => Some(*possible),
             _ => None,
         });
         said.collect::<Vec<_>>()
@@ -143,9 +141,9 @@ fn regions_are_asked_of_the_publisher_and_its_answers_reach_subscribers_at_their
     };
     assert!(got.iter().all(shown), "their frame is the subscriber's");
     let given = world
-        .taps
+        .requests
         .iter()
-        .any(|t| matches!(t, TapInput::Request { request: EnhancerRequest::Given(anchor), .. } if anchor.tiled && anchor.payload.starts_with(&tiles)));
+        .any(|request| matches!(request, EnhancerRequest::Given(anchor) if anchor.tiled && anchor.payload.starts_with(&tiles)));
     assert!(given, "the enhancer hears of it");
     // What nobody asked for goes nowhere.
     world.core.on_region_message(world.now, PUBLISHER, &[1; 40]);
@@ -185,10 +183,8 @@ fn what_a_publisher_can_send_reaches_the_enhancer_and_what_it_shall_send_the_pub
     let report =
         UplinkReport { bitrate: Bitrate::kbps(400.0), size: Size::new(1280, 720), fps: 30.0 };
     let uplinks = |world: &World| {
-        let said = world.taps.iter().filter_map(|t| match t {
-            TapInput::Request { request: EnhancerRequest::Uplink(uplink), .. } => {
-                Some((uplink.layer, uplink.bitrate))
-            }
+        let said = world.requests.iter().filter_map(|request| match request {
+            EnhancerRequest::Uplink(uplink) => Some((uplink.layer, uplink.report.bitrate)),
             _ => None,
         });
         said.collect::<Vec<_>>()

@@ -722,10 +722,8 @@ fn a_subscriber_that_cannot_decode_the_anchors_gets_plain_rungs_and_is_counted()
 #[test]
 fn whoever_begins_to_get_anchors_or_has_lost_one_is_to_get_a_whole_one() {
     let (mut world, track, _) = call();
-    let wanted = |world: &World| {
-        let whole = |t: &&TapInput| is_whole_request(t);
-        world.taps.iter().filter(whole).count()
-    };
+    let wanted =
+        |world: &World| world.requests.iter().filter(|request| is_whole_request(request)).count();
     world.core.request_whole_anchor(world.now, SUBSCRIBER, track);
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 0, "a plain rung has no anchors");

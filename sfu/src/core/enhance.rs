@@ -16,7 +16,7 @@ use super::regions::Refused;
 use super::rewriter::Source;
 use super::slot::Slot;
 use super::{Core, Output};
-use crate::api::{ParticipantId, SfuEvent, TrackId, UplinkReport};
+use crate::api::{Decay, ParticipantId, SfuEvent, TrackId, UplinkReport};
 use crate::stats::Counters;
 
 /// An anchor for subscribers.
@@ -116,19 +116,17 @@ impl Core {
         let adapts = self.config.adapt && valid && track.capture.is_none();
         let (Some(tap), Some(stream)) = (&track.tap, track.info.stream) else { return };
         if adapts {
-            let UplinkReport { bitrate, size, fps } = report;
             let layer = tap.layer();
             let others = Layer::ALL.into_iter().filter(|&l| l != layer);
             let others: Bitrate = others.filter_map(|l| track.layers.rate(l, now)).sum();
-            let bitrate = bitrate.saturating_sub(others).min(SDK_MAX[layer as usize]);
-            let uplink = PublisherUplink { layer, bitrate, size, fps };
-            self.outputs.push_back(Output::Tap(EnhancerRequest::Uplink(uplink).of(stream)));
+            let bitrate = report.bitrate.saturating_sub(others).min(SDK_MAX[layer as usize]);
+            let uplink = PublisherUplink { layer, report: UplinkReport { bitrate, ..report } };
+            self.outputs.push_back(Output::Request(stream, EnhancerRequest::Uplink(uplink)));
         }
     }
 
-    /// Passes a subscriber's measured decay of a track to the enhancer. `decay`: loss of quality with each frame since an anchor, in squared
-    /// grey levels of luma, and the number of frames.
-    pub fn decay(&mut self, id: ParticipantId, track: TrackId, decay: (f64, f64)) {
+    /// Passes a subscriber's measured decay of a track to the enhancer.
+    pub fn decay(&mut self, id: ParticipantId, track: TrackId, decay: Decay) {
         let Some(t) = self.tracks.get(&track).filter(|t| t.subscribers.contains(&id)) else {
             return;
         };
@@ -141,9 +139,9 @@ impl Core {
             return;
         }
         let Some(stream) = t.info.stream.filter(|_| t.tap.is_some()) else { return };
-        if [decay.0, decay.1].iter().all(|v| v.is_finite() && *v >= 0.0) {
+        if [decay.per_frame, decay.frames].iter().all(|v| v.is_finite() && *v >= 0.0) {
             let decay = EnhancerRequest::Decay { viewer: id.0, decay };
-            self.outputs.push_back(Output::Tap(decay.of(stream)));
+            self.outputs.push_back(Output::Request(stream, decay));
         }
     }
 
@@ -206,7 +204,7 @@ impl Core {
         };
         let source = Source { track: id, layer };
         let given = EnhancerRequest::Given(anchor.clone());
-        self.outputs.push_back(Output::Tap(given.of(anchor.stream)));
+        self.outputs.push_back(Output::Request(stream, given));
         self.send_anchor(now, &OutgoingAnchor { anchor: &anchor, source, tapped: layer });
     }
 

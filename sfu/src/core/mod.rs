@@ -72,7 +72,7 @@ use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
-use windlass_types::{AnchorPolicy, Bitrate, Refusal, StreamId, TapInput};
+use windlass_types::{AnchorPolicy, Bitrate, EnhancerRequest, Refusal, StreamId, TapInput};
 
 use self::addresses::LocalAddrs;
 pub use self::addresses::{RemoteAddr, Via};
@@ -119,6 +119,8 @@ pub enum Output {
     Event(ParticipantId, SfuEvent),
     /// Send an input to the enhancer.
     Tap(TapInput),
+    /// Send a request, or a report, to a stream's enhancement.
+    Request(StreamId, EnhancerRequest),
     /// Send a message about a room to another SFU.
     Relay(NodeId, Arc<str>, Relayed),
 }

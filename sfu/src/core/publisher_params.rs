@@ -167,7 +167,7 @@ impl Core {
             let possible = track.stills && track.tap.is_some() && track.capture.is_none();
             if track.regions != possible && track.tap.is_some() {
                 let regions = EnhancerRequest::Regions(possible);
-                self.outputs.push_back(Output::Tap(regions.of(stream)));
+                self.outputs.push_back(Output::Request(stream, regions));
             }
             track.regions = possible;
         }

@@ -474,7 +474,7 @@ impl Track {
         }
         let tap = self.tap.as_mut()?;
         tap.admit_whole_request(now)
-            .then(|| Output::Tap(EnhancerRequest::WholeAnchor.of(tap.stream())))
+            .then(|| Output::Request(tap.stream(), EnhancerRequest::WholeAnchor))
     }
 
     /// Requests a key anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
@@ -484,7 +484,7 @@ impl Track {
             return Some(Output::Relay(remote.node, self.room.clone(), message));
         }
         let stream = self.tap.as_ref()?.stream();
-        Some(Output::Tap(EnhancerRequest::WholeAnchor.of(stream)))
+        Some(Output::Request(stream, EnhancerRequest::WholeAnchor))
     }
 
     /// The layer whose anchors are made now, here or at the publisher's node.

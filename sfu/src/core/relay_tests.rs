@@ -180,8 +180,7 @@ fn anchors_are_made_once_and_reach_those_at_another_node() {
     assert!(!messages.is_empty(), "{:?}", nodes.worlds[1].core.counters);
     assert_eq!(nodes.worlds[1].core.counters.anchors_out, 1);
     // Who begins to watch is to have one that rests on no other.
-    let whole = is_whole_request;
-    assert!(nodes.worlds[0].taps.iter().any(whole));
+    assert!(nodes.worlds[0].requests.iter().any(is_whole_request));
     // Nobody wants them any more.
     let world = &mut nodes.worlds[1];
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);

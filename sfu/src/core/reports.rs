@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::Core;
-use crate::api::{AnchorReport, ParticipantId, ReportError, TakenReport, TrackId};
+use crate::api::{AnchorReport, Decay, ParticipantId, ReportError, TakenReport, TrackId};
 
 /// Mean time between two reports on a subscription.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ impl ReportQuota {
 }
 
 impl Core {
-    /// Takes a subscriber's report on a track's anchors. `decay` is the loss of quality with the frames since an anchor, as in
+    /// Takes a subscriber's report on a track's anchors. `decay`: what it measured, if it did; see
     /// [`Core::decay`].
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Core {
         id: ParticipantId,
         track: TrackId,
         report: AnchorReport,
-        decay: Option<(f64, f64)>,
+        decay: Option<Decay>,
     ) -> Result<TakenReport, ReportError> {
         let peer = self.peers.get_mut(&id).ok_or(ReportError::NotWatched)?;
         let slot = peer.slots.iter_mut().find(|slot| slot.track == Some(track));

@@ -55,7 +55,7 @@ fn told(world: &World) -> Vec<u16> {
 fn subscribers_are_told_a_new_scale_and_get_a_whole_anchor() {
     let mut world = watched(&[Layer::Q]);
     assert_eq!(told(&world), [2]);
-    let whole = |world: &World| world.taps.iter().filter(|t| is_whole_request(t)).count();
+    let whole = |world: &World| world.requests.iter().filter(|r| is_whole_request(r)).count();
     let before = whole(&world);
     enlarge(&mut world, 4);
     assert_eq!(told(&world), [2, 4]);

@@ -44,6 +44,8 @@ pub(super) struct World {
     pub(super) now: Instant,
     pub(super) clients: Vec<Client>,
     pub(super) taps: Vec<TapInput>,
+    /// Requests to the enhancer.
+    pub(super) requests: Vec<EnhancerRequest>,
     /// What was said to other nodes.
     pub(super) relayed: Vec<(NodeId, Arc<str>, Relayed)>,
     pub(super) events: HashMap<ParticipantId, Vec<SfuEvent>>,
@@ -75,6 +77,7 @@ impl World {
             now,
             clients: Vec::new(),
             taps: Vec::new(),
+            requests: Vec::new(),
             relayed: Vec::new(),
             events: HashMap::new(),
             camera: Camera::default(),
@@ -319,6 +322,7 @@ impl World {
                 }
                 Output::Event(id, event) => self.events.entry(id).or_default().push(event),
                 Output::Tap(input) => self.taps.push(input),
+                Output::Request(_, request) => self.requests.push(request),
                 Output::Relay(node, room, message) => self.relayed.push((node, room, message)),
             }
         }
@@ -361,9 +365,9 @@ impl World {
     }
 }
 
-/// Whether a tap asks for a key anchor.
-pub(super) fn is_whole_request(input: &TapInput) -> bool {
-    matches!(input, TapInput::Request { request: EnhancerRequest::WholeAnchor, .. })
+/// Whether the enhancer is asked for a key anchor.
+pub(super) fn is_whole_request(request: &EnhancerRequest) -> bool {
+    matches!(request, EnhancerRequest::WholeAnchor)
 }
 
 pub(super) fn config() -> SfuConfig {

@@ -11,7 +11,7 @@ use super::placement::Placement;
 use super::watchdog::{ThreadFault, Watchdog};
 use super::{Command, Shared};
 use crate::api::{
-    AnchorReport, Answer, DataError, DataMessage, JoinError, JoinOptions, Joined, Offer,
+    AnchorReport, Answer, DataError, DataMessage, Decay, JoinError, JoinOptions, Joined, Offer,
     OfferError, ParticipantId, Permissions, ReportError, SfuClosed, TakenReport, TrackId,
     UplinkReport,
 };
@@ -217,8 +217,8 @@ impl SfuHandle {
         self.commands(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
     }
 
-    /// Takes a subscriber's report on a track's anchors, at most once a second. `decay`: loss of quality with each frame since an anchor, in
-    /// squared grey levels of luma, and the number of frames. Returns the report bounded by what was sent.
+    /// Takes a subscriber's report on a track's anchors, at most once a second, and the decay after them, if it measured it. Returns the
+    /// report bounded by what was sent.
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl SfuHandle {
         id: ParticipantId,
         track: TrackId,
         report: AnchorReport,
-        decay: Option<(f64, f64)>,
+        decay: Option<Decay>,
     ) -> Result<TakenReport, ReportError> {
         let (answer, answered) = oneshot::channel();
         let command = Command::Report(id, track, report, decay, answer);

@@ -29,8 +29,8 @@ use self::placement::Placement;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
-    AnchorReport, DataError, DataMessage, JoinError, JoinOptions, Joined, OfferError,
-    ParticipantId, Permissions, ReportError, StartError, TakenReport, TapSink, TrackId,
+    AnchorReport, DataError, DataMessage, Decay, EnhancerSinks, JoinError, JoinOptions, Joined,
+    OfferError, ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId,
     UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
@@ -60,7 +60,7 @@ enum Command {
         ParticipantId,
         TrackId,
         AnchorReport,
-        Option<(f64, f64)>,
+        Option<Decay>,
         oneshot::Sender<Result<TakenReport, ReportError>>,
     ),
     SetMuted(ParticipantId, TrackId, bool),
@@ -121,20 +121,19 @@ struct Shared {
 pub struct Sfu {
     handle: SfuHandle,
     local: SocketAddr,
-    tcp: Option<SocketAddr>,
     candidates: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Sfu {
-    /// Binds the sockets and starts the threads. `tap` takes the frames of tapped layers; it is called on these threads and
-    /// must not block.
+    /// Binds the sockets and starts the threads. `enhancer` takes the frames of tapped layers, and requests; it is called on
+    /// these threads and must not block.
     ///
     /// # Errors
     ///
     /// Fails if a socket cannot be bound to its configured address, or the system gives no more threads.
-    pub fn start(config: &SfuConfig, tap: &TapSink) -> Result<Sfu, StartError> {
-        Sfu::start_shared(config, tap, None)
+    pub fn start(config: &SfuConfig, enhancer: &EnhancerSinks) -> Result<Sfu, StartError> {
+        Sfu::start_shared(config, enhancer, None)
     }
 
     /// [`Sfu::start`] for an SFU that shares rooms with others: `relay` takes messages for them, on the media threads.
@@ -144,7 +143,7 @@ impl Sfu {
     /// Fails where [`Sfu::start`] does.
     pub fn start_shared(
         config: &SfuConfig,
-        tap: &TapSink,
+        enhancer: &EnhancerSinks,
         relay: Option<&RelaySink>,
     ) -> Result<Sfu, StartError> {
         let config = &config.clone().with_outward(&outward_addresses());
@@ -178,7 +177,7 @@ impl Sfu {
                 tcp_candidates: tcp_candidates.clone().unwrap_or_default(),
                 handed,
                 handover: handover.clone(),
-                tap: tap.clone(),
+                enhancer: enhancer.clone(),
                 relay: relay.cloned(),
                 relayed: relayed_queue,
                 commands: command_queue,
@@ -192,7 +191,6 @@ impl Sfu {
         let mut sfu = Sfu {
             handle: SfuHandle::new(senders, placement, shared, watchdog.clone()),
             local,
-            tcp: tcp_local,
             candidates: config.candidates(local),
             threads: Vec::new(),
         };
@@ -225,11 +223,6 @@ impl Sfu {
     /// The addresses that clients get as UDP candidates.
     pub fn candidates(&self) -> &[SocketAddr] {
         &self.candidates
-    }
-
-    /// Address of the TCP listener, if there is one.
-    pub fn tcp_addr(&self) -> Option<SocketAddr> {
-        self.tcp
     }
 }
 
@@ -294,17 +287,13 @@ mod tests {
     use super::*;
     use crate::api::{DisconnectReason, Offer, SfuClosed, SfuEvent};
 
-    fn accepting() -> TapSink {
-        Arc::new(|_| true)
-    }
-
     fn start() -> Sfu {
         start_with(SfuConfig::default())
     }
 
     fn start_with(config: SfuConfig) -> Sfu {
         let config = SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..config };
-        Sfu::start(&config, &accepting()).expect("started")
+        Sfu::start(&config, &EnhancerSinks::none()).expect("started")
     }
 
     /// Five participants in four rooms, on three threads.
@@ -412,7 +401,8 @@ mod tests {
         });
         let config =
             SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..SfuConfig::default() };
-        let sfu = Sfu::start_shared(&config, &accepting(), Some(&relay)).expect("started");
+        let sfu =
+            Sfu::start_shared(&config, &EnhancerSinks::none(), Some(&relay)).expect("started");
         let handle = sfu.handle();
         let joined = handle.join("tea", ParticipantId(1), JoinOptions::default()).await;
         let (room, node): (Arc<str>, _) = ("tea".into(), NodeId(7));
@@ -433,7 +423,7 @@ mod tests {
     fn an_address_in_use_is_an_error_that_names_it() {
         let sfu = start();
         let config = SfuConfig { udp: sfu.local_addr(), ..SfuConfig::default() };
-        let error = Sfu::start(&config, &accepting()).expect_err("in use");
+        let error = Sfu::start(&config, &EnhancerSinks::none()).expect_err("in use");
         assert!(error.to_string().contains(&sfu.local_addr().to_string()));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use windlass_types::{EnhancerOutput, StreamId, TapInput};
+use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use super::events::{EventQueue, Put};
 use super::handover::{self, HandedOver, Handover};
@@ -16,7 +16,7 @@ use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
 use super::tcp::{TcpDatagram, TcpPort, TcpSender};
 use super::watchdog::Watchdog;
 use super::{Command, Shared};
-use crate::api::{JoinError, Joined, ParticipantId, SfuEvent, TapSink};
+use crate::api::{EnhancerSinks, JoinError, Joined, ParticipantId, SfuEvent};
 use crate::config::SfuConfig;
 use crate::core::{Core, Output, RemoteAddr, Shard, Via, contained};
 use crate::relay::{FromNode, RelaySink};
@@ -46,7 +46,7 @@ pub(super) struct Parts {
     pub(super) tcp_candidates: Vec<SocketAddr>,
     pub(super) handed: handover::Receiver,
     pub(super) handover: Handover,
-    pub(super) tap: TapSink,
+    pub(super) enhancer: EnhancerSinks,
     pub(super) relay: Option<RelaySink>,
     pub(super) relayed: mpsc::Receiver<FromNode>,
     pub(super) commands: mpsc::Receiver<Command>,
@@ -72,7 +72,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
         }
     };
     runtime.block_on(async {
-        let Parts { shard, socket, tcp, tcp_sender, handed, handover, tap, relay, placement, .. } = parts;
+        let Parts { shard, socket, tcp, tcp_sender, handed, handover, enhancer, relay, placement, .. } = parts;
         let local = socket.local_addr();
         let segments = config.segmentation && socket.supports_segments();
         match socket.into_async() {
@@ -91,7 +91,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                     handover,
                     outbox: Outbox::new(segments, now),
                     next_closed_check: now,
-                    taps: TapOutput { sink: tap, unsent_stops: HashSet::new() },
+                    taps: TapOutput { sinks: enhancer, unsent_stops: HashSet::new() },
                     relay,
                     relayed: parts.relayed,
                     events: HashMap::new(),
@@ -114,7 +114,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
 /// The output to the enhancer. The tap recovers from a lost frame by a key frame. A lost stop would leave a decoder behind, so stops are
 /// repeated. (Their number is bounded by the published tracks.)
 struct TapOutput {
-    sink: TapSink,
+    sinks: EnhancerSinks,
     /// Stops that the enhancer's queue did not take.
     unsent_stops: HashSet<StreamId>,
 }
@@ -125,13 +125,9 @@ impl TapOutput {
         let stream = input.stream();
         let is_stop = matches!(input, TapInput::Stop { .. });
         let captured = matches!(input, TapInput::Captured(_) | TapInput::CapturedGap { .. });
-        let is_hint = matches!(input, TapInput::Request { .. } | TapInput::CaptureStop { .. });
-        if is_hint {
-            // A lost hint loses no frame: a subscriber repeats its request for a key anchor, and an idle decoder costs nothing.
-            (self.sink)(input);
-            return Ok(());
-        }
-        if (self.sink)(input) {
+        // A decoder that is not stopped is idle, and costs nothing.
+        let may_be_lost = matches!(input, TapInput::CaptureStop { .. });
+        if (self.sinks.tap)(input) || may_be_lost {
             // A stream that continues must not be stopped: it begins with a key frame.
             self.unsent_stops.remove(&stream);
             return Ok(());
@@ -142,8 +138,16 @@ impl TapOutput {
         Err((stream, captured))
     }
 
+    /// Sends a request or a report to the enhancer; `false`: it is lost. No frame is lost with it: a subscriber repeats its request for a
+    /// whole anchor, and reports come again.
+    fn request(&mut self, stream: StreamId, request: EnhancerRequest) -> bool {
+        // The stream continues, as above: a stop that came after the request would take it along.
+        self.unsent_stops.remove(&stream);
+        (self.sinks.requests)(stream, request)
+    }
+
     fn repeat_stops(&mut self) {
-        let sink = &self.sink;
+        let sink = &self.sinks.tap;
         self.unsent_stops.retain(|&stream| !sink(TapInput::Stop { stream }));
     }
 }
@@ -415,6 +419,10 @@ impl Shell {
                         self.core.on_tap_overflow(now, stream, captured);
                     }
                 }
+                Output::Request(stream, request) => {
+                    let taken = self.taps.request(stream, request);
+                    self.core.counters.tap_requests_dropped += u64::from(!taken);
+                }
             }
         }
         self.flush();
@@ -483,7 +491,8 @@ mod tests {
             }
             fits
         };
-        let mut taps = TapOutput { sink: Arc::new(sink), unsent_stops: HashSet::new() };
+        let sinks = EnhancerSinks { tap: Arc::new(sink), ..EnhancerSinks::none() };
+        let mut taps = TapOutput { sinks, unsent_stops: HashSet::new() };
         let (one, other) = (StreamId(1), StreamId(2));
         assert_eq!(taps.send(TapInput::Gap { stream: one }), Ok(()));
         assert_eq!(taps.send(TapInput::Stop { stream: other }), Err((other, false)));
@@ -493,6 +502,20 @@ mod tests {
         taps.repeat_stops();
         let taken = queue.lock().expect("queue");
         assert!(matches!(taken[..], [TapInput::Stop { stream }] if stream == other));
+        assert!(taps.unsent_stops.is_empty());
+    }
+
+    #[test]
+    fn a_request_goes_beside_a_full_tap_and_a_stream_with_requests_is_not_stopped() {
+        let (told, requests) = std::sync::mpsc::channel();
+        let request = move |stream, request| told.send((stream, request)).is_ok();
+        let sinks = EnhancerSinks { tap: Arc::new(|_| false), requests: Arc::new(request) };
+        let mut taps = TapOutput { sinks, unsent_stops: HashSet::new() };
+        let stream = StreamId(1);
+        assert_eq!(taps.send(TapInput::Stop { stream }), Err((stream, false)));
+        assert!(taps.request(stream, EnhancerRequest::Regions(true)));
+        let told = requests.try_recv().expect("told");
+        assert!(matches!(told, (of, EnhancerRequest::Regions(true)) if of == stream));
         assert!(taps.unsent_stops.is_empty());
     }
 }

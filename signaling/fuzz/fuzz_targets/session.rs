@@ -61,9 +61,8 @@ fuzz_target!(|data: &[u8]| {
                     let refused = Err(DataError::Limited);
                     session.changed(id, if how & 1 == 0 { Ok(attributes) } else { refused });
                 }
-                Action::Offer { id, publish, .. } => {
-                    let tracks =
-                        publish.iter().enumerate().map(|(n, p)| (p.mid.clone(), TrackId(n as u64)));
+                Action::Offer { id, offer } => {
+                    let tracks = offer.publish.iter().enumerate().map(|(n, p)| (p.mid.clone(), TrackId(n as u64)));
                     let answer = Answer { sdp: "v=0".into(), tracks: tracks.collect() };
                     session.answered(id, Ok(answer));
                 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_types::{Attributes, Bitrate, Rung};
+use windlass_types::{Attributes, Rung, UplinkReport};
 
 use crate::data::{SendData, SetAttributes};
 use crate::error::{ErrorCode, ProtocolError};
@@ -258,16 +258,9 @@ pub struct Report {
 pub struct Uplink {
     /// The participant's own track.
     pub track: String,
-    /// What the uplink carries, in kbit/s, by the browser's congestion control.
-    #[serde(rename = "kbps")]
-    #[cfg_attr(feature = "typescript", ts(as = "f64"))]
-    pub bitrate: Bitrate,
-    /// Width of the camera's pictures.
-    pub width: u32,
-    /// Height of the camera's pictures.
-    pub height: u32,
-    /// The camera's frames per second.
-    pub fps: f64,
+    /// What it says.
+    #[serde(flatten)]
+    pub report: UplinkReport,
 }
 
 /// Every `type` that a client may send.

@@ -8,7 +8,7 @@ use windlass_protocol::{
     Report, Request, Rung, SendData, ServerMessage, SetAttributes, SetRung, Subscribe, Track,
     TrackKind, TrackStats, Uplink, View, Welcome, limits,
 };
-use windlass_types::{Attributes, Bitrate, Layer, Refusal};
+use windlass_types::{Attributes, Bitrate, Layer, Refusal, Size, UplinkReport};
 
 fn shape(message: &ServerMessage) -> Value {
     serde_json::from_str(&message.to_json()).unwrap()
@@ -106,10 +106,11 @@ fn client_messages_have_the_documented_shapes() {
             None,
             ClientMessage::Uplink(Uplink {
                 track: "t1".into(),
-                bitrate: Bitrate::kbps(410.5),
-                width: 1280,
-                height: 720,
-                fps: 30.0,
+                report: UplinkReport {
+                    bitrate: Bitrate::kbps(410.5),
+                    size: Size::new(1280, 720),
+                    fps: 30.0,
+                },
             }),
         ),
         (

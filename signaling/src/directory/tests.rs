@@ -176,17 +176,20 @@ fn tracks_are_held_in_their_own_room_and_forgotten_with_their_offer() {
     let directory = Directory::default();
     let seat = enter(&directory, ONE, "tea", guest());
     let track = TrackId(7);
-    let camera = || vec![(track, TrackKind::Video, "camera".to_owned())];
-    directory.negotiated(ONE, camera(), &BTreeSet::new());
+    let camera = || Agreed {
+        published: vec![Published { track, kind: TrackKind::Video, name: "camera".to_owned() }],
+        ..Agreed::default()
+    };
+    directory.negotiated(ONE, camera());
     assert_eq!(directory.hold("coffee", track, true), None);
     assert!(directory.hold("tea", track, true).is_some_and(|own| own.held && own.muted));
     assert_eq!(seat.commands.borrow().held, [track].into());
     // Another offer with the same track changes nothing of it.
-    directory.negotiated(ONE, camera(), &BTreeSet::new());
+    directory.negotiated(ONE, camera());
     assert!(directory.room("tea").unwrap().present[0].tracks[&track].held);
     assert!(directory.hold("tea", track, false).is_some_and(|own| !own.held));
     assert!(seat.commands.borrow().held.is_empty());
-    directory.negotiated(ONE, Vec::new(), &BTreeSet::new());
+    directory.negotiated(ONE, Agreed::default());
     assert_eq!(directory.hold("tea", track, true), None);
 }
 
@@ -199,7 +202,8 @@ fn rungs_are_seen_until_their_track_or_subscription_ends() {
         directory.set_rung(ONE, track, Some(given));
     }
     directory.set_rung(ONE, TrackId(7), None);
-    directory.negotiated(ONE, Vec::new(), &[TrackId(7), TrackId(9)].into());
+    let subscribed = [TrackId(7), TrackId(9)].into();
+    directory.negotiated(ONE, Agreed { subscribed, ..Agreed::default() });
     let room = directory.room("tea").unwrap();
     assert_eq!(room.present[0].rungs, [(TrackId(9), given)].into());
 }

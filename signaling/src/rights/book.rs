@@ -40,6 +40,13 @@ pub(crate) enum Update {
     Full,
 }
 
+/// What a rule is about, and in which room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RoomSubject<'a> {
+    pub(crate) room: &'a str,
+    pub(crate) about: &'a Subject,
+}
+
 /// Restrictions of entering a room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Door {
@@ -112,10 +119,10 @@ impl Book {
         Some(&self.get(room, about)?.says)
     }
 
-    /// All rules.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &Subject, &Rule)> {
+    /// What there are rules about.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = RoomSubject<'_>> {
         let rooms = self.rooms.iter();
-        rooms.flat_map(|(room, rules)| rules.iter().map(move |(a, r)| (room.as_str(), a, r)))
+        rooms.flat_map(|(room, rules)| rules.keys().map(move |about| RoomSubject { room, about }))
     }
 
     /// Number of rules without lobbies, and number of participants in lobbies.

@@ -106,9 +106,9 @@ impl Rights {
         let mut inner = self.inner.lock();
         let again: Vec<(String, Subject)> = inner
             .book
-            .all()
-            .filter(|(room, about, _)| whether(&RuleRecord::key(room, about)))
-            .map(|(room, about, _)| (room.to_owned(), about.clone()))
+            .subjects()
+            .filter(|of| whether(&RuleRecord::key(of.room, of.about)))
+            .map(|of| (of.room.to_owned(), of.about.clone()))
             .collect();
         if !again.is_empty()
             && let Some(unsent) = &mut inner.unsent

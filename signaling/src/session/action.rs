@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use windlass_protocol::{AccessToken, Attributes, IceServers, Moderate, Report, ServerMessage};
 use windlass_sfu::{
-    DataMessage, JoinError, JoinOptions, ParticipantId, Publish, Subscribe, TrackId, TrackInfo,
-    UplinkReport, View,
+    DataMessage, JoinError, JoinOptions, Offer, ParticipantId, TrackId, TrackInfo, UplinkReport,
+    View,
 };
 use windlass_types::Rung;
 
@@ -50,12 +50,8 @@ pub enum Action {
     Offer {
         /// The client's id of the offer.
         id: u32,
-        /// The session description.
-        sdp: String,
-        /// The sections that send.
-        publish: Vec<Publish>,
-        /// The sections that receive.
-        subscribe: Vec<Subscribe>,
+        /// Of the client.
+        offer: Offer,
     },
     /// Cap a subscription.
     SetMaxRung(TrackId, Rung),

@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use windlass_protocol::{
-    ClientMessage, ErrorCode, Grant, Join, Offer, ProtocolError, ServerMessage, SetRung, Uplink,
+    ClientMessage, ErrorCode, Grant, Join, Offer, ProtocolError, ServerMessage, SetRung,
     View as ViewMessage,
 };
-use windlass_sfu::{JoinOptions, TrackId, UplinkReport, View};
-use windlass_types::Size;
+use windlass_sfu::{JoinOptions, TrackId, View};
 
 use super::{Action, Phase, RateLimit, Session};
 use crate::convert;
@@ -73,11 +72,7 @@ impl Session {
             ClientMessage::Uplink(uplink) => {
                 let (own, _) = self.own()?;
                 if let Ok(id) = convert::track_id(&uplink.track, |id| own.contains_key(id)) {
-                    let Uplink { bitrate, width, height, fps, .. } = uplink;
-                    let side = |pixels: u32| u16::try_from(pixels).unwrap_or(u16::MAX);
-                    let size = Size::new(side(width), side(height));
-                    let report = UplinkReport { bitrate, size, fps };
-                    self.actions.push_back(Action::Uplink(id, report));
+                    self.actions.push_back(Action::Uplink(id, uplink.report));
                 }
             }
             ClientMessage::Send(send) => return self.send_data(now, id, send),
@@ -104,8 +99,8 @@ impl Session {
         let allowed = (0..new).all(|_| self.tracks.take(now));
         check_rate(allowed, self.config.tracks, "new tracks")?;
         self.publishing = offer.publish.iter().map(|p| p.mid.clone()).collect();
-        let (sdp, publish, subscribe) = convert::offer(offer)?;
-        self.actions.push_back(Action::Offer { id, sdp, publish, subscribe });
+        let offer = convert::offer(offer)?;
+        self.actions.push_back(Action::Offer { id, offer });
         Ok(())
     }
 

@@ -201,11 +201,11 @@ fn an_offer_reaches_the_sfu_and_its_failure_the_client() {
         r#"{"type":"offer","id":7,"sdp":"v=0","publish":[{"mid":"0","kind":"audio","name":"mic"}],
             "subscribe":[{"mid":"1","track":"t9"}]}"#,
     );
-    let Some(Action::Offer { id: 7, publish, subscribe, .. }) = session.poll() else {
+    let Some(Action::Offer { id: 7, offer }) = session.poll() else {
         panic!("no offer");
     };
-    assert_eq!(publish[0].kind, Kind::Audio);
-    assert_eq!(subscribe[0].track, TrackId(9));
+    assert_eq!(offer.publish[0].kind, Kind::Audio);
+    assert_eq!(offer.subscribe[0].track, TrackId(9));
     for (error, code) in [
         (OfferError::BadSdp("line 3".into()), ErrorCode::BadSdp),
         (OfferError::BadMid { mid: "1".into() }, ErrorCode::BadSdp),

@@ -194,8 +194,7 @@ async fn negotiate(shared: &Shared, id: ParticipantId, offer: Offer) -> Result<S
     let lists = Lists::of(&offer);
     let answer = shared.services.sfu.offer(id, offer).await;
     let answer = answer.map_err(|error| WishError::from(convert::offer_error(&error)))?;
-    let (published, subscribed) = lists.agreed(&answer);
-    shared.directory.negotiated(id, published, &subscribed);
+    shared.directory.negotiated(id, lists.agreed(&answer));
     Ok(answer.sdp)
 }
 

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-use windlass_sfu::{Sfu, SfuConfig, TapSink};
+use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
 use windlass_signaling::cluster::Cluster;
 use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
 
@@ -49,8 +49,7 @@ pub(crate) async fn start(config: SignalingConfig) -> Server {
 pub(crate) async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cluster>>) -> Server {
     let udp = "127.0.0.1:0".parse().unwrap();
     let media = SfuConfig { udp, threads: 2, ..SfuConfig::default() };
-    let tap: TapSink = Arc::new(|_| true);
-    let sfu = Sfu::start(&media, &tap).unwrap();
+    let sfu = Sfu::start(&media, &EnhancerSinks::none()).unwrap();
     let enhancer_on = Arc::new(AtomicBool::new(true));
     let switch = enhancer_on.clone();
     let services = Services {

@@ -14,7 +14,7 @@ use windlass_sfu::{
     Answer, JoinOptions, Kind, NodeId, Offer, ParticipantId, Publish, Relayed, SfuConfig, SfuEvent,
     Subscribe, TrackId,
 };
-use windlass_types::{EnhancerOutput, TapInput};
+use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use crate::camera::Camera;
 use crate::client::{Client, Offered, Said, Video};
@@ -89,6 +89,8 @@ pub enum WorldEvent {
     Told(ParticipantId, SfuEvent),
     /// The SFU gave this to the enhancer.
     Tapped(TapInput),
+    /// The SFU asked this of a stream's enhancement, or reported it.
+    Requested(StreamId, EnhancerRequest),
     /// The SFU told another node.
     Relayed(NodeId, Arc<str>, Relayed),
 }
@@ -301,6 +303,7 @@ impl World {
                     WorldEvent::Told(id, event)
                 }
                 Output::Tap(input) => WorldEvent::Tapped(input),
+                Output::Request(stream, request) => WorldEvent::Requested(stream, request),
                 Output::Relay(node, room, message) => WorldEvent::Relayed(node, room, message),
             };
             self.happened.push(happening);

@@ -25,7 +25,7 @@ use windlass_cluster::worker::{OfferedEnhancer, Worker, WorkerService};
 use windlass_enhancer::{Enhancer, EnhancerInput};
 use windlass_signaling::metrics_page;
 use windlass_sr::{EngineChoice, cuda};
-use windlass_types::TapInput;
+use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 use super::mutual;
 use crate::cli::ServeArgs;
@@ -83,6 +83,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 impl OfferedEnhancer for Offer {
     fn push(&self, input: TapInput) {
         self.input.push(input);
+    }
+
+    fn request(&self, stream: StreamId, request: EnhancerRequest) {
+        self.input.request(stream, request);
     }
 
     fn deadline(&self) -> Duration {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use windlass_cluster::mutual::{Mutual, Role};
 use windlass_cluster::nats;
-use windlass_sfu::{RelaySink, SfuHandle, TapSink};
+use windlass_sfu::{EnhancerSinks, RelaySink, SfuHandle};
 use windlass_signaling::cluster::Cluster;
 use windlass_signaling::rights::SeatKey;
 use windlass_signaling::{Metric, Signaling};
@@ -60,10 +60,13 @@ impl Connections {
         self.node.as_ref()?.sink()
     }
 
-    /// Takes the SFU's tap inputs for the workers.
-    pub(crate) fn tap(&self) -> TapSink {
-        let workers = self.workers.clone();
-        Arc::new(move |input| workers.push(input))
+    /// Takes the SFU's tap inputs, and its requests, for the workers.
+    pub(crate) fn enhancer(&self) -> EnhancerSinks {
+        let (inputs, requests) = (self.workers.clone(), self.workers.clone());
+        EnhancerSinks {
+            tap: Arc::new(move |input| inputs.push(input)),
+            requests: Arc::new(move |stream, request| requests.request(stream, request)),
+        }
     }
 
     /// The key of seats that all servers of the cluster share; `None`: this server is alone.
@@ -126,9 +129,9 @@ impl Connections {
             metric.help("Whether a NATS server answers.")
         }));
         let rejected = self.nats.iter().flat_map(nats::Client::rejected);
-        all.extend(rejected.map(|(bucket, why, count)| {
+        all.extend(rejected.map(|nats::Rejected { bucket, reason, count }| {
             Metric::counter("cluster_rogues", count)
-                .labelled(format!("bucket=\"{bucket}\",reason=\"{why}\""))
+                .labelled(format!("bucket=\"{bucket}\",reason=\"{reason}\""))
                 .help("Entries of NATS buckets that were rejected: without a valid seal of this cluster, or replayed.")
         }));
         all.extend(self.mutual.iter().flat_map(mutual::metrics));

@@ -8,7 +8,7 @@ use windlass_cluster::nats::Client;
 use windlass_cluster::remote::{Remote, RemoteConfig, RemoteStats};
 use windlass_sfu::SfuHandle;
 use windlass_signaling::Metric;
-use windlass_types::TapInput;
+use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 use crate::config::Config;
 use crate::metrics::label_value;
@@ -58,6 +58,11 @@ impl Workers {
     /// Takes a tap's input; `false`: a queue is full. Without workers inputs are ignored.
     pub(super) fn push(&self, input: TapInput) -> bool {
         self.remote.get().is_none_or(|remote| remote.push(input))
+    }
+
+    /// Takes a request to a stream's enhancement; `false`: a queue is full. Without workers requests are ignored.
+    pub(super) fn request(&self, stream: StreamId, request: EnhancerRequest) -> bool {
+        self.remote.get().is_none_or(|remote| remote.request(stream, request))
     }
 
     /// Whether remote enhancers are in use.

@@ -51,10 +51,11 @@ impl Promised {
         }
     }
 
-    /// Takes a viewer's report: loss per frame, and over how many frames.
-    pub(crate) fn report(&mut self, viewer: u64, now: f64, (slope, frames): (f64, f64)) {
-        if slope.is_finite() && slope >= 0.0 && frames >= 1.0 {
-            self.viewers.report(viewer, now, Decay::rebuilt(slope, frames).first);
+    /// Takes a viewer's report.
+    pub(crate) fn report(&mut self, viewer: u64, now: f64, seen: windlass_types::Decay) {
+        let windlass_types::Decay { per_frame, frames } = seen;
+        if per_frame.is_finite() && per_frame >= 0.0 && frames >= 1.0 {
+            self.viewers.report(viewer, now, Decay::rebuilt(per_frame, frames).first);
         }
     }
 

@@ -25,6 +25,8 @@ pub mod devices;
 mod driver;
 mod engine;
 mod gpu;
+#[cfg(test)]
+mod kernel_tests;
 mod loaded;
 mod numa;
 mod nvml;
@@ -94,33 +96,4 @@ pub enum CudaError {
 /// What the GPUs of this process have done so far; none where none was looked for, or found.
 pub fn gpus() -> Vec<GpuStats> {
     gpu::Gpu::known().iter().map(|gpu| gpu.stats()).collect()
-}
-
-/// Compiles a network's kernels for a device of so much shared memory (of a block and of a multiprocessor, in bytes), for
-/// tests of the compiler.
-#[doc(hidden)]
-pub fn compile_for(
-    architecture: &super::Architecture,
-    variant: Variant,
-    arch: i32,
-    block: usize,
-    multiprocessor: usize,
-) -> Result<Vec<u8>, CudaError> {
-    let memory = plan::SharedMemory { block, multiprocessor };
-    let plan = plan::Plan::new(architecture, variant, memory).ok_or(CudaError::NoPlan)?;
-    compile::compile(compile::NETWORK, &compile::options(architecture, &plan), arch)
-}
-
-/// What the assembler says of the kernels of a variant for a Hopper GPU: registers, spills, and products that it has to put
-/// one after the other.
-#[doc(hidden)]
-pub fn assembler_log(
-    architecture: &super::Architecture,
-    variant: Variant,
-) -> Result<String, CudaError> {
-    let memory = plan::SharedMemory { block: 232_448, multiprocessor: 233_472 };
-    let plan = plan::Plan::new(architecture, variant, memory).ok_or(CudaError::NoPlan)?;
-    let mut options = compile::options(architecture, &plan);
-    options.push("--ptxas-options=-v".to_owned());
-    compile::compile_with_log(compile::NETWORK, &options, 90).map(|(_, log)| log)
 }

@@ -102,11 +102,20 @@ impl GroupPlan {
         }
     }
 
-    /// Tiles of a picture, across and down.
-    pub(super) fn tiles(&self, pitch: usize, width: usize, height: usize) -> (usize, usize) {
+    /// A block for each tile of a picture.
+    pub(super) fn tiles(&self, pitch: usize, width: usize, height: usize) -> Blocks {
         let own = (pitch - 2 * self.margin, self.rows - 2 * self.margin);
-        (width.div_ceil(own.0), height.div_ceil(own.1))
+        Blocks { across: width.div_ceil(own.0), down: height.div_ceil(own.1) }
     }
+}
+
+/// Blocks of a launch, for each picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Blocks {
+    /// Side by side.
+    pub across: usize,
+    /// Below each other.
+    pub down: usize,
 }
 
 /// Shared memory of a device in bytes.

@@ -299,12 +299,11 @@ impl GpuStream {
         self.stream.capture(|| {
             for (n, (group, kernel)) in plan.groups.iter().zip(kernels).enumerate() {
                 let GroupPlan { head, tail, first, count, rows, margin, shared, .. } = *group;
-                let (rows, tiles, warps) = match plan.strips.filter(|_| group.strips) {
+                let (rows, blocks, warps) = match plan.strips.filter(|_| group.strips) {
                     Some(strips) => {
                         let (width, height) = (shape.width, shape.height);
-                        let (rows, across, down) =
-                            strips.cut(width, height, pictures, multiprocessors);
-                        (rows, (across, down), 4 * strips.warpgroups)
+                        let cut = strips.cut(width, height, pictures, multiprocessors);
+                        (cut.rows, cut.blocks, 4 * strips.warpgroups)
                     }
                     None => (rows, group.tiles(plan.pitch, shape.width, shape.height), plan.warps),
                 };
@@ -324,7 +323,7 @@ impl GpuStream {
                     first: side(first),
                     count: side(count),
                 };
-                let grid = (dimension(tiles.0), dimension(tiles.1), dimension(pictures));
+                let grid = (dimension(blocks.across), dimension(blocks.down), dimension(pictures));
                 let threads = dimension(32 * warps);
                 // SAFETY: `Group` is what the kernels take. Their planes have the low samples of `pictures` pictures, and
                 // as many times scale² high ones: `grow` made the buffers for as many, and they live as long as the graph.

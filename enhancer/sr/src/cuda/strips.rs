@@ -1,7 +1,7 @@
 //! How warpgroups run the convolutions between a network's first and last (`wgmma.cu`): how many at once, and on strips of
 //! which length.
 
-use super::plan::{Shape, SharedMemory};
+use super::plan::{Blocks, Shape, SharedMemory};
 use super::variant::Variant;
 use crate::{Architecture, Kind};
 
@@ -21,6 +21,15 @@ pub(super) struct Strips {
     pub warpgroups: usize,
     /// Bytes of shared memory of a block.
     pub shared: usize,
+}
+
+/// How a launch divides a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Rows of a segment.
+    pub rows: usize,
+    /// Blocks of the launch, for each picture.
+    pub blocks: Blocks,
 }
 
 impl Strips {
@@ -58,15 +67,15 @@ impl Strips {
         })
     }
 
-    /// Rows of a segment, and the blocks of a launch across and down, for pictures of a size on a device of so many
-    /// multiprocessors: the length with which the last block is done first.
+    /// How pictures of a size are cut on a device of so many multiprocessors: into segments of the length with which the last block is
+    /// done first.
     pub(super) fn cut(
         &self,
         width: usize,
         height: usize,
         pictures: usize,
         multiprocessors: usize,
-    ) -> (usize, usize, usize) {
+    ) -> Cut {
         let across = width.div_ceil(COLUMNS - 2 * self.convs);
         let down = |rows: usize| height.div_ceil(rows).div_ceil(self.warpgroups);
         let time = |rows: &usize| {
@@ -76,7 +85,7 @@ impl Strips {
         // The longest of the best.
         let rows = (MIN_ROWS..=height.max(MIN_ROWS)).rev().min_by_key(time);
         let rows = rows.unwrap_or(MIN_ROWS);
-        (rows, across, down(rows))
+        Cut { rows, blocks: Blocks { across, down: down(rows) } }
     }
 
     /// Multiplications for a pixel of long strips.
@@ -138,11 +147,13 @@ mod tests {
         let strips = Strips { convs: 2, warpgroups: 4, shared: 0 };
         for (width, height, pictures) in [(1280, 720, 1), (640, 360, 1), (640, 360, 16), (7, 3, 1)]
         {
-            let (rows, across, down) = strips.cut(width, height, pictures, 132);
+            let Cut { rows, blocks: Blocks { across, down } } =
+                strips.cut(width, height, pictures, 132);
             assert!(across * (COLUMNS - 4) >= width && down * 4 * rows >= height);
             assert!((down - 1) * 4 * rows < height, "a block without rows");
         }
         // 22 strips and 6 blocks down: each multiprocessor has one.
-        assert_eq!(strips.cut(1280, 720, 1, 132), (30, 22, 6));
+        let blocks = Blocks { across: 22, down: 6 };
+        assert_eq!(strips.cut(1280, 720, 1, 132), Cut { rows: 30, blocks });
     }
 }

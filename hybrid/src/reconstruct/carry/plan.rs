@@ -96,14 +96,24 @@ pub(crate) struct Layer {
     cells: Vec<Carried>,
 }
 
+/// A cell in its row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowCell {
+    /// From the left, from 0.
+    pub column: usize,
+    /// What it takes.
+    pub carried: Carried,
+    /// The shares around it; edges repeat.
+    pub shares: Shares,
+}
+
 impl Layer {
-    /// A row of the cells of a picture of that size: the column of each, what it takes, and the shares around it. Edges
-    /// repeat.
+    /// A row of the cells of a picture of that size.
     pub(crate) fn row(
         &self,
         row: usize,
         (width, height): (usize, usize),
-    ) -> impl Iterator<Item = (usize, Carried, Shares)> {
+    ) -> impl Iterator<Item = RowCell> {
         let (columns, rows) = (width.div_ceil(SIDE), height.div_ceil(SIDE));
         let around = [row.saturating_sub(1), row, (row + 1).min(rows - 1)];
         let around = around.map(|row| &self.cells[row * columns..][..columns]);
@@ -113,7 +123,7 @@ impl Layer {
             let after = at(column + 1);
             let shares = std::array::from_fn(|y| [before[y], own[y], after[y]]);
             (before, own) = (own, after);
-            (column, around[1][column], shares)
+            RowCell { column, carried: around[1][column], shares }
         })
     }
 }

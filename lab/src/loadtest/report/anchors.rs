@@ -50,20 +50,23 @@ impl AnchorDelivery {
     /// `subscribers` is their number in a room: each goes without an anchor that the enhancer dropped.
     pub(super) fn of(span: &Span<'_>, subscribers: usize) -> AnchorDelivery {
         let (now, before) = (span.now, span.before);
-        let anchors = now.anchors - before.anchors;
+        let anchors = now.anchors.whole - before.anchors.whole;
         let each = subscribers.max(1) as f64;
         let given_up =
             GIVEN_UP.iter().map(|name| each * span.grown(name)).sum::<f64>() + span.grown(DROPPED);
-        let late = now.anchors_late - before.anchors_late;
-        let (lags, ages) = (now.lag.since(&before.lag), now.age.since(&before.age));
-        let frames_enhanced = now.frames_enhanced - before.frames_enhanced;
+        let late = now.anchors.late - before.anchors.late;
+        let (lags, ages) = (
+            now.anchors.lag.since(&before.anchors.lag),
+            now.anchors.age.since(&before.anchors.age),
+        );
+        let frames_enhanced = now.received.frames_enhanced - before.received.frames_enhanced;
         AnchorDelivery {
             anchors,
-            anchors_captured: now.anchors_captured - before.anchors_captured,
+            anchors_captured: now.anchors.captured - before.anchors.captured,
             anchors_per_s: share(anchors as f64, span.seconds).unwrap_or_default(),
             anchor_fraction: share(anchors as f64, frames_enhanced as f64),
-            anchor_kbps: span.kbps(now.anchor_bytes - before.anchor_bytes),
-            anchors_broken: now.anchors_broken - before.anchors_broken,
+            anchor_kbps: span.kbps(now.anchors.bytes - before.anchors.bytes),
+            anchors_broken: now.anchors.broken - before.anchors.broken,
             anchor_p50_ms: lags.percentile(50.0),
             anchor_p95_ms: lags.percentile(95.0),
             anchor_p99_ms: lags.percentile(99.0),

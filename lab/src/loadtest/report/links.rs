@@ -29,9 +29,10 @@ pub(crate) struct Links {
 
 impl Links {
     pub(super) fn of(span: &Span<'_>) -> Links {
-        let (now, before) = (&span.now.downlinks, &span.before.downlinks);
+        let (now, before) =
+            (&span.now.subscriptions.downlinks, &span.before.subscriptions.downlinks);
         let capacity_bytes = (now.capacity_bytes - before.capacity_bytes) as f64;
-        let media_bytes = span.now.media_bytes - span.before.media_bytes;
+        let media_bytes = span.now.received.media_bytes - span.before.received.media_bytes;
         let carried_bytes = (now.carried_bytes - before.carried_bytes) as f64;
         let overflowed = (now.overflowed - before.overflowed) as f64;
         let waits = now.waits.since(&before.waits);

@@ -28,12 +28,12 @@ impl Traffic {
     pub(super) fn of(span: &Span<'_>) -> Traffic {
         let (now, before) = (span.now, span.before);
         Traffic {
-            sent: now.packets_sent - before.packets_sent,
-            frames_sent: now.frames_sent - before.frames_sent,
-            pictures_sent: now.pictures_sent - before.pictures_sent,
-            pictures_skipped: now.pictures_skipped - before.pictures_skipped,
-            sent_kbps: span.kbps(now.bytes_sent - before.bytes_sent),
-            key_requests: now.key_requests - before.key_requests,
+            sent: now.sent.packets - before.sent.packets,
+            frames_sent: now.sent.frames - before.sent.frames,
+            pictures_sent: now.sent.pictures - before.sent.pictures,
+            pictures_skipped: now.sent.pictures_skipped - before.sent.pictures_skipped,
+            sent_kbps: span.kbps(now.sent.bytes - before.sent.bytes),
+            key_requests: now.sent.key_requests - before.sent.key_requests,
         }
     }
 }
@@ -72,26 +72,31 @@ pub(crate) struct Reception {
 impl Reception {
     pub(super) fn of(span: &Span<'_>) -> Reception {
         let (now, before) = (span.now, span.before);
-        let frames = now.frames - before.frames;
-        let rungs = now.frames_by_rung.iter().filter_map(|(&rung, &n)| {
-            let n = n - before.frames_by_rung.get(&rung).copied().unwrap_or_default();
+        let frames = now.received.frames - before.received.frames;
+        let rungs = now.received.frames_by_rung.iter().filter_map(|(&rung, &n)| {
+            let n = n - before.received.frames_by_rung.get(&rung).copied().unwrap_or_default();
             (n > 0).then(|| (rung, n as f64 / frames as f64))
         });
-        let lost = now.lost.saturating_sub(before.lost);
+        let lost = now.received.lost.saturating_sub(before.received.lost);
         Reception {
             frames,
             received_fps: span.per_second(frames),
-            shown_fps: span.per_second(now.shown - before.shown),
-            freezes: span.per_minute((now.freezes - before.freezes) as f64),
-            frozen: span.per_minute((now.frozen_ms - before.frozen_ms) / 60_000.0),
-            gap_max_ms: now.gap_max_ms,
+            shown_fps: span.per_second(now.display.shown - before.display.shown),
+            freezes: span.per_minute((now.display.freezes - before.display.freezes) as f64),
+            frozen: span.per_minute((now.display.frozen_ms - before.display.frozen_ms) / 60_000.0),
+            gap_max_ms: now.display.gap_max_ms,
             rungs: rungs.collect(),
-            rung_changes: span.per_minute((now.rung_changes - before.rung_changes) as f64),
+            rung_changes: span.per_minute(
+                (now.subscriptions.rung_changes - before.subscriptions.rung_changes) as f64,
+            ),
             lost,
-            loss_rate: share(lost as f64, (now.expected - before.expected) as f64),
-            video_kbps: span.kbps(now.bytes - before.bytes),
-            key_requests_made: now.key_requests_made - before.key_requests_made,
-            forwarded: now.packets - before.packets,
+            loss_rate: share(
+                lost as f64,
+                (now.received.expected - before.received.expected) as f64,
+            ),
+            video_kbps: span.kbps(now.received.bytes - before.received.bytes),
+            key_requests_made: now.received.key_requests - before.received.key_requests,
+            forwarded: now.received.packets - before.received.packets,
         }
     }
 }

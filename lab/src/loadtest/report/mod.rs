@@ -90,12 +90,12 @@ impl Setup {
         let layers: Vec<_> = recording.layers().map(windlass_types::Layer::rid).collect();
         Setup {
             rooms: args.rooms(),
-            publishers: span.now.publishers,
+            publishers: span.now.clients.publishers,
             publishers_wanted: args.publishers.get(),
-            subscribers: span.now.subscribers,
-            subscriptions: span.now.subscriptions,
-            enhanced: span.now.enhanced,
-            failed: span.now.failed,
+            subscribers: span.now.clients.subscribers,
+            subscriptions: span.now.subscriptions.all,
+            enhanced: span.now.subscriptions.enhanced,
+            failed: span.now.clients.failed,
             seconds: span.seconds,
             layers: layers.join(","),
             budget_ms: args.budget_ms.get(),
@@ -136,7 +136,10 @@ impl Row {
             anchors: AnchorDelivery::of(&span, args.subscribers),
             latency: Latency::of(&span),
             cpu: ProcessorTime::of(&span, measurement, received.forwarded),
-            memory: Memory::of(measurement, span.now.publishers + span.now.subscribers),
+            memory: Memory::of(
+                measurement,
+                span.now.clients.publishers + span.now.clients.subscribers,
+            ),
             received,
             queues: measurement.queues.clone(),
             stages: Stage::all(&span),
@@ -158,7 +161,7 @@ impl Report {
             command: "loadtest",
             machine: Machine::here(),
             row: Row::new(args, recording, measurement, balance),
-            failure: measurement.after.1.failure.clone(),
+            failure: measurement.after.1.clients.failure.clone(),
         }
     }
 
@@ -196,13 +199,14 @@ mod tests {
                  windlass_enhancer_compute_capacity 2\nwindlass_enhancer_queue_length{{queue=\"infer\"}} {n}"
             ))
         };
-        let mut totals = Totals { anchors: 7, frames: 100, publishers: 3, ..Totals::default() };
+        let mut totals = Totals::default();
+        (totals.anchors.whole, totals.received.frames, totals.clients.publishers) = (7, 100, 3);
         let mut measurement = Measurement::new(figures(5), totals.clone(), None);
-        totals.anchors += in_time + late;
-        totals.anchors_late += late;
-        totals.frames += 50;
-        totals.frames_enhanced += 50;
-        (0..in_time + late).for_each(|_| totals.age.record(80.0));
+        totals.anchors.whole += in_time + late;
+        totals.anchors.late += late;
+        totals.received.frames += 50;
+        totals.received.frames_enhanced += 50;
+        (0..in_time + late).for_each(|_| totals.anchors.age.record(80.0));
         measurement.sample(&figures(5 + given_up), &totals, None, &[]);
         Report::new(&args, &recording, &measurement, None)
     }

@@ -41,12 +41,12 @@ impl<'a> Span<'a> {
 
     /// `n` a second and subscription.
     pub(super) fn per_second(&self, n: u64) -> Option<f64> {
-        share(n as f64, self.seconds * self.now.subscriptions as f64)
+        share(n as f64, self.seconds * self.now.subscriptions.all as f64)
     }
 
     /// `n` a minute and subscription.
     pub(super) fn per_minute(&self, n: f64) -> Option<f64> {
-        share(60.0 * n, self.seconds * self.now.subscriptions as f64)
+        share(60.0 * n, self.seconds * self.now.subscriptions.all as f64)
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use windlass_scheduler::promise::promise_of_db;
+use windlass_types::Decay;
 
 /// Quality is compared by chunks of so many seconds (NeuroScaler §8.2 takes video chunks).
 const CHUNK: Duration = Duration::from_secs(1);
@@ -118,11 +119,11 @@ impl Watching {
         (place - newest) / self.mean_bytes
     }
 
-    /// What a viewer would report (`d ÷ L` and `L`): what is lost in so many frames, in square grey levels of pictures of 40 dB.
-    pub(super) fn decay(&self) -> (f64, f64) {
+    /// What a viewer would report: what is lost in so many frames, of pictures of 40 dB.
+    pub(super) fn decay(&self) -> Decay {
         const FRAMES: f64 = 15.0;
         let lost_db = self.best_db * (1.0 - 1.0 / (1.0 + FRAMES / self.half_life));
-        (promise_of_db(lost_db) / FRAMES, FRAMES)
+        Decay { per_frame: promise_of_db(lost_db) / FRAMES, frames: FRAMES }
     }
 
     /// The anchor of the frame at `place` will be there.

@@ -61,13 +61,6 @@ pub enum CoderError {
     Device(#[from] CudaError),
 }
 
-/// Pictures on the GPU, one after the other.
-#[derive(Debug)]
-pub struct DeviceSamples {
-    buffer: DeviceBuffer,
-    len: usize,
-}
-
 /// What the pictures on the GPU are.
 #[derive(Debug)]
 struct Shape {
@@ -148,21 +141,6 @@ impl CudaCoder {
         Ok(coder)
     }
 
-    /// Copies samples to the GPU, where they stay for [`transform_held`](Self::transform_held).
-    ///
-    /// # Errors
-    ///
-    /// Fails if the GPU fails or has no memory left.
-    pub fn hold(&mut self, samples: &[i16]) -> Result<DeviceSamples, CudaError> {
-        self.stream.wait()?;
-        self.samples.grow(&self.device, 2 * samples.len())?;
-        fill(self.samples.host.bytes_mut(), samples.iter().map(|s| s.to_ne_bytes()));
-        let buffer = DeviceBuffer::new(&self.device, 2 * samples.len())?;
-        self.stream.upload(&self.samples.host, &buffer, 0, 2 * samples.len())?;
-        self.stream.wait()?;
-        Ok(DeviceSamples { buffer, len: samples.len() })
-    }
-
     /// Transforms pictures over a number of levels (more than [`MAX_LEVELS`] are as many). Samples beyond the format's range
     /// are clamped.
     ///
@@ -187,27 +165,6 @@ impl CudaCoder {
         self.stream.upload(&self.samples.host, &self.samples.device, 0, bytes)?;
         let at = self.samples.device.address();
         self.transform_at(at, pictures.len(), format, levels)
-    }
-
-    /// Transforms pictures that are on the GPU already, as [`transform`](Self::transform) does.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the samples are not a whole number of pictures of the format, or the GPU fails.
-    pub fn transform_held(
-        &mut self,
-        samples: &DeviceSamples,
-        format: Format,
-        levels: u8,
-    ) -> Result<(), CoderError> {
-        let pictures = samples.len.checked_div(format.area()).unwrap_or(0);
-        if samples.len != format.area() * pictures {
-            return Err(CoderError::Pictures);
-        }
-        self.begin(pictures, format, levels)?;
-        self.transform_at(samples.buffer.address(), pictures, format, levels)?;
-        // Whose memory it is may let go of it.
-        Ok(self.stream.wait()?)
     }
 
     /// The codestreams of transformed pictures by their numbers, each at a step in sample units; steps out of what can be

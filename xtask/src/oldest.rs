@@ -1,0 +1,176 @@
+//! The oldest compiler that manifests promise (`rust-version`): whether dependencies need a newer one, and whether the crates are built
+//! by it, where it is installed.
+
+use std::fmt;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::advisories::WORKSPACES;
+use crate::process::{Cmd, step, which};
+use crate::{root, skipped, target_dir};
+
+/// Holds all workspaces against what they promise.
+pub(crate) fn check() -> Result<()> {
+    step("Checking for the oldest compiler");
+    let mut promised = None;
+    for workspace in WORKSPACES {
+        let manifest = root().join(workspace).join("Cargo.toml");
+        let metadata = Cmd::cargo(["metadata", "--format-version", "1", "--locked"])
+            .arg("--manifest-path")
+            .arg(&manifest)
+            .output();
+        let metadata =
+            metadata.with_context(|| format!("`cargo metadata` gave nothing of {workspace}"))?;
+        let metadata: Metadata = serde_json::from_str(&metadata)?;
+        let own = metadata.promised();
+        if workspace == "." {
+            promised = own;
+        }
+        // The fuzz targets promise nothing of their own: they are built as the product is.
+        let Some(own) = own.or(promised) else { bail!("Cargo.toml has no `rust-version`") };
+        let newer = metadata.newer(own);
+        ensure!(
+            newer.is_empty(),
+            "{workspace}/Cargo.toml promises Rust {own}, and what it is built of needs a newer one: {}",
+            newer.join(", ")
+        );
+    }
+    match promised {
+        Some(version) => compile(version),
+        None => Ok(()),
+    }
+}
+
+/// Compiles the product's workspace by that compiler, where rustup has it.
+fn compile(version: Version) -> Result<()> {
+    let lacks = |what: &str| skipped::note("compiling with the oldest compiler", what);
+    if which("rustup").is_none() {
+        lacks("no rustup");
+        return Ok(());
+    }
+    let installed = Cmd::new("rustup").args(["toolchain", "list"]).output().unwrap_or_default();
+    let Some(toolchain) = toolchain(&installed, version) else {
+        lacks(&format!("no Rust {version} (`rustup toolchain install {version}`)"));
+        return Ok(());
+    };
+    step(&format!("Compiling with Rust {version}"));
+    // What `cargo +<tool chain>` does; the program that runs this one is the newer compiler's own cargo.
+    Cmd::new("rustup")
+        .args(["run", toolchain, "cargo", "check", "--quiet", "--locked", "--workspace"])
+        .arg("--target-dir")
+        .arg(target_dir().join("oldest"))
+        .env_remove("CARGO")
+        .run()
+}
+
+/// The installed tool chain of that version, by what rustup lists.
+fn toolchain(listed: &str, version: Version) -> Option<&str> {
+    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let mut named = names.filter(|name| {
+        let number = name.split('-').next().and_then(Version::parse);
+        number.is_some_and(|n| (n.major, n.minor) == (version.major, version.minor))
+    });
+    named.next()
+}
+
+/// Of a compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    major: u32,
+    minor: u32,
+    patch: u32,
+}
+
+impl Version {
+    /// Reads `1.89` or `1.89.0`.
+    fn parse(text: &str) -> Option<Version> {
+        let mut numbers = text.split('.').map(str::parse);
+        let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+        let patch = numbers.next().unwrap_or(Ok(0)).ok()?;
+        Some(Version { major, minor, patch })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Version { major, minor, patch } = self;
+        write!(f, "{major}.{minor}")?;
+        if *patch > 0 { write!(f, ".{patch}") } else { Ok(()) }
+    }
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    version: String,
+    rust_version: Option<String>,
+}
+
+impl Package {
+    fn needs(&self) -> Option<Version> {
+        Version::parse(self.rust_version.as_deref()?)
+    }
+}
+
+impl Metadata {
+    /// The oldest compiler that a crate of the workspace promises.
+    fn promised(&self) -> Option<Version> {
+        let own = self.packages.iter().filter(|p| self.workspace_members.contains(&p.id));
+        own.filter_map(Package::needs).min()
+    }
+
+    /// Packages that need a newer compiler.
+    fn newer(&self, promised: Version) -> Vec<String> {
+        let needs = |p: &Package| {
+            let needed = p.needs().filter(|needed| *needed > promised)?;
+            Some(format!("{} {} ({needed})", p.name, p.version))
+        };
+        self.packages.iter().filter_map(needs).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(text: &str) -> Version {
+        Version::parse(text).expect("a version")
+    }
+
+    fn package(name: &str, rust_version: Option<&str>) -> Package {
+        let rust_version = rust_version.map(Into::into);
+        Package { id: name.into(), name: name.into(), version: "0.1.0".into(), rust_version }
+    }
+
+    #[test]
+    fn a_dependency_that_needs_a_newer_compiler_than_its_workspace_promises_is_named() {
+        let packages = vec![
+            package("own", Some("1.91")),
+            package("old", Some("1.91.0")),
+            package("silent", None),
+            package("new", Some("1.94.0")),
+        ];
+        let metadata = Metadata { packages, workspace_members: vec!["own".into()] };
+        let promised = metadata.promised().expect("its own");
+        assert_eq!(metadata.newer(promised), ["new 0.1.0 (1.94)"]);
+        assert_eq!(metadata.newer(version("1.94")), [""; 0]);
+    }
+
+    #[test]
+    fn the_tool_chain_is_found_with_and_without_its_patch() {
+        let listed = "stable-x86_64-unknown-linux-gnu (active, default)\nnightly-x86_64-unknown-linux-gnu\n\
+            1.89.0-x86_64-unknown-linux-gnu\n1.95-x86_64-unknown-linux-gnu\n";
+        let found = toolchain(listed, version("1.89"));
+        assert_eq!(found, Some("1.89.0-x86_64-unknown-linux-gnu"));
+        assert_eq!(toolchain(listed, version("1.95.0")), Some("1.95-x86_64-unknown-linux-gnu"));
+        assert_eq!(toolchain(listed, version("1.8")), None);
+    }
+}
