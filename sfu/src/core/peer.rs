@@ -15,19 +15,20 @@ use str0m::stats::PeerStats;
 use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError};
 use windlass_types::{Bitrate, Layer, Owner};
 
-use super::Output;
 use super::addresses::{LocalAddrs, RemoteAddr};
 use super::allocator::Allocator;
-use super::anchor_channel::AnchorChannel;
+use super::anchor_channel::{AnchorChannel, OutgoingAnchor, Path};
+use super::audio::AudioInfo;
 use super::channels::ClientChannels;
 use super::cpu_limit::CpuLimit;
 use super::data_rate::DataSender;
 use super::dd;
 use super::downlink::{Downlink, Feedback, State};
 use super::fault_injection;
-use super::forward::AudioInfo;
 use super::in_flight;
+use super::layers::Encoding;
 use super::negotiated::Negotiated;
+use super::output::Output;
 use super::paths::Paths;
 use super::red::Red;
 use super::regions::Regions;
@@ -35,7 +36,7 @@ use super::rewriter::{Dropped, PacketIn, PacketOut, Source};
 use super::sctp_filter;
 use super::slot::Slot;
 use super::srtp::RtcpGuard;
-use super::stack::{self, Stack, stack_bitrate};
+use super::stack::{self, MAX_RTX_PACKETS, Stack, stack_bitrate};
 use super::wakes::{Wake, Wakes};
 use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
 use crate::config::SfuConfig;
@@ -43,8 +44,6 @@ use crate::stats::Counters;
 
 /// Maximum playout delay of a browser, smoothing included (the `playout-delay` header extension).
 const MAX_PLAYOUT_DELAY: Duration = Duration::from_millis(200);
-/// Packets of one stream that are kept for retransmission (RTX).
-pub(super) const MAX_RTX_PACKETS: usize = 1024;
 /// Age up to which packets are retransmitted.
 const MAX_RTX_AGE: Duration = Duration::from_secs(3);
 /// Maximum of retransmissions (RTX) as a share of a stream's bits.
@@ -53,17 +52,6 @@ const MAX_RTX_SHARE: f32 = 0.5;
 const MAX_RTX_SHARE_CONGESTED: f32 = 0.1;
 /// Offset between the RTP timelines of two m-lines, in ticks: one second, so that mix-ups of m-lines are visible.
 const TIMELINE_OFFSET: u32 = 90_000;
-
-/// A publisher's encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
-    /// A simulcast layer, by its `a=rid`.
-    Layer(Layer),
-    /// The only encoding. Browsers send no rid for a single encoding, even if it has one.
-    Single,
-    /// A simulcast layer with an unknown rid.
-    Unknown,
-}
 
 /// An event of a connection, for the core.
 pub(super) enum PeerEvent {
@@ -184,6 +172,45 @@ impl Peer {
             let answer = rtc.sdp_api().accept_offer(offer)?;
             Ok((answer, rtc.direct_api().local_ice_credentials().ufrag))
         })
+    }
+
+    /// Whether anchors can be sent to the client now.
+    pub(super) fn can_receive_anchors(&self) -> bool {
+        self.anchors.can_receive(self.permissions)
+    }
+
+    /// Opens the anchor channel if it can be opened and is not open. Messages older than `budget` are not retransmitted.
+    pub(super) fn open_anchor_channel(&mut self, budget: Duration) {
+        if self.connected {
+            self.anchors.begin(self.permissions, budget, &mut self.stack, &mut self.wake);
+        }
+    }
+
+    /// Sends an anchor on the slots that hold an enhanced rung of the tapped layer.
+    pub(super) fn send_anchor(
+        &mut self,
+        now: Instant,
+        outgoing: OutgoingAnchor<'_>,
+        budget: Duration,
+        counters: &mut Counters,
+    ) {
+        for slot in 0..self.slots.len() {
+            let Peer { stack, wake, slots, permissions, .. } = self;
+            let path = Path { stack, wake, slots, permissions: *permissions };
+            self.anchors.send(now, slot, outgoing, budget, path, counters);
+        }
+    }
+
+    /// Sends the anchor messages that are due.
+    pub(super) fn release_anchors(&mut self, now: Instant, counters: &mut Counters) {
+        let Peer { stack, wake, slots, permissions, .. } = self;
+        let mut path = Path { stack, wake, slots, permissions: *permissions };
+        self.anchors.release(now, &mut path, counters);
+    }
+
+    /// The slots that carry a track.
+    pub(super) fn slots_of(&mut self, track: TrackId) -> impl Iterator<Item = &mut Slot> {
+        self.slots.iter_mut().filter(move |slot| slot.track == Some(track))
     }
 
     /// The slot of an m-line, made on first use.
