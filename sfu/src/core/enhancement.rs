@@ -8,7 +8,7 @@ use windlass_types::{AnchorPolicy, TapInput};
 use super::anchor_costs::AnchorLimits;
 use super::output::Output;
 use super::peers::Peers;
-use super::tapping::{LayerDemand, TapTerms};
+use super::tapping::{LayerDemand, TrackTerms};
 use super::tracks::Tracks;
 use crate::api::TrackId;
 use crate::config::SfuConfig;
@@ -85,7 +85,7 @@ impl Enhancement {
             outputs.extend(stop.map(Output::Tap));
             let publisher = peers.get(track.info.participant);
             let own_policy = publisher.and_then(|peer| config.room_policies.get(&peer.room));
-            let terms = TapTerms {
+            let terms = TrackTerms {
                 policy: own_policy.copied().unwrap_or(self.policy),
                 owner: publisher.map(|peer| peer.owner),
                 max_pixels: config.tap_pixels,

@@ -68,6 +68,8 @@ mod srtp;
 mod stack;
 mod stack_offer;
 mod tap;
+mod tap_epochs;
+mod tap_keys;
 mod tapping;
 mod track;
 mod tracks;

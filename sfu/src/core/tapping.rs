@@ -11,7 +11,7 @@ use super::capture;
 use super::layers::Layers;
 use super::output::Output;
 use super::rewriter::PacketIn;
-use super::tap::Tap;
+use super::tap::{Tap, TapTerms};
 use crate::stats::Counters;
 
 /// Time for which the tapped layer and its scale stay in use: each change costs all subscribers a key frame or their detail.
@@ -88,9 +88,9 @@ impl ScaleHold {
     }
 }
 
-/// What a tap is told with each allocation.
+/// What the tap of a track is told with each allocation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TapTerms {
+pub(super) struct TrackTerms {
     /// Policy by which the stream's anchors are chosen.
     pub(super) policy: AnchorPolicy,
     /// Room and publisher of the stream; `None`: as before.
@@ -210,15 +210,15 @@ impl Taps {
         now: Instant,
         demand: LayerDemand,
         layers: &Layers,
-        terms: TapTerms,
+        terms: TrackTerms,
     ) {
         let tile_scale = self.layer().map_or(0, |layer| demand.scale(layer));
         let tile_scale = self.scale.update(now, tile_scale);
         let Some(tap) = &mut self.low else { return };
-        tap.policy = terms.policy;
-        tap.max_pixels = terms.max_pixels;
-        tap.owner = terms.owner.unwrap_or(tap.owner);
-        tap.max_scale = useful_scale(now, tap.layer(), layers, tile_scale);
+        let TrackTerms { policy, owner, max_pixels } = terms;
+        let owner = owner.unwrap_or(tap.terms().owner);
+        let max_scale = useful_scale(now, tap.layer(), layers, tile_scale);
+        tap.set_terms(TapTerms { max_scale, policy, owner, max_pixels });
     }
 
     /// Scale of anchors of a layer; `default` until the enhancer has reported it.

@@ -96,7 +96,7 @@ impl Track {
 
     /// Time for which the policy of its tap holds frames.
     fn holds(&self) -> Duration {
-        self.taps.low().map_or(Duration::ZERO, |tap| tap.policy.holds())
+        self.taps.low().map_or(Duration::ZERO, |tap| tap.terms().policy.holds())
     }
 
     /// The layer whose anchors are made now, here or at the publisher's node.
