@@ -57,7 +57,7 @@ pub(super) fn allocate_rungs(
     rooms: &Rooms,
     outputs: &mut VecDeque<Output>,
 ) {
-    for peer in peers.iter_mut().filter(|p| p.connected) {
+    for peer in peers.iter_mut().filter(|p| p.link.connected) {
         peer.open_anchor_channel(terms.budget);
         let speaker = rooms.get(&peer.room).and_then(|room| room.speakers.speaker());
         let (slots, demands) = peer.demands(now, terms.limits, tracks, speaker);
@@ -72,7 +72,7 @@ pub(super) fn layer_demands(
     scale: u16,
 ) -> BTreeMap<TrackId, LayerDemand> {
     let mut demands: BTreeMap<TrackId, LayerDemand> = BTreeMap::new();
-    let slots = peers.iter().filter(|p| p.connected).flat_map(|p| &p.slots);
+    let slots = peers.iter().filter(|p| p.link.connected).flat_map(|p| &p.slots);
     for slot in slots {
         let enhanced = slot.track.zip(slot.rung).filter(|(_, rung)| rung.enhanced());
         let Some((track, rung)) = enhanced else { continue };

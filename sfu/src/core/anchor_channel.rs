@@ -7,10 +7,9 @@ use str0m::channel::{ChannelConfig, ChannelId, Reliability};
 use windlass_types::{Anchor, AnchorSource, Bitrate, CAPTURED_WITHIN, Layer};
 
 use super::anchors::{AnchorPacer, Released, Verdict, messages};
+use super::link::Link;
 use super::rewriter::Source;
 use super::slot::Slot;
-use super::stack::Stack;
-use super::wakes::Wake;
 use crate::api::Permissions;
 use crate::stats::Counters;
 
@@ -29,8 +28,7 @@ pub(super) struct OutgoingAnchor<'a> {
 
 /// The parts of a subscriber's connection by which anchors are sent.
 pub(super) struct Path<'a> {
-    pub(super) stack: &'a mut Stack,
-    pub(super) wake: &'a mut Wake,
+    pub(super) link: &'a mut Link,
     pub(super) slots: &'a mut [Slot],
     pub(super) permissions: Permissions,
 }
@@ -81,13 +79,7 @@ impl AnchorChannel {
 
     /// Opens the channel of a connection that is up, if it can be opened and is not open. Messages older than `budget` are not
     /// retransmitted.
-    pub(super) fn begin(
-        &mut self,
-        permissions: Permissions,
-        budget: Duration,
-        stack: &mut Stack,
-        wake: &mut Wake,
-    ) {
+    pub(super) fn begin(&mut self, permissions: Permissions, budget: Duration, link: &mut Link) {
         if !self.negotiated || !self.may_receive(permissions) || self.id.is_some() {
             return;
         }
@@ -99,15 +91,15 @@ impl AnchorChannel {
             ..ChannelConfig::default()
         };
         let open = |rtc: &mut Rtc| rtc.direct_api().create_data_channel(config);
-        self.id = stack.call(wake, open);
-        wake.touch();
+        self.id = link.call(open);
+        link.wake.touch();
     }
 
     /// Bytes that the channel still holds.
-    fn buffered(&self, stack: &mut Stack, wake: &mut Wake) -> usize {
+    fn buffered(&self, link: &mut Link) -> usize {
         let Some(id) = self.id else { return 0 };
         let buffered = |rtc: &mut Rtc| rtc.channel(id).map(|mut c| c.buffered_amount());
-        stack.call(wake, buffered).flatten().unwrap_or_default()
+        link.call(buffered).flatten().unwrap_or_default()
     }
 
     /// Sends an anchor on a slot, if the slot holds an enhanced rung of the tapped layer.
@@ -137,7 +129,7 @@ impl AnchorChannel {
             AnchorSource::Captured => budget.max(CAPTURED_WITHIN),
             AnchorSource::Enhanced => budget,
         };
-        let buffered = self.buffered(path.stack, path.wake);
+        let buffered = self.buffered(path.link);
         let AnchorChannel { pacer, rate, .. } = self;
         let verdict = pacer.admit(now, *rate, buffered, anchor.payload.len(), age, budget);
         let Verdict::Send(send_time) = verdict else {
@@ -154,20 +146,20 @@ impl AnchorChannel {
             return;
         };
         pacer.push(now, to.mid, messages, age, budget);
-        path.wake.touch();
+        path.link.wake.touch();
         self.release(now, &mut path, counters);
     }
 
     /// Sends the anchor messages that are due.
     pub(super) fn release(&mut self, now: Instant, path: &mut Path<'_>, counters: &mut Counters) {
         while let Some(released) = self.pacer.release(now) {
-            path.wake.touch();
+            path.link.wake.touch();
             let (mid, sent) = match released {
                 Released::Stale(mid) => (mid, None),
                 Released::Message(message, end) => {
                     let taken = self.id.is_some_and(|id| {
                         let write = |rtc: &mut Rtc| rtc.channel(id)?.write(true, &message).ok();
-                        path.stack.call(path.wake, write).flatten().unwrap_or(false)
+                        path.link.call(write).flatten().unwrap_or(false)
                     });
                     counters.anchor_messages_refused += u64::from(!taken);
                     let Some(end) = end else { continue };
@@ -214,13 +206,14 @@ mod tests {
 
     #[test]
     fn without_a_connection_no_channel_is_opened() {
-        let (mut stack, now) = (Stack::default(), Instant::now());
-        let mut wake = Wake::new(ParticipantId(1), super::super::wakes::Wakes::default(), now);
+        let now = Instant::now();
+        let wakes = super::super::wakes::Wakes::default();
+        let mut link = Link::new(ParticipantId(1), "tea", wakes, now, now);
         let mut channel = AnchorChannel::new(true, now);
-        channel.begin(Permissions::default(), Duration::ZERO, &mut stack, &mut wake);
-        assert!(!wake.is_touched(), "no offer had a section for it");
+        channel.begin(Permissions::default(), Duration::ZERO, &mut link);
+        assert!(!link.wake.is_touched(), "no offer had a section for it");
         channel.on_offer(true);
-        channel.begin(Permissions::default(), Duration::ZERO, &mut stack, &mut wake);
-        assert!(channel.id.is_none() && wake.is_touched());
+        channel.begin(Permissions::default(), Duration::ZERO, &mut link);
+        assert!(channel.id.is_none() && link.wake.is_touched());
     }
 }

@@ -132,7 +132,8 @@ impl Core {
         let track = self.tracks.of_stream(stream);
         let Some(track) = track.filter(|t| t.stills.usable() && !t.info.muted) else { return };
         let id = track.info.participant;
-        let Some(publisher) = self.peers.get_mut(id).filter(|p| p.channels.has_region()) else {
+        let Some(publisher) = self.peers.get_mut(id).filter(|p| p.link.channels.has_region())
+        else {
             return;
         };
         let (track, scale) = (track.info.track, track.scale(self.config.scale));

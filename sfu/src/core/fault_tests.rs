@@ -11,7 +11,10 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Has a participant's connection panic in the stack.
 fn break_stack(world: &mut World, id: ParticipantId) {
     let peer = world.core.peers.get_mut(id).expect("joined");
-    assert_eq!(peer.stack.call(&mut peer.wake, |_| -> () { panic!("broken for {id}") }), None);
+    assert_eq!(
+        peer.link.stack.call(&mut peer.link.wake, |_| -> () { panic!("broken for {id}") }),
+        None
+    );
 }
 
 fn last(world: &World, id: ParticipantId) -> Option<&SfuEvent> {
@@ -163,7 +166,7 @@ fn a_channel_that_is_none_of_ours_is_closed_and_hurts_nobody() {
         assert!(world.clients[0].rtc.channel(id).is_none(), "closed");
     }
     let peer = &world.core.peers.get(PUBLISHER).expect("it is there");
-    assert!(peer.can_receive_anchors() || peer.connected);
+    assert!(peer.can_receive_anchors() || peer.link.connected);
     assert_eq!(world.core.stats().connected, 1);
 }
 

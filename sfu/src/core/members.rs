@@ -104,10 +104,10 @@ impl Core {
         self.counters.anchors_dropped_left += peer.anchors.pacer.waiting();
         // Sends the DTLS close if it is ready; nothing waits for it.
         peer.close(now, &mut self.outputs);
-        for ufrag in peer.paths.ufrags() {
+        for ufrag in peer.link.paths.ufrags() {
             self.routes.remove_ufrag(ufrag);
         }
-        for address in peer.paths.addresses() {
+        for address in peer.link.paths.addresses() {
             self.routes.remove_address(address);
         }
         // By the core's tracks, not the peer's list: after a fault the list may be incomplete.
@@ -134,7 +134,7 @@ impl Core {
     pub(super) fn remove_idle(&mut self, now: Instant) {
         let idle = self.config.idle;
         let silent = |last_heard| now.saturating_duration_since(last_heard) > idle;
-        let is_idle = |p: &&Peer| p.connected && p.last_heard.is_some_and(silent);
+        let is_idle = |p: &&Peer| p.link.connected && p.link.last_heard.is_some_and(silent);
         let gone: Vec<_> = self.peers.iter().filter(is_idle).map(|p| p.id).collect();
         for id in gone {
             self.counters.peers_timed_out += 1;
@@ -147,7 +147,7 @@ impl Core {
         let late: Vec<_> = self
             .peers
             .iter()
-            .filter(|p| !p.connected && p.connect_deadline <= now)
+            .filter(|p| !p.link.connected && p.link.connect_deadline <= now)
             .map(|p| p.id)
             .collect();
         for id in late {

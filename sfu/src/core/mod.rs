@@ -32,6 +32,7 @@ mod gcra;
 mod in_flight;
 mod keyframes;
 mod layers;
+mod link;
 mod media;
 mod members;
 mod negotiate;
@@ -272,20 +273,20 @@ impl Core {
             return;
         };
         let Some((peer, events)) = self.peers.with_events(id) else { return };
-        if !peer.cpu_limit.admit(arrival) {
+        if !peer.link.cpu_limit.admit(arrival) {
             self.counters.datagrams_costly += 1;
             return;
         }
         cpu_limit::take_authenticated();
         let began = self.clock.map(|clock| clock());
         // Checks with older credentials prove nothing about the client's current address.
-        if ufrag::ufrag(data).is_none_or(|own| peer.paths.is_current(own)) {
-            let moved = peer.paths.nomination.on_datagram(arrival, source, data);
+        if ufrag::ufrag(data).is_none_or(|own| peer.link.paths.is_current(own)) {
+            let moved = peer.link.paths.nomination.on_datagram(arrival, source, data);
             self.counters.paths_moved += u64::from(moved);
         }
-        let received = peer.receive(arrival, data, input);
+        let received = peer.link.receive(arrival, data, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());
-        self.counters.rtcp_refused += peer.rtcp_guard.take_refused();
+        self.counters.rtcp_refused += peer.link.rtcp_guard.take_refused();
         if let Err(error) = received {
             // Anybody can send a malformed datagram, so it must not end the connection.
             tracing::debug!(participant = %id, %error, "the stack refused a datagram: dropping it");
@@ -296,7 +297,7 @@ impl Core {
         if let (Some(clock), Some(began), true) =
             (self.clock, began, cpu_limit::take_authenticated())
         {
-            peer.cpu_limit.charge(arrival, clock().saturating_sub(began));
+            peer.link.cpu_limit.charge(arrival, clock().saturating_sub(began));
         }
         self.process_events(arrival);
     }
@@ -304,7 +305,7 @@ impl Core {
     /// The participant of a datagram: by its source address, or by the user name of a STUN request, which may move the address to
     /// another participant.
     fn route(&mut self, source: RemoteAddr, data: &[u8], input: &Input) -> Option<ParticipantId> {
-        let accepts = |p: &Peer| p.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
+        let accepts = |p: &Peer| p.link.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
         let is_stun = data.first().is_some_and(|&b| b < 4);
         let known = self.routes.by_address(source);
         if let Some(id) = known.filter(|&id| !is_stun || self.peers.get(id).is_some_and(accepts)) {
@@ -313,15 +314,16 @@ impl Core {
         // Only by user name: to ask every connection would amplify floods.
         let id = self.routes.by_ufrag(ufrag::ufrag(data)?)?;
         let peer = self.peers.get_mut(id).filter(|p| accepts(p))?;
-        if !peer.paths.admit_new_address() {
+        if !peer.link.paths.admit_new_address() {
             self.counters.paths_refused += 1;
             return None;
         }
         if let Some(former) = known.and_then(|former| self.peers.get_mut(former)) {
-            former.paths.remove_address(source);
+            former.link.paths.remove_address(source);
         }
         self.routes.add_address(source, id);
-        if let Some(oldest) = self.peers.get_mut(id).and_then(|p| p.paths.add_address(source)) {
+        if let Some(oldest) = self.peers.get_mut(id).and_then(|p| p.link.paths.add_address(source))
+        {
             self.routes.remove_address(&oldest);
         }
         Some(id)
@@ -441,7 +443,7 @@ impl Core {
             PeerEvent::BandwidthFell => self.schedule.request_allocation(now),
             PeerEvent::Disconnected => {
                 let Some(peer) = self.peers.get(id) else { return };
-                if peer.connected {
+                if peer.link.connected {
                     self.counters.peers_timed_out += 1;
                     self.end(now, id, DisconnectReason::Lost);
                 } else {
@@ -474,7 +476,7 @@ impl Core {
 
     /// Removes a participant whose stack has panicked.
     fn end_if_stack_faulted(&mut self, now: Instant, id: ParticipantId) {
-        let fault = self.peers.get(id).and_then(|peer| peer.stack.fault().cloned());
+        let fault = self.peers.get(id).and_then(|peer| peer.link.stack.fault().cloned());
         if let Some(fault) = fault {
             self.on_fault(now, id, &fault);
         }
@@ -489,7 +491,7 @@ impl Core {
         let costly: Vec<_> = self
             .peers
             .iter_mut()
-            .filter_map(|p| p.cpu_limit.end_second().then_some(p.id))
+            .filter_map(|p| p.link.cpu_limit.end_second().then_some(p.id))
             .collect();
         for id in costly {
             tracing::warn!(participant = %id, "participant removed: for 5 s its packets took more than their share of a media thread's CPU time");
@@ -520,7 +522,7 @@ impl Core {
         SfuStats {
             rooms: self.rooms.len(),
             participants: self.peers.len(),
-            connected: self.peers.iter().filter(|p| p.connected).count(),
+            connected: self.peers.iter().filter(|p| p.link.connected).count(),
             tracks: self.tracks.len(),
             subscriptions: self.tracks.iter().map(|t| t.subscribers.len()).sum(),
             taps: self.tracks.iter().filter(|t| t.taps.is_on()).count(),

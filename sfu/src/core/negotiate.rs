@@ -74,36 +74,36 @@ impl Core {
         }
         let (description, sdp) = sdp?;
         let peer = self.peers.get_mut(id).ok_or(OfferError::NotJoined)?;
-        peer.negotiated.check(&description)?;
-        let accepted = peer.accept(sdp, &self.config, self.routes.locals(), now);
+        peer.link.negotiated.check(&description)?;
+        let accepted = peer.link.accept(sdp, &self.config, self.routes.locals(), now);
         let (answer, ufrag) = match accepted.ok_or(OfferError::Fault)? {
             Ok(accepted) => accepted,
             Err(error) => {
                 self.counters.offers_failed += 1;
-                if peer.last_heard.is_none() {
+                if peer.link.last_heard.is_none() {
                     // Nothing of a failed first offer is worth keeping.
-                    peer.stack.discard();
+                    peer.link.stack.discard();
                 } else {
                     self.peers.report(id, PeerEvent::Disconnected);
                 }
                 return Err(OfferError::BadSdp(error.to_string()));
             }
         };
-        if peer.last_heard.is_none() {
-            peer.connect_deadline = now + self.config.connect;
+        if peer.link.last_heard.is_none() {
+            peer.link.connect_deadline = now + self.config.connect;
         }
-        peer.negotiated.commit(&description);
+        peer.link.negotiated.commit(&description);
         let lines: Vec<&MediaLine> = description.sections.iter().map(|s| &s.line).collect();
-        peer.last_heard = peer.last_heard.max(Some(now));
-        if !peer.paths.ufrags().contains(&ufrag) {
+        peer.link.last_heard = peer.link.last_heard.max(Some(now));
+        if !peer.link.paths.ufrags().contains(&ufrag) {
             // An ICE restart has new credentials.
-            self.counters.ice_restarts += u64::from(!peer.paths.ufrags().is_empty());
-            if let Some(oldest) = peer.paths.add_ufrag(ufrag.clone()) {
+            self.counters.ice_restarts += u64::from(!peer.link.paths.ufrags().is_empty());
+            if let Some(oldest) = peer.link.paths.add_ufrag(ufrag.clone()) {
                 self.routes.remove_ufrag(&oldest);
             }
             self.routes.add_ufrag(ufrag, id);
         }
-        peer.wake.touch();
+        peer.link.wake.touch();
         peer.anchors.on_offer(lines.iter().any(|l| l.application));
         let tracks = self.publish(id, &publish);
         self.subscribe(now, id, &subscribe, &lines);

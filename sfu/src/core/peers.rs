@@ -57,7 +57,7 @@ impl Peers {
 
     /// A participant whose connection is up.
     pub(super) fn connected_mut(&mut self, id: ParticipantId) -> Option<&mut Peer> {
-        self.by_id.get_mut(&id).filter(|peer| peer.connected)
+        self.by_id.get_mut(&id).filter(|peer| peer.link.connected)
     }
 
     /// Whether there is a participant with this id.
@@ -113,10 +113,10 @@ impl Peers {
         for _ in 0..max {
             let Some((id, entry)) = self.ready.pop_front() else { break };
             let has_work = |peer: &mut Peer| match entry {
-                Some(entry) => peer.wake.is_due(entry, now),
-                None => peer.wake.is_touched(),
+                Some(entry) => peer.link.wake.is_due(entry, now),
+                None => peer.link.wake.is_touched(),
             };
-            let peer = self.by_id.get_mut(&id).filter(|peer| peer.stack.has_begun());
+            let peer = self.by_id.get_mut(&id).filter(|peer| peer.link.stack.has_begun());
             let Some(peer) = peer.and_then(|peer| has_work(peer).then_some(peer)) else { continue };
             service(now, peer, counters, outputs, &mut self.events);
         }
@@ -137,11 +137,11 @@ fn service(
     // between, a frame's packets would leave one by one.
     let mut at = now;
     for _ in 0..MAX_PACKETS_PER_TURN {
-        peer.tick(at);
+        peer.link.tick(at);
         if !peer.drain(at, outputs, events) {
             break;
         }
-        let due = peer.wake.due();
+        let due = peer.link.wake.due();
         if due > at + PACER_IMMEDIATE {
             break;
         }
@@ -160,7 +160,7 @@ mod tests {
             peers.add(|wakes| Peer::new(id, "tea", true, wakes, now, now));
         }
         peers.remove(ParticipantId(3));
-        peers.get_mut(ParticipantId(2)).expect("added").wake.touch();
+        peers.get_mut(ParticipantId(2)).expect("added").link.wake.touch();
         assert_eq!((peers.len(), peers.due(now)), (2, Some(now)));
         peers.collect_ready(now);
         let (mut counters, mut outputs) = (Counters::default(), VecDeque::new());

@@ -23,7 +23,7 @@ pub(super) fn request_smallest_layers(
     outputs: &mut VecDeque<Output>,
 ) {
     let mut limited: BTreeMap<TrackId, bool> = BTreeMap::new();
-    let slots = peers.iter().filter(|p| p.connected).flat_map(|p| &p.slots);
+    let slots = peers.iter().filter(|p| p.link.connected).flat_map(|p| &p.slots);
     for slot in slots.filter(|s| s.max.layer() == Layer::Q && !s.view.is_some_and(View::hidden)) {
         let Some(track) = slot.track else { continue };
         let goes_without = slot.rung.is_none_or(|rung| rung.layer() != Layer::Q);
@@ -90,7 +90,7 @@ pub(super) fn update_still_sources(
     for track in tracks.iter_mut().filter(|track| track.remote.is_none()) {
         let Some(stream) = track.info.stream else { continue };
         let publisher = peers.get(track.info.participant);
-        let answers = publisher.is_some_and(|p| p.channels.has_region()) && allowed;
+        let answers = publisher.is_some_and(|p| p.link.channels.has_region()) && allowed;
         let told = track.stills.update(answers, track.taps.is_on(), track.taps.captures());
         outputs.extend(told.map(|usable| Output::Tap(EnhancerRequest::Regions(usable).of(stream))));
     }
@@ -134,7 +134,7 @@ pub(super) fn request_key_frames(
             track.keyframes.request_repair(None, layer);
         }
         if let Some(layer) = track.keyframes.poll(now)
-            && publisher.request_key_frame(track.mid, layer)
+            && publisher.link.request_key_frame(track.mid, layer)
         {
             requested += 1;
         }
@@ -144,7 +144,7 @@ pub(super) fn request_key_frames(
 
 /// Takes the layers whose key frames subscribers wait for.
 fn collect_waiting(now: Instant, tracks: &mut Tracks, peers: &mut Peers) {
-    let uncongested = |p: &&mut Peer| p.connected && p.downlink.state() != State::Congested;
+    let uncongested = |p: &&mut Peer| p.link.connected && p.downlink.state() != State::Congested;
     for peer in peers.iter_mut().filter(uncongested) {
         for slot in peer.slots.iter_mut().filter(|s| s.key_frame_pending) {
             slot.key_frame_pending = false;
@@ -154,7 +154,7 @@ fn collect_waiting(now: Instant, tracks: &mut Tracks, peers: &mut Peers) {
             }
         }
     }
-    for peer in peers.iter().filter(|p| p.connected) {
+    for peer in peers.iter().filter(|p| p.link.connected) {
         for wanted in peer.slots.iter().filter_map(|s| s.video.waits_for()) {
             // A layer that is not sent has no key frames.
             let track = tracks.get_mut(wanted.track);
