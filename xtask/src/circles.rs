@@ -38,7 +38,7 @@ const ALLOWED: [(&str, usize, &str); 20] = [
     ),
     ("sfu::net", 2, TWO),
     ("sfu::net::tcp", 2, TWO),
-    ("signaling::session", 22, CORE),
+    ("signaling::rights", 3, CORE),
     ("windlass::config", 18, ARGS),
     ("xtask::process", 2, "a process runs in the root folder"),
 ];
