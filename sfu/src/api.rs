@@ -7,7 +7,6 @@ use windlass_types::{
     Bitrate, EnhancerRequest, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput,
 };
 
-pub use crate::core::RegionRequest;
 pub use crate::delivery::Delivery;
 pub use windlass_types::{
     DataContent, DataMessage, Decay, Kind, ParseIdError, ParticipantId, TrackId, UplinkReport,
@@ -339,6 +338,21 @@ pub enum SfuEvent {
     TrackStats(Vec<TrackStats>),
     /// The participant has been removed. The last event.
     Disconnected(DisconnectReason),
+}
+
+/// A request for a still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionRequest {
+    /// Id of the request, in the answer's epoch.
+    pub id: u16,
+    /// Size of the low layer.
+    pub size: Size,
+    /// Width of the answer's frame over that of the low layer.
+    pub scale: u16,
+    /// Tile map of the low layer.
+    pub tiles: Vec<u8>,
+    /// Maximum size of the answer in bytes.
+    pub bytes: usize,
 }
 
 /// Why a participant was removed.

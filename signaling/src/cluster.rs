@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use windlass_sfu::ParticipantId;
 
-use crate::session::ParticipantInfo;
+use crate::session::action::ParticipantInfo;
 
 /// Where a room is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use windlass_sfu::{
 use windlass_types::Layer;
 
 use crate::directory::{Agreed, Directory, GivenRung, Published};
-use crate::session::{EnterError, ParticipantInfo, close};
+use crate::session::action::{EnterError, ParticipantInfo};
+use crate::session::config::close;
 
 /// The track of an id in a message, if it is `known`.
 pub(crate) fn track_id(

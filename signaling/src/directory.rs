@@ -16,7 +16,7 @@ use windlass_types::{AnchorPolicy, Rung, Size};
 
 use crate::access::Grants;
 use crate::admission::{Refused, Slot};
-use crate::session::{Commands, End, EnterError, ParticipantInfo};
+use crate::session::action::{Commands, End, EnterError, ParticipantInfo};
 use crate::webhooks::{Webhooks, What};
 
 /// Maximum number of rooms that are kept by their settings.

@@ -8,15 +8,15 @@ use tokio::sync::watch;
 use windlass_protocol::{Attributes, Grant};
 use windlass_sfu::{JoinOptions, Joined, ParticipantId};
 
-use crate::Shared;
 use crate::access::Admission;
 use crate::admission::{Permit, Refused, Resource, Slot};
+use crate::clock::unix_now;
 use crate::cluster::{Mover, Placement};
 use crate::directory::{Registered, Slots};
 use crate::redact::pseudonym;
 use crate::rights::{self, Denied, EntryMode, Member};
 use crate::session::{Commands, EnterError, ParticipantInfo};
-use crate::socket::unix_now;
+use crate::shared::Shared;
 
 /// Prefix of loopback rooms' names in the SFU. Clients' room names have no `/`, so no other room has such a name.
 pub(crate) const LOOPBACK: &str = "loopback/";

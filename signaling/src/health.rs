@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Shared;
+use crate::shared::Shared;
 
 /// Time that the SFU's thread has to answer. It handles commands between two bursts of datagrams.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);

@@ -22,10 +22,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use crate::Shared;
 use crate::client::TrustedProxies;
 use crate::entry;
 use crate::intake::{Intake, Paced};
+use crate::shared::Shared;
 use crate::tls::Tls;
 
 /// Maximum lifetime of a connection that is no WebSocket.

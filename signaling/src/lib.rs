@@ -15,15 +15,18 @@ mod admin;
 mod admission;
 mod at_file;
 mod client;
+mod clock;
 pub mod cluster;
 mod convert;
 mod directory;
+mod effects;
 mod entry;
 mod health;
 mod host;
 mod hsts;
 mod http;
 mod intake;
+mod metric;
 mod metrics;
 mod openapi;
 mod origin;
@@ -31,7 +34,9 @@ mod rate;
 mod redact;
 mod reported;
 pub mod rights;
+mod rules;
 pub mod session;
+mod shared;
 mod socket;
 mod tls;
 mod turn;
@@ -39,142 +44,34 @@ pub mod webhooks;
 mod whip_whep;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use windlass_protocol::Attributes;
-use windlass_sfu::{ParticipantId, SfuHandle};
+use windlass_sfu::ParticipantId;
 
 pub use admission::{AdmissionLimits, Refused};
 pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
-pub use metrics::{Metric, MetricKind, metrics_page};
+pub use metric::{Metric, MetricKind};
+pub use metrics::metrics_page;
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
 pub use session::ParticipantInfo;
+pub use shared::{EnhancerMetrics, EnhancerSwitch, Services, SignalingConfig};
 pub use tls::{Tls, TlsError};
 pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
 use crate::access::Access;
 use crate::admission::AdmissionControl;
-use crate::cluster::Cluster;
+use crate::clock::unix_now;
 use crate::directory::Directory;
-use crate::reported::Reported;
-use crate::rights::{Rights, SeatKey};
-use crate::session::SessionConfig;
-use crate::socket::unix_now;
-use crate::webhooks::{WebhookConfig, WebhookError, Webhooks};
-use crate::whip_whep::Sessions;
-
-/// What an operator can set about signalling.
-#[derive(Debug, Clone)]
-pub struct SignalingConfig {
-    /// Access tokens.
-    pub access: Access,
-    /// Whether programs of this machine administer a server without token keys.
-    pub admin_local: bool,
-    /// Webhooks.
-    pub webhooks: WebhookConfig,
-    /// Origins of pages that may use the server.
-    pub origins: Origins,
-    /// Bounds and times of each socket.
-    pub session: SessionConfig,
-    /// Admission control; refused sockets get HTTP 503 or 429.
-    pub admission: AdmissionLimits,
-    /// Time that a client has to take a message before its socket is closed.
-    pub send_timeout: Duration,
-    /// Time that a client has to send a request, on a new connection or after an answer.
-    pub head_timeout: Duration,
-    /// The certificate, for HTTPS and secure WebSockets; `None` serves HTTP.
-    pub tls: Option<Tls>,
-    /// Whether to send HSTS, so that browsers use HTTPS only.
-    pub hsts: bool,
-    /// Whether `/metrics` and `/openapi.json` are served beside the page.
-    pub figures: bool,
-    /// Proxies whose forwarding headers are trusted.
-    pub proxies: TrustedProxies,
-    /// TURN servers.
-    pub turn: TurnConfig,
-    /// Key of seat tokens. Servers of a cluster have the same.
-    pub seats: SeatKey,
-}
-
-impl Default for SignalingConfig {
-    fn default() -> Self {
-        Self {
-            access: Access::default(),
-            admin_local: false,
-            webhooks: WebhookConfig::default(),
-            origins: Origins::default(),
-            session: SessionConfig::default(),
-            admission: AdmissionLimits::default(),
-            send_timeout: Duration::from_secs(5),
-            head_timeout: Duration::from_secs(10),
-            tls: None,
-            hsts: false,
-            figures: true,
-            proxies: TrustedProxies::default(),
-            turn: TurnConfig::default(),
-            seats: SeatKey::default(),
-        }
-    }
-}
-
-/// Switches the enhancer off and on during calls. Returns whether it runs now.
-pub type EnhancerSwitch = Arc<dyn Fn(bool) -> bool + Send + Sync>;
-
-/// Reads the enhancer's figures for `/metrics`.
-pub type EnhancerMetrics = Arc<dyn Fn() -> Vec<Metric> + Send + Sync>;
-
-/// The parts that signalling talks to.
-#[derive(Clone)]
-pub struct Services {
-    /// The SFU.
-    pub sfu: SfuHandle,
-    /// The enhancer's switch, behind `/admin/enhancer`.
-    pub enhancer_switch: EnhancerSwitch,
-    /// The enhancer's figures, behind `/metrics`.
-    pub enhancer_metrics: EnhancerMetrics,
-    /// The cluster, where the server is one of several.
-    pub cluster: Option<Arc<dyn Cluster>>,
-}
-
-/// Counters of signalling.
-#[derive(Debug, Default)]
-struct Counters {
-    sockets: AtomicU64,
-    connections_refused_full: AtomicU64,
-    connections_refused_address: AtomicU64,
-    sockets_refused_full: AtomicU64,
-    sockets_refused_address: AtomicU64,
-    sockets_flooded: AtomicU64,
-    joins_limited: AtomicU64,
-    joins_over_share: AtomicU64,
-    messages_in: AtomicU64,
-    messages_out: AtomicU64,
-    errors: AtomicU64,
-    rate_limited: AtomicU64,
-    joins_unauthorized: AtomicU64,
-    replaced: AtomicU64,
-    admin_refused: AtomicU64,
-    reported: Reported,
-}
-
-struct Shared {
-    config: SignalingConfig,
-    services: Services,
-    directory: Directory,
-    rights: Arc<Rights>,
-    webhooks: Webhooks,
-    sessions: Sessions,
-    counters: Counters,
-    admission: Arc<AdmissionControl>,
-    /// No new rooms are taken.
-    draining: AtomicBool,
-    stop: watch::Sender<bool>,
-}
+use crate::rights::Rights;
+use crate::shared::{Counters, Shared};
+use crate::webhooks::{WebhookError, Webhooks};
+use crate::whip_whep::open::Sessions;
 
 /// The signalling service. Cheap to clone; clones are the same service.
 #[derive(Clone)]
@@ -205,7 +102,7 @@ impl Signaling {
             stop: watch::Sender::new(false),
         };
         let shared = Arc::new(shared);
-        tokio::spawn(rights::run_effects(Arc::downgrade(&shared)));
+        tokio::spawn(effects::run_effects(Arc::downgrade(&shared)));
         Ok(Self { shared })
     }
 

@@ -11,7 +11,8 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::{Shared, admin, health, metrics, socket, whip_whep};
+use crate::shared::Shared;
+use crate::{admin, health, metrics, socket, whip_whep};
 
 #[derive(OpenApi)]
 #[openapi(

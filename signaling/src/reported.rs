@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use windlass_protocol::FrameNetwork;
 use windlass_sfu::{AnchorReport, ReportError, TakenReport};
 
-use crate::metrics::Metric;
+use crate::metric::Metric;
 
 /// Sums of reports since the start.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@
 //! It bounds the rate of messages and the time without any, and never fails: a message that cannot
 //! be used is answered with an `error` message.
 
-mod action;
-mod config;
+pub(crate) mod action;
+pub(crate) mod config;
 mod data;
 mod messages;
 mod ruled;
@@ -26,7 +26,7 @@ pub use self::config::{RateLimit, SessionConfig, close};
 use self::ruled::Ruled;
 use crate::convert;
 use crate::rate::TokenBucket;
-use crate::rights::Ruling;
+use crate::rights::ruling::Ruling;
 
 #[derive(Debug)]
 enum Phase {

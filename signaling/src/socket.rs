@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::extract::State;
@@ -22,10 +22,10 @@ use windlass_protocol::{
 use windlass_sfu::{DisconnectReason, JoinOptions, Joined, ParticipantId, SfuEvent};
 use windlass_types::attributes::sent_len;
 
-use crate::Shared;
 use crate::access::Admission;
 use crate::admission::{Permit, Refused};
 use crate::client::ClientAddr;
+use crate::clock::unix_now;
 use crate::cluster::{Mover, Placement};
 use crate::convert;
 use crate::entry::{self, Entry, Inside};
@@ -33,6 +33,7 @@ use crate::intake::Intake;
 use crate::redact::pseudonym;
 use crate::rights::{self, Denied, EntryMode, Member, Waiting, unix_now_ms};
 use crate::session::{Action, Commands, EnterError, Entered, Session, close};
+use crate::shared::Shared;
 
 /// Largest message that is read, in bytes. Messages between the protocol's bound and this are answered with an error; larger ones end
 /// the socket.
@@ -554,9 +555,4 @@ async fn next_answer(waiting: &mut Option<(Waiting, Authorized)>) -> Result<(), 
         return answer;
     }
     std::future::pending().await
-}
-
-/// Seconds since 1970.
-pub(crate) fn unix_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode;
 
-use crate::metrics::Metric;
+use crate::metric::Metric;
 
 /// Time limit of a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,38 +1,30 @@
 //! Allocates rungs to all subscribers, and announces to clients what they receive.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windlass_types::{Bitrate, Layer, Rung};
 
 use super::allocator::{Demand, Grant};
+use super::anchor_costs::AnchorLimits;
 use super::anchors::UNLIMITED;
 use super::downlink::State;
+use super::output::Output;
 use super::peer::Peer;
+use super::peers::Peers;
 use super::rewriter::Source;
+use super::rooms::Rooms;
 use super::slot::{AnnouncedRung, Slot};
 use super::tapping::LayerDemand;
+use super::track::Track;
+use super::tracks::Tracks;
 use super::view::{self, View};
-use super::{Core, Output, Track};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId};
 
 /// Assumed bitrate of an audio track.
 const AUDIO: Bitrate = Bitrate::bps(40_000);
 /// Share of the available bandwidth that video and anchors may use together.
 const MAX_SHARE: f64 = 0.95;
-
-/// What anchors there can be on this server.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AnchorLimits {
-    /// Whether an enhancer is available.
-    pub(super) available: bool,
-    /// Maximum pixels of an enhanced layer.
-    pub(super) max_pixels: u32,
-    /// Whether higher layers become captured anchors.
-    pub(super) captured: bool,
-    /// Largest scale of captured anchors, as octaves: 1 for 2 ×, 2 for 4 ×.
-    pub(super) max_octaves: u8,
-}
 
 /// The bitrates that an allocation needs, for the bandwidth estimator.
 #[derive(Debug, Clone, Copy)]
@@ -45,73 +37,67 @@ struct Needs {
     best: Bitrate,
 }
 
-impl Core {
-    /// Allocates rungs to all subscribers, and updates taps and publishers accordingly.
-    pub(super) fn allocate(&mut self, now: Instant) {
-        self.notify_speakers(now);
-        self.allocate_rungs(now);
-        let demands = self.layer_demands();
-        self.update_taps(now, demands);
-        self.announce_rungs();
-        self.update_still_sources();
-        self.update_standby();
-        if self.config.pause_unused {
-            self.pause_unused_layers(now);
-        }
-        self.request_smallest_layers(now);
-    }
+/// What an allocation goes by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    /// Bandwidth before the first estimate; `None`: without congestion control.
+    pub(super) initial: Option<Bitrate>,
+    /// What anchors there can be.
+    pub(super) limits: AnchorLimits,
+    /// Latency budget of anchors.
+    pub(super) budget: Duration,
+}
 
-    /// Notifies the members of rooms whose active speaker has changed.
-    fn notify_speakers(&mut self, now: Instant) {
-        for room in self.rooms.values_mut() {
-            let Some(participant) = room.speakers.poll(now) else { continue };
-            let event = |&member| Output::Event(member, SfuEvent::Speaker { participant });
-            self.outputs.extend(room.members.iter().map(event));
-        }
+/// Allocates rungs to all subscribers.
+pub(super) fn allocate_rungs(
+    now: Instant,
+    terms: Terms,
+    peers: &mut Peers,
+    tracks: &Tracks,
+    rooms: &Rooms,
+    outputs: &mut VecDeque<Output>,
+) {
+    for peer in peers.iter_mut().filter(|p| p.link.connected) {
+        peer.open_anchor_channel(terms.budget);
+        let speaker = rooms.get(&peer.room).and_then(|room| room.speakers.speaker());
+        let (slots, demands) = peer.demands(now, terms.limits, tracks, speaker);
+        peer.allocate(now, terms.initial, &slots, &demands, outputs);
     }
+}
 
-    fn allocate_rungs(&mut self, now: Instant) {
-        let config = &self.config;
-        let initial = config.congestion_control.then_some(config.initial_estimate);
-        let limits = AnchorLimits {
-            available: self.enhancement,
-            max_pixels: config.tap_pixels,
-            captured: config.captured,
-            max_octaves: 2,
-        };
-        for peer in self.peers.values_mut().filter(|p| p.connected) {
-            peer.open_anchor_channel(config.budget);
-            let speaker = self.rooms.get(&peer.room).and_then(|room| room.speakers.speaker());
-            let (slots, demands) = peer.demands(now, limits, &self.tracks, speaker);
-            peer.allocate(now, initial, &slots, &demands, &mut self.outputs);
-        }
+/// The subscribers of enhanced rungs, by track. `scale`: that of anchors for a tile of unknown size.
+pub(super) fn layer_demands(
+    peers: &Peers,
+    tracks: &Tracks,
+    scale: u16,
+) -> BTreeMap<TrackId, LayerDemand> {
+    let mut demands: BTreeMap<TrackId, LayerDemand> = BTreeMap::new();
+    let slots = peers.iter().filter(|p| p.link.connected).flat_map(|p| &p.slots);
+    for slot in slots {
+        let enhanced = slot.track.zip(slot.rung).filter(|(_, rung)| rung.enhanced());
+        let Some((track, rung)) = enhanced else { continue };
+        let layer = rung.layer();
+        let size = tracks.get(track).and_then(|t| t.layers.sizes()[layer as usize]);
+        let of_tile = slot.view.zip(size).map(|(view, size)| view.scale(size));
+        demands.entry(track).or_default().add(layer, of_tile.unwrap_or(scale));
     }
+    demands
+}
 
-    /// The subscribers of enhanced rungs, by track.
-    fn layer_demands(&self) -> BTreeMap<TrackId, LayerDemand> {
-        let mut demands: BTreeMap<TrackId, LayerDemand> = BTreeMap::new();
-        let slots = self.peers.values().filter(|p| p.connected).flat_map(|p| &p.slots);
-        for slot in slots {
-            let enhanced = slot.track.zip(slot.rung).filter(|(_, rung)| rung.enhanced());
-            let Some((track, rung)) = enhanced else { continue };
-            let layer = rung.layer();
-            let size = self.tracks.get(&track).and_then(|t| t.sizes[layer as usize]);
-            let scale = slot.view.zip(size).map(|(view, size)| view.scale(size));
-            demands.entry(track).or_default().add(layer, scale.unwrap_or(self.config.scale));
-        }
-        demands
-    }
-
-    /// Announces rungs that have changed, and requests a first anchor for those that begin to have anchors.
-    fn announce_rungs(&mut self) {
-        for peer in self.peers.values_mut() {
-            for slot in 0..peer.slots.len() {
-                let track = peer.slots[slot].track.and_then(|t| self.tracks.get(&t));
-                let tapped = track.and_then(Track::tapped);
-                let scale = track.map_or(self.config.scale, |t| t.scale(self.config.scale));
-                if peer.announce(slot, tapped, scale, &mut self.outputs) {
-                    self.outputs.extend(track.and_then(Track::request_initial_anchor));
-                }
+/// Announces rungs that have changed, and requests a first anchor for those that begin to have anchors.
+pub(super) fn announce_rungs(
+    peers: &mut Peers,
+    tracks: &Tracks,
+    scale: u16,
+    outputs: &mut VecDeque<Output>,
+) {
+    for peer in peers.iter_mut() {
+        for slot in 0..peer.slots.len() {
+            let track = peer.slots[slot].track.and_then(|t| tracks.get(t));
+            let tapped = track.and_then(Track::tapped);
+            let scale = track.map_or(scale, |t| t.scale(scale));
+            if peer.announce(slot, tapped, scale, outputs) {
+                outputs.extend(track.and_then(Track::request_initial_anchor));
             }
         }
     }
@@ -123,14 +109,14 @@ impl Peer {
         &mut self,
         now: Instant,
         limits: AnchorLimits,
-        tracks: &BTreeMap<TrackId, Track>,
+        tracks: &Tracks,
         speaker: Option<ParticipantId>,
     ) -> (Vec<usize>, Vec<Demand>) {
         let anchors = self.can_receive_anchors();
         let (mut slots, mut demands) = (Vec::new(), Vec::new());
         let video = |(_, slot): &(usize, &mut Slot)| slot.kind == Kind::Video;
         for (i, slot) in self.slots.iter_mut().enumerate().filter(video) {
-            let track = slot.track.and_then(|t| tracks.get(&t)).filter(|t| !t.info.muted);
+            let track = slot.track.and_then(|t| tracks.get(t)).filter(|t| !t.info.muted);
             let Some(track) = track else { continue };
             if slot.view.is_some_and(View::hidden) {
                 slot.rung = None;
@@ -227,16 +213,15 @@ fn demand(
     anchors: bool,
     speaks: bool,
 ) -> Demand {
-    let sufficient = slot.view.and_then(|view| view.sufficient_layer(track.sizes));
-    let measured = Layer::ALL.map(|l| track.layers.rate(l, now));
+    let sufficient = slot.view.and_then(|view| view.sufficient_layer(track.layers.sizes()));
     let available =
-        track.remote.as_ref().map_or(limits.available, |remote| remote.anchor_state.available);
+        track.remote.as_ref().map_or(limits.available, |remote| remote.anchor_state().available);
     // Without a view anchors are made at the smallest scale.
     let max_octaves = if slot.view.is_some() { limits.max_octaves } else { 1 };
     Demand {
         max: sufficient.map_or(slot.max, |layer| slot.max.min(Rung::plain(layer))),
-        rates: track.dynacast.rates(now, measured),
-        sizes: track.likely_sizes(),
+        rates: track.params.rates(now, track.layers.rates(now)),
+        sizes: track.layers.likely_sizes(),
         anchors: if available && anchors {
             track.expected_anchor_costs(now, AnchorLimits { max_octaves, ..limits })
         } else {

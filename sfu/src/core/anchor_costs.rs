@@ -17,6 +17,19 @@ const ASSUMED_ENHANCED: Bitrate = Bitrate::bps(20_000);
 /// Largest bitrate that a rung reserves for anchors: pacing drops some of those that take more.
 const MAX: Bitrate = Bitrate::bps(120_000);
 
+/// What anchors there can be on this server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnchorLimits {
+    /// Whether an enhancer is available.
+    pub(super) available: bool,
+    /// Maximum pixels of an enhanced layer.
+    pub(super) max_pixels: u32,
+    /// Whether higher layers become captured anchors.
+    pub(super) captured: bool,
+    /// Largest scale of captured anchors, as octaves: 1 for 2 ×, 2 for 4 ×.
+    pub(super) max_octaves: u8,
+}
+
 /// Expected bitrate of a rung's anchors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct AnchorCosts {

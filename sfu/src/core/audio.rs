@@ -1,12 +1,25 @@
-//! One subscriber's continuous audio stream, whatever track its m-line carries.
+//! Audio packets, and one subscriber's continuous stream of them, whatever track its m-line carries.
 
 use std::time::Instant;
+
+use str0m::media::Pt;
 
 use super::rewriter::PacketIn;
 use crate::api::TrackId;
 
 /// RTP clock rate of Opus, in ticks per millisecond.
 const CLOCK_PER_MS: u64 = 48;
+
+/// What an audio packet has beside its payload.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AudioInfo {
+    /// Audio level in dBov (RFC 6464).
+    pub(super) level: Option<i8>,
+    /// Voice activity (RFC 6464).
+    pub(super) voice: Option<bool>,
+    /// Payload type of its blocks, if it is Opus with redundancy (RED).
+    pub(super) blocks: Option<Pt>,
+}
 
 #[derive(Debug)]
 struct Span {

@@ -9,13 +9,13 @@ use windlass_types::message::AnchorHeader;
 use windlass_types::message::HTJ2K;
 use windlass_types::tiles::TileMap;
 use windlass_types::{
-    Bitrate, EnhancerOutput, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs, Size,
+    Bitrate, EnhancerOutput, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs, Size, TapInput,
 };
 
-use super::allocation::AnchorLimits;
+use super::anchor_costs::AnchorLimits;
 use super::world::*;
 use super::*;
-use crate::api::UplinkReport;
+use crate::api::{TrackId, UplinkReport};
 
 /// The pictures at HR size that were handed on: their low timestamps.
 fn captured(world: &World) -> Vec<Option<u32>> {
@@ -169,7 +169,12 @@ fn stills_are_counted_on_before_anything_is_tapped() {
         world.run(Duration::from_secs(3));
         let limits =
             AnchorLimits { available: true, max_pixels: u32::MAX, captured: false, max_octaves: 2 };
-        let costs = world.core.tracks[&track].expected_anchor_costs(world.now, limits);
+        let costs = world
+            .core
+            .tracks
+            .get(track)
+            .expect("it is there")
+            .expected_anchor_costs(world.now, limits);
         costs[Layer::H as usize].expect("anchors are made of it").captured
     };
     assert!(captured(false) == Bitrate::ZERO && captured(true) > Bitrate::ZERO);

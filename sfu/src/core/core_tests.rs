@@ -5,11 +5,11 @@ use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Rid};
 use str0m::rtp::RtpWrite;
 use windlass_types::Rung;
 use windlass_types::message::AnchorHeader;
-use windlass_types::{Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes};
+use windlass_types::{Anchor, AnchorSource, EnhancerOutput, Epoch, Layer, StageTimes, TapInput};
 
 use super::world::*;
 use super::*;
-use crate::api::{Offer, OfferError, Publish, Subscribe};
+use crate::api::{Offer, OfferError, Publish, Subscribe, TrackId};
 
 #[test]
 fn a_subscriber_gets_one_continuous_stream_over_layer_switches() {
@@ -40,7 +40,7 @@ fn a_subscriptions_cap_holds_from_its_first_packet_on() {
     assert_eq!(layers, [Layer::Q]);
     assert!(!world.clients[at].received.is_empty());
     // An offer that says nothing of it leaves the cap as it is: clients offer again for other tracks.
-    let mid = world.core.peers[&third].slots[0].mid.to_string();
+    let mid = world.core.peers.get(third).expect("it is there").slots[0].mid.to_string();
     let mut api = world.clients[at].rtc.sdp_api();
     api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
     let (sdp, pending) = api.apply().expect("offer");
@@ -119,7 +119,7 @@ fn a_rung_with_anchors_costs_what_they_take() {
         world.core.on_enhancer_output(world.now, anchor_of(&frame, world.now));
         world.run(Duration::from_secs(4));
     }
-    let costs = world.core.tracks[&track].anchor_costs.expected(2);
+    let costs = world.core.tracks.get(track).expect("it is there").anchor_costs.expected(2);
     assert!((25_000..60_000).contains(&costs.enhanced.as_bps()), "{costs:?}");
     assert!(costs.captured.as_bps() < 1000, "none came of the publisher's pixels: {costs:?}");
 }
@@ -327,7 +327,7 @@ fn a_muted_track_is_silent_and_comes_back_with_a_key_frame() {
 fn somebody_else_cannot_mute_a_track() {
     let (mut world, track, _) = call();
     world.core.set_muted(world.now, SUBSCRIBER, track, true);
-    assert!(!world.core.tracks[&track].info.muted);
+    assert!(!world.core.tracks.get(track).expect("it is there").info.muted);
 }
 
 #[test]
@@ -561,30 +561,6 @@ fn a_layer_that_ends_is_replaced_and_not_asked_for_key_frames() {
 }
 
 #[test]
-fn a_single_encoding_is_named_by_its_last_key_frame() {
-    let (mut world, track, _) = call();
-    let track = world.core.tracks.get_mut(&track).expect("track");
-    // The header of a key frame behind a descriptor of one byte.
-    let key_of = |width: u16, height: u16| [&[0x08][..], &key_header(width, height)].concat();
-    let key = key_of(320, 180);
-    assert_eq!(
-        track.layer_of(peer::Encoding::Single, &[0x48, 0x86]),
-        None,
-        "nothing is known before it"
-    );
-    assert_eq!(track.layer_of(peer::Encoding::Single, &key), Some((Layer::Q, None)));
-    assert_eq!(track.layer_of(peer::Encoding::Single, &[0x48, 0x86]), Some((Layer::Q, None)));
-    assert_eq!(track.layer_of(peer::Encoding::Unknown, &key), None);
-    let large = key_of(4096, 2304);
-    assert_eq!(
-        track.layer_of(peer::Encoding::Single, &large),
-        Some((Layer::F, Some(Layer::Q))),
-        "it has grown"
-    );
-    assert_eq!(track.layer_of(peer::Encoding::Single, &[0x48, 0x86]), Some((Layer::F, None)));
-}
-
-#[test]
 fn an_only_encoding_that_grows_goes_on_under_its_new_name_and_leaves_its_tap() {
     let (mut world, track, at) = call();
     world.camera.layers = vec![Layer::Q];
@@ -592,7 +568,15 @@ fn an_only_encoding_that_grows_goes_on_under_its_new_name_and_leaves_its_tap() {
     assert_eq!(world.rungs(SUBSCRIBER).last().map(|r| r.0), Some(Rung::QPlus));
     // From now on what was its quarter layer is its full one.
     world.camera.layers = Vec::new();
-    let seq = world.core.tracks[&track].recent.after(Layer::Q, 0).last().map(|(p, _)| p.seq);
+    let seq = world
+        .core
+        .tracks
+        .get(track)
+        .expect("it is there")
+        .recent
+        .after(Layer::Q, 0)
+        .last()
+        .map(|(p, _)| p.seq);
     world.core.rename_layer(track, Layer::Q, Layer::F, world.now);
     let key = [&[0x0c][..], &key_header(1280, 720)].concat();
     let packet = rewriter::PacketIn {
@@ -634,7 +618,7 @@ fn layers_larger_than_are_enhanced_are_not_tapped_and_viewers_are_told() {
 }
 
 /// The first bytes of a key frame of this size.
-fn key_header(width: u16, height: u16) -> [u8; 9] {
+pub(super) fn key_header(width: u16, height: u16) -> [u8; 9] {
     let (w, h) = (width - 1, height - 1);
     [
         0x82,

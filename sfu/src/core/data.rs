@@ -6,17 +6,14 @@
 //! can carry. In large rooms, where one message is many, what counts is how many get it: by sender, and for the whole core. A change of a name or of
 //! attributes counts as a message of its size to all.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::data_rate::{ALL_RECEIVED, NODES, OWN, OWN_NODES, OWN_RECEIVERS, RECEIVED, ROOM, Rate};
+use super::data_rate::Load;
+use super::rooms::Nodes;
 use super::{Core, Output};
 use crate::api::{DataError, DataMessage, Delivery, ParticipantId, SfuEvent};
-use crate::relay::{NodeId, Relayed, RelayedData};
-
-/// Who gets a message, other than this node's participants.
-type Nodes = BTreeMap<NodeId, Option<Vec<ParticipantId>>>;
+use crate::relay::{Relayed, RelayedData};
 
 impl Core {
     /// Sends a message of a participant to others of its room; `None`: to all others. Those that are not there are passed over.
@@ -31,18 +28,13 @@ impl Core {
         to: Option<&[ParticipantId]>,
         message: DataMessage,
     ) -> Result<(), DataError> {
-        let room = self.peers.get(&from).ok_or(DataError::NotJoined)?.room.clone();
-        let nodes = self.nodes_of(&room, to);
         let bytes = message.topic.len() + message.content.sent_len();
-        let receivers = self.receivers(&room, from, to);
-        if !self.admit_data(now, from, bytes, receivers, nodes.len()) {
-            self.counters.data_limited += 1;
-            return Err(DataError::Limited);
-        }
+        let nodes = self.admit_data(now, from, bytes, to)?;
         self.counters.data_in += 1;
-        let Some(peer) = self.peers.get_mut(&from) else { return Err(DataError::NotJoined) };
+        let Some(peer) = self.peers.get_mut(from) else { return Err(DataError::NotJoined) };
         peer.data.seq = peer.data.seq.wrapping_add(1);
         let (seq, message) = (peer.data.seq, Arc::new(message));
+        let room = peer.room.clone();
         let name: Arc<str> = room.as_str().into();
         for (node, to) in nodes {
             let data = RelayedData { from, seq, to, message: message.clone() };
@@ -53,69 +45,26 @@ impl Core {
         Ok(())
     }
 
-    /// The most that get a message: at this node, and at others.
-    fn receivers(&self, room: &str, from: ParticipantId, to: Option<&[ParticipantId]>) -> usize {
-        let Some(room) = self.rooms.get(room) else { return 0 };
-        let Some(to) = to else {
-            let itself = usize::from(!room.loopback);
-            return (room.members.len() + room.remote_members.len()).saturating_sub(itself);
-        };
-        // Only those that are there count, and each once.
-        let others = to.iter().filter(|&&id| id != from || room.loopback);
-        let named: BTreeSet<ParticipantId> = others.copied().collect();
-        let here = room.members.iter().filter(|id| named.contains(id)).count();
-        here + named.iter().filter(|id| room.remote_members.contains_key(id)).count()
-    }
-
-    /// Whether a message to so many receivers, and to so many other nodes, is within the limits; if so, it is counted.
+    /// Counts a message of so many bytes against the limits; returns the other nodes that get it.
     fn admit_data(
         &mut self,
         now: Instant,
         from: ParticipantId,
         bytes: usize,
-        receivers: usize,
-        nodes: usize,
-    ) -> bool {
-        let Some(peer) = self.peers.get_mut(&from) else { return false };
-        let Some(room) = self.rooms.get_mut(&peer.room) else { return false };
-        let used_by_nodes = &mut self.relays.data_used;
-        if !RECEIVED.admits(peer.data.received, now) {
-            return false;
-        }
-        let all = ALL_RECEIVED.admits(self.data_received, now);
-        let to_nodes = |rate: &Rate| nodes == 0 || rate.admits(*used_by_nodes, now);
-        if OWN.admits(peer.data.used, now) && to_nodes(&OWN_NODES) {
-            // What others have used up of the core's time takes nothing from it, but large rooms have no more of that time by it.
-            let times = if all { 1 } else { receivers.div_ceil(OWN_RECEIVERS).max(1) };
-            peer.data.used.add(now, OWN.cost_of_all(bytes, times));
-        } else if all && ROOM.admits(room.data_used, now) && to_nodes(&NODES) {
-            room.data_used.add(now, ROOM.cost(bytes));
-        } else {
-            return false;
-        }
-        used_by_nodes.add(now, NODES.cost_of_all(bytes, nodes));
-        peer.data.received.add(now, RECEIVED.cost_of_all(bytes, receivers));
-        if all {
-            self.data_received.add(now, ALL_RECEIVED.cost_of_all(bytes, receivers));
-        }
-        true
-    }
-
-    /// The other nodes that get a message, each with those of `to` that are there.
-    fn nodes_of(&self, room: &str, to: Option<&[ParticipantId]>) -> Nodes {
-        let Some(to) = to else {
-            return self.relays.audience(room).map(|node| (node, None)).collect();
+        to: Option<&[ParticipantId]>,
+    ) -> Result<Nodes, DataError> {
+        let peer = self.peers.get_mut(from).ok_or(DataError::NotJoined)?;
+        let room = self.rooms.get_mut(&peer.room).ok_or(DataError::NotJoined)?;
+        let nodes = match to {
+            Some(to) => room.nodes_of(to),
+            None => self.relays.audience(&peer.room).map(|node| (node, None)).collect(),
         };
-        let mut nodes = Nodes::new();
-        let Some(room) = self.rooms.get(room) else { return nodes };
-        for id in to {
-            let Some(&node) = room.remote_members.get(id) else { continue };
-            let ids = nodes.entry(node).or_default().get_or_insert_default();
-            if !ids.contains(id) {
-                ids.push(*id);
-            }
+        let load = Load { bytes, receivers: room.receivers(from, to), nodes: nodes.len() };
+        if self.data.admit(now, &mut peer.data, &mut room.data_used, load) {
+            return Ok(nodes);
         }
-        nodes
+        self.counters.data_limited += 1;
+        Err(DataError::Limited)
     }
 
     /// Gives a message to participants of this node; `to`: to these, or all. The sender gets its own in a loopback room.
@@ -127,9 +76,8 @@ impl Core {
     ) {
         let Some(room) = self.rooms.get(room) else { return };
         let is_named = |id: &ParticipantId| to.is_none_or(|to| to.contains(id));
-        let others = room.members.iter().filter(|&&id| id != delivery.from || room.loopback);
-        for &member in others.filter(|id| is_named(id)) {
-            if self.peers.get(&member).is_some_and(|peer| peer.takes_data) {
+        for member in room.audience(delivery.from).filter(is_named) {
+            if self.peers.get(member).is_some_and(|peer| peer.takes_data) {
                 self.counters.data_out += 1;
                 let event = SfuEvent::Data(delivery.clone());
                 self.outputs.push_back(Output::Event(member, event));
@@ -148,21 +96,15 @@ impl Core {
         id: ParticipantId,
         bytes: usize,
     ) -> Result<(), DataError> {
-        let room = &self.peers.get(&id).ok_or(DataError::NotJoined)?.room;
-        let (receivers, nodes) =
-            (self.receivers(room, id, None), self.relays.audience(room).count());
-        if self.admit_data(now, id, bytes, receivers, nodes) {
-            return Ok(());
-        }
-        self.counters.data_limited += 1;
-        Err(DataError::Limited)
+        self.admit_data(now, id, bytes, None).map(drop)
     }
 
     /// Tells the others of a participant's room that its name or attributes have changed.
     pub fn participant_changed(&mut self, now: Instant, id: ParticipantId) {
-        let Some(room) = self.peers.get(&id).map(|peer| peer.room.clone()) else { return };
+        let Some(room) = self.peers.get(id).map(|peer| peer.room.clone()) else { return };
         self.tell_changed(&room, id);
-        self.send_to_audience(&room, &Relayed::Changed { participant: id });
+        let message = Relayed::Changed { participant: id };
+        self.relays.send_to_audience(&room, &message, &mut self.outputs);
         self.schedule.wake(now);
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::gcra::Gcra;
 
 /// A rate limit of messages and their bytes together.
-pub(super) struct Rate {
+struct Rate {
     /// Cost of a message, in time in which it is earned.
     message: Duration,
     /// Cost of a further KiB.
@@ -15,53 +15,53 @@ pub(super) struct Rate {
 }
 
 /// What a participant has whatever others send: two messages or 4 KiB a second.
-pub(super) const OWN: Rate = Rate {
+const OWN: Rate = Rate {
     message: Duration::from_millis(500),
     kib: Duration::from_millis(250),
     burst: Duration::from_secs(5),
 };
 /// How many receivers a message has for the cost of one in [`OWN`], while [`ALL_RECEIVED`] is used up.
-pub(super) const OWN_RECEIVERS: usize = 32;
+const OWN_RECEIVERS: usize = 32;
 /// What the participants of a room at this node have together: 200 messages or 256 KiB a second, and as much at once.
-pub(super) const ROOM: Rate = Rate {
+const ROOM: Rate = Rate {
     message: Duration::from_millis(5),
     kib: Duration::from_millis(4),
     burst: Duration::from_secs(1),
 };
 /// What a participant has for its receivers, wherever they are: 4,000 messages or 8 MiB a second, as many times as they are received.
-pub(super) const RECEIVED: Rate = Rate {
+const RECEIVED: Rate = Rate {
     message: Duration::from_micros(250),
     kib: Duration::from_micros(122),
     burst: Duration::from_secs(1),
 };
 /// What the participants of this core have together for their receivers: 40,000 messages or 32 MiB a second.
-pub(super) const ALL_RECEIVED: Rate = Rate {
+const ALL_RECEIVED: Rate = Rate {
     message: Duration::from_micros(25),
     kib: Duration::from_micros(31),
     burst: Duration::from_secs(1),
 };
 /// What all rooms of this core have together for other nodes: 2,000 messages or 4 MiB a second. A message counts once for each node.
-pub(super) const NODES: Rate = Rate {
+const NODES: Rate = Rate {
     message: Duration::from_micros(500),
     kib: Duration::from_micros(250),
     burst: Duration::from_millis(250),
 };
 /// Of [`NODES`], what is within [`OWN`] may use more at once: 2,000 messages, half of a link's queue.
-pub(super) const OWN_NODES: Rate = Rate { burst: Duration::from_secs(1), ..NODES };
+const OWN_NODES: Rate = Rate { burst: Duration::from_secs(1), ..NODES };
 
 impl Rate {
     /// The cost of a message with so many bytes.
-    pub(super) fn cost(&self, bytes: usize) -> Duration {
+    fn cost(&self, bytes: usize) -> Duration {
         self.message + self.kib.mul_f64(bytes as f64 / 1024.0)
     }
 
     /// The cost of a message with so many bytes, as many times as `count` says.
-    pub(super) fn cost_of_all(&self, bytes: usize, count: usize) -> Duration {
+    fn cost_of_all(&self, bytes: usize, count: usize) -> Duration {
         self.cost(bytes).saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     /// Whether another message may be sent.
-    pub(super) fn admits(&self, used: Gcra, now: Instant) -> bool {
+    fn admits(&self, used: Gcra, now: Instant) -> bool {
         used.conforms(now, self.burst)
     }
 }
@@ -72,7 +72,96 @@ pub(super) struct DataSender {
     /// Number of its last message.
     pub(super) seq: u32,
     /// What the sender has used of [`OWN`], its share whatever others send.
-    pub(super) used: Gcra,
+    used: Gcra,
     /// What the sender has used of [`RECEIVED`], its limit by receiver.
-    pub(super) received: Gcra,
+    received: Gcra,
+}
+
+/// What counts of a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) bytes: usize,
+    /// The most that get it, wherever they are.
+    pub(super) receivers: usize,
+    /// Other nodes that it goes to.
+    pub(super) nodes: usize,
+}
+
+/// What the participants of a core have used of the rates that they share.
+#[derive(Debug, Default)]
+pub(super) struct DataLimits {
+    /// What they have used of [`ALL_RECEIVED`].
+    received: Gcra,
+    /// What they have used of [`NODES`].
+    to_nodes: Gcra,
+}
+
+impl DataLimits {
+    /// Whether a message is within the limits; if so, it is counted. `room`: what its room has used of [`ROOM`].
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        sender: &mut DataSender,
+        room: &mut Gcra,
+        load: Load,
+    ) -> bool {
+        let Load { bytes, receivers, nodes } = load;
+        if !RECEIVED.admits(sender.received, now) {
+            return false;
+        }
+        let all = ALL_RECEIVED.admits(self.received, now);
+        let to_nodes = |rate: &Rate| nodes == 0 || rate.admits(self.to_nodes, now);
+        if OWN.admits(sender.used, now) && to_nodes(&OWN_NODES) {
+            // What others have used up of the core's time takes nothing from it, but large rooms have no more of that time by it.
+            let times = if all { 1 } else { receivers.div_ceil(OWN_RECEIVERS).max(1) };
+            sender.used.add(now, OWN.cost_of_all(bytes, times));
+        } else if all && ROOM.admits(*room, now) && to_nodes(&NODES) {
+            room.add(now, ROOM.cost(bytes));
+        } else {
+            return false;
+        }
+        self.to_nodes.add(now, NODES.cost_of_all(bytes, nodes));
+        sender.received.add(now, RECEIVED.cost_of_all(bytes, receivers));
+        if all {
+            self.received.add(now, ALL_RECEIVED.cost_of_all(bytes, receivers));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of `count` messages a sender may send at once.
+    fn sent(
+        limits: &mut DataLimits,
+        room: &mut Gcra,
+        now: Instant,
+        load: Load,
+        count: usize,
+    ) -> usize {
+        let mut sender = DataSender::default();
+        (0..count).filter(|_| limits.admit(now, &mut sender, room, load)).count()
+    }
+
+    #[test]
+    fn a_sender_has_a_small_rate_of_its_own_when_its_room_has_none_left() {
+        let (mut limits, mut room, now) = (DataLimits::default(), Gcra::default(), Instant::now());
+        let load = Load { bytes: 0, receivers: 1, nodes: 0 };
+        assert!(sent(&mut limits, &mut room, now, load, 1000) > 200);
+        // The last one may exceed it.
+        assert_eq!(sent(&mut limits, &mut room, now, load, 1000), 11);
+    }
+
+    #[test]
+    fn what_goes_to_other_nodes_is_bounded_for_all_rooms_together() {
+        let (mut limits, now) = (DataLimits::default(), Instant::now());
+        let load = Load { bytes: 0, receivers: 1, nodes: 1 };
+        let mut one = || sent(&mut limits, &mut Gcra::default(), now, load, 100);
+        let all: usize = (0..300).map(|_| one()).sum();
+        assert!((2000..=2001).contains(&all), "{all} from 300 rooms");
+        let here = Load { nodes: 0, ..load };
+        assert_eq!(sent(&mut limits, &mut Gcra::default(), now, here, 100), 100);
+    }
 }

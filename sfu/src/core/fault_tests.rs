@@ -10,8 +10,11 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Has a participant's connection panic in the stack.
 fn break_stack(world: &mut World, id: ParticipantId) {
-    let peer = world.core.peers.get_mut(&id).expect("joined");
-    assert_eq!(peer.stack.call(&mut peer.wake, |_| -> () { panic!("broken for {id}") }), None);
+    let peer = world.core.peers.get_mut(id).expect("joined");
+    assert_eq!(
+        peer.link.stack.call(&mut peer.link.wake, |_| -> () { panic!("broken for {id}") }),
+        None
+    );
 }
 
 fn last(world: &World, id: ParticipantId) -> Option<&SfuEvent> {
@@ -58,7 +61,7 @@ fn nothing_is_left_of_a_publisher_whose_connection_panicked_and_it_may_come_back
     assert_eq!(last(&world, PUBLISHER), Some(&SfuEvent::Disconnected(DisconnectReason::Fault)));
     assert!(world.events[&SUBSCRIBER].contains(&SfuEvent::TrackRemoved { track }));
     let core = &world.core;
-    assert!(core.tracks.is_empty() && core.streams.is_empty());
+    assert!(core.tracks.len() == 0 && core.tracks.stream_count() == 0);
     assert_eq!(
         (core.peers.len(), core.routes.ufrag_count(), core.routes.addresses().len()),
         (1, 1, 1)
@@ -75,8 +78,8 @@ fn nothing_is_left_of_a_publisher_whose_connection_panicked_and_it_may_come_back
 fn a_participant_without_a_place_in_its_own_lists_leaves_nothing_behind() {
     let (mut world, _, _) = call();
     // As a fault between two steps of ours would leave it.
-    world.core.peers.get_mut(&PUBLISHER).expect("joined").published.clear();
-    world.core.peers.get_mut(&SUBSCRIBER).expect("joined").slots.clear();
+    world.core.peers.get_mut(PUBLISHER).expect("joined").published.clear();
+    world.core.peers.get_mut(SUBSCRIBER).expect("joined").slots.clear();
     let fault = contained(|| -> () { panic!("in between") }).expect_err("a fault");
     world.core.on_fault(world.now, SUBSCRIBER, &fault);
     assert_eq!(world.core.stats().subscriptions, 0);
@@ -162,8 +165,8 @@ fn a_channel_that_is_none_of_ours_is_closed_and_hurts_nobody() {
         world.run(SECOND);
         assert!(world.clients[0].rtc.channel(id).is_none(), "closed");
     }
-    let peer = &world.core.peers[&PUBLISHER];
-    assert!(peer.can_receive_anchors() || peer.connected);
+    let peer = &world.core.peers.get(PUBLISHER).expect("it is there");
+    assert!(peer.can_receive_anchors() || peer.link.connected);
     assert_eq!(world.core.stats().connected, 1);
 }
 

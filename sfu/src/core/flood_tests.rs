@@ -1,6 +1,7 @@
 //! A participant whose connection asks the stack for too much, beside others.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use str0m::crypto::{
     AeadAes256GcmCipher, CryptoError, CryptoProvider, SrtpProvider, SupportedAeadAes128Gcm,

@@ -1,8 +1,10 @@
 //! The SFU without I/O: datagrams, commands and time go in, datagrams, events and tap frames come out.
 //!
-//! [`Core`] holds rooms (`rooms`), participants (`peer`) and tracks (`tracks`). Its parts, in the order in which data passes:
-//! `negotiate` (offers), `forward` (packets to subscribers and taps), `allocation` (rungs), `tapping` (which layers the enhancer gets),
-//! `publisher_params` (what publishers send), `enhance` (anchors). Time is an argument everywhere.
+//! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`rooms`), participants (`peers`), tracks
+//! (`tracks`), other nodes (`relays`), routes of datagrams (`routes`), rates of messages (`data_rate`). It gives them their events, in this
+//! file and by subject in `members`, `permissions`, `negotiate`, `media`, `enhance`, `data` and `relay`. Work over all participants and
+//! tracks is in `allocation` (rungs), `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and `forward`
+//! (packets to subscribers and taps). Time is an argument everywhere.
 
 mod addresses;
 mod alignment;
@@ -21,6 +23,7 @@ mod dd;
 mod downlink;
 mod dynacast;
 mod enhance;
+mod enhancement;
 mod fault;
 #[cfg_attr(not(debug_assertions), path = "fault_injection_none.rs")]
 mod fault_injection;
@@ -29,19 +32,28 @@ mod gcra;
 mod in_flight;
 mod keyframes;
 mod layers;
+mod link;
+mod media;
+mod members;
 mod negotiate;
 mod negotiated;
 mod nomination;
+mod offer;
+mod output;
 mod paths;
 mod payloads;
 mod peer;
+mod peers;
 mod permissions;
 mod publisher_params;
+mod publishers;
 mod quality;
 mod recent;
 mod red;
 mod regions;
 mod relay;
+mod relayed;
+mod relays;
 mod reports;
 mod rewriter;
 mod rooms;
@@ -57,7 +69,10 @@ mod srtp;
 mod stack;
 mod stack_offer;
 mod tap;
+mod tap_epochs;
+mod tap_keys;
 mod tapping;
+mod track;
 mod tracks;
 mod ufrag;
 mod unauthenticated;
@@ -65,65 +80,37 @@ mod view;
 mod vp9;
 mod wakes;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
-use windlass_types::{AnchorPolicy, Bitrate, EnhancerRequest, Refusal, StreamId, TapInput};
+use windlass_types::{AnchorPolicy, Bitrate};
 
 use self::addresses::LocalAddrs;
 pub use self::addresses::{RemoteAddr, Via};
+use self::data_rate::DataLimits;
+use self::enhancement::Enhancement;
 pub use self::fault::{Fault, contained, log_panics};
-use self::gcra::Gcra;
-pub use self::negotiate::{Answered, ReadOffer};
+pub use self::offer::{Answered, ReadOffer};
+pub use self::output::Output;
 use self::peer::{Peer, PeerEvent};
-pub use self::regions::RegionRequest;
-use self::relay::Relays;
-use self::rooms::Room;
+use self::peers::Peers;
+use self::relays::Relays;
+use self::rooms::Rooms;
 use self::routes::Routes;
 use self::schedule::Schedule;
 pub use self::sdp::{MediaLine, media_lines};
 pub use self::shard::Shard;
-use self::tap::Tap;
-use self::tracks::Track;
+use self::tracks::Tracks;
 pub use self::unauthenticated::rate_limit_address;
 pub use self::view::View;
-use self::wakes::Wakes;
-use crate::api::{DisconnectReason, ParticipantId, SfuEvent, TrackId};
+pub use crate::api::RegionRequest;
+use crate::api::{DisconnectReason, ParticipantId, SfuEvent};
 use crate::config::{SfuConfig, Tuning};
 use crate::latency::Percentiles;
-use crate::relay::{NodeId, Relayed};
 use crate::stats::{Counters, SfuStats};
-
-/// Packets that one connection may send before the next one has its turn.
-const MAX_PACKETS_PER_TURN: usize = 64;
-/// The stack's pacer asks for its next packet after this time, when it means at once.
-const PACER_IMMEDIATE: Duration = Duration::from_micros(1);
-
-/// What the caller of the core must do.
-#[derive(Debug)]
-pub enum Output {
-    /// Send a datagram.
-    Transmit {
-        /// Destination.
-        to: RemoteAddr,
-        /// Content.
-        data: Vec<u8>,
-        /// Arrival of the packet that it forwards, to measure latency.
-        arrival: Option<Instant>,
-    },
-    /// Send an event to a participant.
-    Event(ParticipantId, SfuEvent),
-    /// Send an input to the enhancer.
-    Tap(TapInput),
-    /// Send a request, or a report, to a stream's enhancement.
-    Request(StreamId, EnhancerRequest),
-    /// Send a message about a room to another SFU.
-    Relay(NodeId, Arc<str>, Relayed),
-}
 
 /// The rooms, participants and tracks of one shard.
 ///
@@ -154,32 +141,16 @@ pub struct Core {
     config: SfuConfig,
     /// CPU time of the thread, for [`CpuLimit`](cpu_limit::CpuLimit); `None`: not measured.
     clock: Option<fn() -> Duration>,
-    /// Policy of rooms without their own.
-    policy: AnchorPolicy,
-    locals: LocalAddrs,
-    rooms: HashMap<String, Room>,
-    peers: BTreeMap<ParticipantId, Peer>,
-    tracks: BTreeMap<TrackId, Track>,
-    streams: HashMap<StreamId, TrackId>,
-    relays: Relays,
-    /// What its participants have used of the rate of messages, as many times as they are received.
-    data_received: Gcra,
+    rooms: Rooms,
+    peers: Peers,
+    tracks: Tracks,
     routes: Routes,
-    wakes: Wakes,
-    /// Peers with work left in this step; those with a timer have its time.
-    ready: VecDeque<(ParticipantId, Option<Instant>)>,
-    shard: Shard,
-    peer_events: Vec<(ParticipantId, PeerEvent)>,
-    outputs: VecDeque<Output>,
-    enhancement: bool,
-    /// Whether new rooms are refused.
-    draining: bool,
-    next_track: u64,
+    relays: Relays,
+    /// What its participants have used of the rates of messages.
+    data: DataLimits,
+    enhancement: Enhancement,
     schedule: Schedule,
-    /// Time of the last step: connections' time must not go back behind it.
-    last_step: Instant,
-    /// How long before `last_step` the current datagram arrived at the machine.
-    handover_delay: Duration,
+    outputs: VecDeque<Output>,
 }
 
 impl Core {
@@ -194,30 +165,20 @@ impl Core {
         str0m::crypto::from_feature_flags().install_process_default();
         let connect = fault_injection::connect().unwrap_or(config.connect);
         let config = SfuConfig { connect, ..config };
+        let locals = LocalAddrs { udp: config.candidates(bound), tcp: Vec::new() };
         Core {
             counters: Counters::default(),
-            locals: LocalAddrs { udp: config.candidates(bound), tcp: Vec::new() },
-            policy: config.policy,
+            enhancement: Enhancement::new(config.policy),
             config,
             clock: None,
-            rooms: HashMap::new(),
-            peers: BTreeMap::new(),
-            tracks: BTreeMap::new(),
-            streams: HashMap::new(),
+            rooms: Rooms::new(shard.clone()),
+            peers: Peers::default(),
+            tracks: Tracks::new(shard.clone()),
+            routes: Routes::new(locals, shard),
             relays: Relays::default(),
-            data_received: Gcra::default(),
-            routes: Routes::new(shard.clone()),
-            wakes: Wakes::default(),
-            ready: VecDeque::new(),
-            next_track: shard.first_id(),
-            shard,
-            peer_events: Vec::new(),
-            outputs: VecDeque::new(),
-            enhancement: true,
-            draining: false,
+            data: DataLimits::default(),
             schedule: Schedule::new(now),
-            last_step: now,
-            handover_delay: Duration::ZERO,
+            outputs: VecDeque::new(),
         }
     }
 
@@ -228,7 +189,7 @@ impl Core {
 
     /// Adds TCP candidates to later answers.
     pub fn set_tcp_candidates(&mut self, candidates: Vec<SocketAddr>) {
-        self.locals.tcp = candidates;
+        self.routes.set_tcp(candidates);
     }
 
     /// Sets the anchor policy of a room, or of all rooms without their own. `None` removes a room's own policy, or restores the configured
@@ -241,7 +202,7 @@ impl Core {
     ) -> bool {
         let config = &mut self.config;
         match (room, policy) {
-            (None, policy) => self.policy = policy.unwrap_or(config.policy),
+            (None, policy) => self.enhancement.set_policy(policy.unwrap_or(config.policy)),
             (Some(room), None) => {
                 config.room_policies.remove(room);
             }
@@ -262,29 +223,28 @@ impl Core {
         let Tuning { limits, policy } = tuning;
         self.config.limits = limits;
         if self.config.policy != policy {
-            (self.config.policy, self.policy) = (policy, policy);
+            self.config.policy = policy;
+            self.enhancement.set_policy(policy);
             self.schedule.allocate_now(now);
         }
     }
 
     /// Sets whether an enhancer is available. Without one no enhanced rung is allocated, and no layer is tapped.
     pub fn set_enhancement(&mut self, now: Instant, available: bool) {
-        if self.enhancement != available {
-            self.enhancement = available;
+        if self.enhancement.set_available(available) {
             self.schedule.allocate_now(now);
         }
     }
 
     /// The number of the core that owns a datagram, if it is another one.
     pub fn other_owner(&self, source: RemoteAddr, data: &[u8]) -> Option<usize> {
-        self.shard.other_owner(source, data)
+        self.routes.other_owner(source, data)
     }
 
     /// Takes a datagram. One that another thread received first may have arrived before the last step; it then counts as arrived now.
     pub fn datagram(&mut self, arrival: Instant, source: impl Into<RemoteAddr>, data: &[u8]) {
         let source = source.into();
-        let (kernel_arrival, arrival) = (arrival, arrival.max(self.last_step));
-        self.handover_delay = arrival.duration_since(kernel_arrival);
+        let arrival = self.schedule.arrive(arrival);
         self.counters.datagrams_in += 1;
         if let Err(fault) = contained(|| self.receive(arrival, source, data)) {
             match self.routes.by_address(source) {
@@ -296,9 +256,7 @@ impl Core {
 
     fn receive(&mut self, arrival: Instant, source: RemoteAddr, data: &[u8]) {
         let max = self.config.limits.unauthenticated_per_second;
-        if self.routes.by_address(source).is_none()
-            && !self.shard.admit_unauthenticated(arrival, source.address.ip(), max)
-        {
+        if !self.routes.admit(arrival, source, max) {
             self.counters.strangers_limited += 1;
             return;
         }
@@ -306,7 +264,7 @@ impl Core {
             self.counters.datagrams_malformed += 1;
             return;
         };
-        let Some(destination) = self.locals.destination(source) else { return };
+        let Some(destination) = self.routes.locals().destination(source) else { return };
         let proto = source.via.into();
         let receive = Receive { proto, source: source.address, destination, contents };
         let input = Input::Receive(arrival, receive);
@@ -314,32 +272,32 @@ impl Core {
             self.counters.datagrams_unknown += 1;
             return;
         };
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        if !peer.cpu_limit.admit(arrival) {
+        let Some((peer, events)) = self.peers.with_events(id) else { return };
+        if !peer.link.cpu_limit.admit(arrival) {
             self.counters.datagrams_costly += 1;
             return;
         }
         cpu_limit::take_authenticated();
         let began = self.clock.map(|clock| clock());
         // Checks with older credentials prove nothing about the client's current address.
-        if ufrag::ufrag(data).is_none_or(|own| peer.paths.is_current(own)) {
-            let moved = peer.paths.nomination.on_datagram(arrival, source, data);
+        if ufrag::ufrag(data).is_none_or(|own| peer.link.paths.is_current(own)) {
+            let moved = peer.link.paths.nomination.on_datagram(arrival, source, data);
             self.counters.paths_moved += u64::from(moved);
         }
-        let received = peer.receive(arrival, data, input);
+        let received = peer.link.receive(arrival, data, input);
         self.counters.datagrams_taken += u64::from(received.is_ok());
-        self.counters.rtcp_refused += peer.rtcp_guard.take_refused();
+        self.counters.rtcp_refused += peer.link.rtcp_guard.take_refused();
         if let Err(error) = received {
             // Anybody can send a malformed datagram, so it must not end the connection.
             tracing::debug!(participant = %id, %error, "the stack refused a datagram: dropping it");
             self.counters.datagrams_malformed += 1;
         }
         // The stack holds one packet at a time: it must be polled before the next input.
-        peer.drain(arrival, &mut self.outputs, &mut self.peer_events);
+        peer.drain(arrival, &mut self.outputs, events);
         if let (Some(clock), Some(began), true) =
             (self.clock, began, cpu_limit::take_authenticated())
         {
-            peer.cpu_limit.charge(arrival, clock().saturating_sub(began));
+            peer.link.cpu_limit.charge(arrival, clock().saturating_sub(began));
         }
         self.process_events(arrival);
     }
@@ -347,24 +305,25 @@ impl Core {
     /// The participant of a datagram: by its source address, or by the user name of a STUN request, which may move the address to
     /// another participant.
     fn route(&mut self, source: RemoteAddr, data: &[u8], input: &Input) -> Option<ParticipantId> {
-        let accepts = |p: &Peer| p.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
+        let accepts = |p: &Peer| p.link.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
         let is_stun = data.first().is_some_and(|&b| b < 4);
         let known = self.routes.by_address(source);
-        if let Some(id) = known.filter(|id| !is_stun || self.peers.get(id).is_some_and(accepts)) {
+        if let Some(id) = known.filter(|&id| !is_stun || self.peers.get(id).is_some_and(accepts)) {
             return Some(id);
         }
         // Only by user name: to ask every connection would amplify floods.
         let id = self.routes.by_ufrag(ufrag::ufrag(data)?)?;
-        let peer = self.peers.get_mut(&id).filter(|p| accepts(p))?;
-        if !peer.paths.admit_new_address() {
+        let peer = self.peers.get_mut(id).filter(|p| accepts(p))?;
+        if !peer.link.paths.admit_new_address() {
             self.counters.paths_refused += 1;
             return None;
         }
-        if let Some(former) = known.and_then(|former| self.peers.get_mut(&former)) {
-            former.paths.remove_address(source);
+        if let Some(former) = known.and_then(|former| self.peers.get_mut(former)) {
+            former.link.paths.remove_address(source);
         }
         self.routes.add_address(source, id);
-        if let Some(oldest) = self.peers.get_mut(&id).and_then(|p| p.paths.add_address(source)) {
+        if let Some(oldest) = self.peers.get_mut(id).and_then(|p| p.link.paths.add_address(source))
+        {
             self.routes.remove_address(&oldest);
         }
         Some(id)
@@ -378,17 +337,12 @@ impl Core {
 
     /// The first part of [`Core::advance`]; [`Core::continue_step`] does the rest.
     pub fn begin_step(&mut self, now: Instant) {
-        fault_injection::thread(self.rooms.keys());
-        self.last_step = now;
-        self.handover_delay = Duration::ZERO;
-        for track in self.tracks.values_mut() {
-            let Some(tap) = &mut track.tap else { continue };
-            tap.advance(now);
-            if let Some(capture) = &mut track.capture {
-                capture.advance(now);
-            }
+        fault_injection::thread(self.rooms.names());
+        self.schedule.begin_step(now);
+        for track in self.tracks.iter_mut() {
+            track.taps.advance(now);
+            track.taps.collect(&mut self.counters, &mut self.outputs);
         }
-        self.collect_taps();
         if self.schedule.take_allocation(now) {
             self.allocate(now);
             self.remove_idle(now);
@@ -398,26 +352,19 @@ impl Core {
         if let Some(span) = self.schedule.take_stats(now) {
             self.end_second(now, span);
         }
-        let tracks_due = self.tracks_due(now).is_some_and(|due| due <= now);
+        let tracks_due = self.tracks.due(now).is_some_and(|due| due <= now);
         if self.schedule.take_key_frames(now, tracks_due) {
-            self.request_key_frames(now);
+            let Core { tracks, peers, outputs, .. } = self;
+            let requested = publishers::request_key_frames(now, tracks, peers, outputs);
+            self.counters.keyframe_requests_out += requested;
         }
-        self.ready.extend(self.wakes.take_touched().into_iter().map(|id| (id, None)));
-        self.ready
-            .extend(self.wakes.take_due(now).into_iter().map(|(entry, id)| (id, Some(entry))));
+        self.peers.collect_ready(now);
     }
 
     /// Services up to `max` connections with work, so that the caller can send their datagrams before the others' turn. Returns whether
     /// there are more; they must be serviced before any other call.
     pub fn continue_step(&mut self, now: Instant, max: usize) -> bool {
-        for _ in 0..max {
-            let Some((id, entry)) = self.ready.pop_front() else { break };
-            self.service(now, id, |peer| match entry {
-                Some(entry) => peer.wake.is_due(entry, now),
-                None => peer.wake.is_touched(),
-            });
-        }
-        if !self.ready.is_empty() {
+        if self.peers.service(now, max, &mut self.counters, &mut self.outputs) {
             return true;
         }
         self.process_events(now);
@@ -426,50 +373,35 @@ impl Core {
         false
     }
 
-    /// Advances the time of a connection that has work, and polls its output.
-    fn service(
-        &mut self,
-        now: Instant,
-        id: ParticipantId,
-        has_work: impl FnOnce(&mut Peer) -> bool,
-    ) {
-        let peer = self.peers.get_mut(&id).filter(|peer| peer.stack.has_begun());
-        let Some(peer) = peer.and_then(|peer| has_work(peer).then_some(peer)) else { return };
-        peer.release_anchors(now, &mut self.counters);
-        // The stack's pacer releases one packet at a time, and is due again a microsecond later. If other connections had their turn in
-        // between, a frame's packets would leave one by one.
-        let mut at = now;
-        for _ in 0..MAX_PACKETS_PER_TURN {
-            peer.tick(at);
-            if !peer.drain(at, &mut self.outputs, &mut self.peer_events) {
-                break;
-            }
-            let due = peer.wake.due();
-            if due > at + PACER_IMMEDIATE {
-                break;
-            }
-            at = at.max(due);
+    /// Allocates rungs to all subscribers, and updates taps and publishers accordingly.
+    fn allocate(&mut self, now: Instant) {
+        let Core { config, rooms, peers, tracks, enhancement, outputs, .. } = self;
+        rooms.tell_speakers(now, outputs);
+        let terms = allocation::Terms {
+            initial: config.congestion_control.then_some(config.initial_estimate),
+            limits: enhancement.limits(config),
+            budget: config.budget,
+        };
+        allocation::allocate_rungs(now, terms, peers, tracks, rooms, outputs);
+        let demands = allocation::layer_demands(peers, tracks, config.scale);
+        enhancement.update_taps(now, config, demands, tracks, peers, outputs);
+        allocation::announce_rungs(peers, tracks, config.scale, outputs);
+        publishers::update_still_sources(config.regions, tracks, peers, outputs);
+        publishers::update_standby(tracks, peers, outputs);
+        if config.pause_unused {
+            publishers::pause_unused_layers(now, tracks, peers, outputs);
         }
+        publishers::request_smallest_layers(now, tracks, peers, outputs);
     }
 
     /// When a peer or a track is due; `None` without participants.
     fn others_due(&self, now: Instant) -> Option<Instant> {
-        if self.peers.is_empty() {
+        if self.peers.len() == 0 {
             return None;
         }
         let latest = now + schedule::STATS_INTERVAL;
-        let due = self.wakes.next(now).into_iter().chain(self.tracks_due(now));
+        let due = self.peers.due(now).into_iter().chain(self.tracks.due(now));
         Some(due.fold(latest, Instant::min))
-    }
-
-    /// When a tap or a key frame request of a track is due.
-    fn tracks_due(&self, now: Instant) -> Option<Instant> {
-        let of = |t: &Track| {
-            let capture = t.capture.as_ref().and_then(Tap::timeout);
-            let tap = t.tap.as_ref().and_then(Tap::timeout);
-            [t.keyframes.timeout(now), tap, capture].into_iter().flatten().min()
-        };
-        self.tracks.values().filter_map(of).min()
     }
 
     /// When [`Core::advance`] is due at the latest.
@@ -484,8 +416,12 @@ impl Core {
 
     /// Handles the events of connections.
     fn process_events(&mut self, now: Instant) {
-        while !self.peer_events.is_empty() {
-            for (id, event) in std::mem::take(&mut self.peer_events) {
+        loop {
+            let events = self.peers.take_events();
+            if events.is_empty() {
+                return;
+            }
+            for (id, event) in events {
                 if let Err(fault) = contained(|| self.on_peer_event(now, id, event)) {
                     self.on_fault(now, id, &fault);
                 }
@@ -499,15 +435,15 @@ impl Core {
             PeerEvent::Region(message) => self.on_region_message(now, id, &message),
             PeerEvent::KeyFrameRequested(mid) => self.on_key_frame_request(id, mid),
             PeerEvent::Ready => {
-                if let Some(peer) = self.peers.get_mut(&id) {
+                if let Some(peer) = self.peers.get_mut(id) {
                     peer.open_anchor_channel(self.config.budget);
                 }
                 self.schedule.request_allocation(now);
             }
             PeerEvent::BandwidthFell => self.schedule.request_allocation(now),
             PeerEvent::Disconnected => {
-                let Some(peer) = self.peers.get(&id) else { return };
-                if peer.connected {
+                let Some(peer) = self.peers.get(id) else { return };
+                if peer.link.connected {
                     self.counters.peers_timed_out += 1;
                     self.end(now, id, DisconnectReason::Lost);
                 } else {
@@ -517,7 +453,7 @@ impl Core {
             }
             PeerEvent::Fault => self.end_if_stack_faulted(now, id),
             PeerEvent::TooManyChannels => {
-                self.counters.peers_channels += u64::from(self.peers.contains_key(&id));
+                self.counters.peers_channels += u64::from(self.peers.contains(id));
                 self.end(now, id, DisconnectReason::TooManyChannels);
             }
         }
@@ -540,7 +476,7 @@ impl Core {
 
     /// Removes a participant whose stack has panicked.
     fn end_if_stack_faulted(&mut self, now: Instant, id: ParticipantId) {
-        let fault = self.peers.get(&id).and_then(|peer| peer.stack.fault().cloned());
+        let fault = self.peers.get(id).and_then(|peer| peer.link.stack.fault().cloned());
         if let Some(fault) = fault {
             self.on_fault(now, id, &fault);
         }
@@ -548,31 +484,26 @@ impl Core {
 
     /// Ends a second, which took `span`: updates meters, removes participants over their CPU limit, and sends statistics.
     fn end_second(&mut self, now: Instant, span: Duration) {
-        for track in self.tracks.values_mut() {
+        for track in self.tracks.iter_mut() {
             let (enhanced, captured) = (track.tapped().is_some(), track.has_captured_source());
             track.anchor_costs.update(span, enhanced, captured);
         }
         let costly: Vec<_> = self
             .peers
-            .values_mut()
-            .filter_map(|p| p.cpu_limit.end_second().then_some(p.id))
+            .iter_mut()
+            .filter_map(|p| p.link.cpu_limit.end_second().then_some(p.id))
             .collect();
         for id in costly {
             tracing::warn!(participant = %id, "participant removed: for 5 s its packets took more than their share of a media thread's CPU time");
             self.counters.peers_costly += 1;
             self.end(now, id, DisconnectReason::Flood);
         }
-        for peer in self.peers.values_mut() {
+        for peer in self.peers.iter_mut() {
             let mut stats = peer.end_second(span);
             for track in &mut stats {
-                let known = self.tracks.get(&track.track);
-                track.refused = known.and_then(|t| {
-                    let none = t.max_enhanced_layer(self.config.tap_pixels).is_none();
-                    let too_large = none || t.tap.as_ref().is_some_and(Tap::is_too_large);
-                    t.tapped()
-                        .and(t.refused)
-                        .or((too_large && self.enhancement).then_some(Refusal::Size))
-                });
+                let known = self.tracks.get(track.track);
+                let (max, enhancement) = (self.config.tap_pixels, self.enhancement.is_available());
+                track.refused = known.and_then(|t| t.refusal(max, enhancement));
             }
             tracing::debug!(participant = %peer.id, available_bps = peer.downlink.available().map(Bitrate::as_bps), anchor_bps = peer.anchors.rate.as_bps(), "downlink");
             if !stats.is_empty() {
@@ -583,7 +514,7 @@ impl Core {
 
     /// Available bandwidth of a participant's downlink, of payload; `None` before the first estimate.
     pub fn estimate(&self, id: ParticipantId) -> Option<Bitrate> {
-        self.peers.get(&id)?.downlink.available()
+        self.peers.get(id)?.downlink.available()
     }
 
     /// A snapshot of counts and counters.
@@ -591,10 +522,10 @@ impl Core {
         SfuStats {
             rooms: self.rooms.len(),
             participants: self.peers.len(),
-            connected: self.peers.values().filter(|p| p.connected).count(),
+            connected: self.peers.iter().filter(|p| p.link.connected).count(),
             tracks: self.tracks.len(),
-            subscriptions: self.tracks.values().map(|t| t.subscribers.len()).sum(),
-            taps: self.tracks.values().filter(|t| t.tap.is_some()).count(),
+            subscriptions: self.tracks.iter().map(|t| t.subscribers.len()).sum(),
+            taps: self.tracks.iter().filter(|t| t.taps.is_on()).count(),
             tcp_open: 0,
             forwarding: Percentiles::default(),
             counters: self.counters,

@@ -8,7 +8,7 @@ use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 use super::offer_tests::{AUDIO, CHROMIUM, VIDEO, sdp, watcher};
 use super::world::*;
 use super::*;
-use crate::api::{Answer, Offer, OfferError};
+use crate::api::{Answer, Offer, OfferError, TrackId};
 
 /// What no offer may take of a media thread, on a machine that does much else, and in a build that is not optimised.
 const MOST: Duration = Duration::from_secs(1);
@@ -208,7 +208,7 @@ fn no_offer_breaks_a_connection_or_holds_up_others() {
     while begun.elapsed() < Duration::from_secs(seconds) {
         let who = dice.roll(mallory.len());
         let id = mallory[who];
-        if !world.core.peers.contains_key(&id) {
+        if !world.core.peers.contains(id) {
             // A restart of ICE that it knows nothing of has cut it off.
             last[who] = again(&mut world, id, track);
         }

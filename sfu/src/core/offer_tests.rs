@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::world::*;
 use super::*;
-use crate::api::{Answer, JoinOptions, Offer, OfferError, Subscribe};
+use crate::api::{Answer, JoinOptions, Offer, OfferError, Subscribe, TrackId};
 use str0m::media::{Direction, MediaKind};
 
 pub(super) const CHROMIUM: &str = include_str!("fixtures/chromium.sdp");

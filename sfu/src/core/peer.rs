@@ -6,45 +6,40 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use str0m::bwe;
-use str0m::change::{SdpAnswer, SdpOffer};
 use str0m::format::PayloadParams;
-use str0m::media::{KeyframeRequestKind, MediaTime, Mid, Pt, Rid};
+use str0m::media::{MediaTime, Mid, Pt, Rid};
 use str0m::net::Transmit;
 use str0m::rtp::{ExtensionValues, RtpPacket, RtpWrite};
 use str0m::stats::PeerStats;
-use str0m::{Event, IceConnectionState, Input, Output as RtcOutput, Rtc, RtcError};
+use str0m::{Event, IceConnectionState, Output as RtcOutput, Rtc};
 use windlass_types::{Bitrate, Layer, Owner};
 
-use super::Output;
-use super::addresses::{LocalAddrs, RemoteAddr};
+use super::addresses::RemoteAddr;
 use super::allocator::Allocator;
-use super::anchor_channel::AnchorChannel;
+use super::anchor_channel::{AnchorChannel, OutgoingAnchor, Path};
+use super::audio::AudioInfo;
 use super::channels::ClientChannels;
-use super::cpu_limit::CpuLimit;
 use super::data_rate::DataSender;
 use super::dd;
 use super::downlink::{Downlink, Feedback, State};
 use super::fault_injection;
-use super::forward::AudioInfo;
 use super::in_flight;
-use super::negotiated::Negotiated;
+use super::layers::Encoding;
+use super::link::Link;
+use super::output::Output;
 use super::paths::Paths;
 use super::red::Red;
 use super::regions::Regions;
 use super::rewriter::{Dropped, PacketIn, PacketOut, Source};
 use super::sctp_filter;
 use super::slot::Slot;
-use super::srtp::RtcpGuard;
-use super::stack::{self, Stack, stack_bitrate};
-use super::wakes::{Wake, Wakes};
+use super::stack::{MAX_RTX_PACKETS, stack_bitrate};
+use super::wakes::Wakes;
 use crate::api::{Kind, ParticipantId, Permissions, TrackId, TrackStats};
-use crate::config::SfuConfig;
 use crate::stats::Counters;
 
 /// Maximum playout delay of a browser, smoothing included (the `playout-delay` header extension).
 const MAX_PLAYOUT_DELAY: Duration = Duration::from_millis(200);
-/// Packets of one stream that are kept for retransmission (RTX).
-pub(super) const MAX_RTX_PACKETS: usize = 1024;
 /// Age up to which packets are retransmitted.
 const MAX_RTX_AGE: Duration = Duration::from_secs(3);
 /// Maximum of retransmissions (RTX) as a share of a stream's bits.
@@ -53,17 +48,6 @@ const MAX_RTX_SHARE: f32 = 0.5;
 const MAX_RTX_SHARE_CONGESTED: f32 = 0.1;
 /// Offset between the RTP timelines of two m-lines, in ticks: one second, so that mix-ups of m-lines are visible.
 const TIMELINE_OFFSET: u32 = 90_000;
-
-/// A publisher's encoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
-    /// A simulcast layer, by its `a=rid`.
-    Layer(Layer),
-    /// The only encoding. Browsers send no rid for a single encoding, even if it has one.
-    Single,
-    /// A simulcast layer with an unknown rid.
-    Unknown,
-}
 
 /// An event of a connection, for the core.
 pub(super) enum PeerEvent {
@@ -93,28 +77,12 @@ pub(super) struct Peer {
     pub room: String,
     /// Room and identity by which its streams share the enhancer.
     pub owner: Owner,
-    /// Its connection; none before the first offer.
-    pub stack: Stack,
-    /// Limits its RTCP.
-    pub rtcp_guard: RtcpGuard,
-    /// Limits the CPU time of its input.
-    pub cpu_limit: CpuLimit,
-    /// What its offers have negotiated.
-    pub negotiated: Negotiated,
-    /// When it has work to do.
-    pub wake: Wake,
-    /// Whether the connection is up (ICE and DTLS).
-    pub connected: bool,
-    /// When its first offer must have come; after that, when its connection must be up.
-    pub connect_deadline: Instant,
-    /// When the last offer or datagram came; `None` before the first offer.
-    pub last_heard: Option<Instant>,
+    /// Its connection.
+    pub link: Link,
     /// Its tracks, by m-line.
     pub published: HashMap<Mid, TrackId>,
     /// Requests for regions of its cameras.
     pub regions: Regions,
-    /// Data channels that it has opened.
-    pub channels: ClientChannels,
     /// What the participant may do in its room.
     pub permissions: Permissions,
     /// What the participant has used of the limits of data messages, as their sender.
@@ -129,8 +97,6 @@ pub(super) struct Peer {
     pub allocator: Allocator,
     /// Sends its anchors.
     pub anchors: AnchorChannel,
-    /// Its ICE credentials and addresses.
-    pub paths: Paths,
 }
 
 impl Peer {
@@ -147,17 +113,9 @@ impl Peer {
             id,
             room: room.to_owned(),
             owner: Owner { room: id.0, publisher: id.0 },
-            stack: Stack::default(),
-            rtcp_guard: RtcpGuard::default(),
-            cpu_limit: CpuLimit::default(),
-            negotiated: Negotiated::default(),
-            wake: Wake::new(id, wakes, now),
-            connected: false,
-            connect_deadline,
-            last_heard: None,
+            link: Link::new(id, room, wakes, now, connect_deadline),
             published: HashMap::new(),
             regions: Regions::default(),
-            channels: ClientChannels::default(),
             permissions: Permissions::default(),
             data: DataSender::default(),
             takes_data: true,
@@ -165,25 +123,46 @@ impl Peer {
             downlink: Downlink::default(),
             allocator: Allocator::default(),
             anchors: AnchorChannel::new(decodes_anchors, now),
-            paths: Paths::default(),
         }
     }
 
-    /// Passes an offer to the stack, which makes the connection for the first one. Returns the answer and its ICE user name
-    /// fragment; `None` if the stack panicked.
-    pub(super) fn accept(
+    /// Whether anchors can be sent to the client now.
+    pub(super) fn can_receive_anchors(&self) -> bool {
+        self.anchors.can_receive(self.permissions)
+    }
+
+    /// Opens the anchor channel if it can be opened and is not open. Messages older than `budget` are not retransmitted.
+    pub(super) fn open_anchor_channel(&mut self, budget: Duration) {
+        if self.link.connected {
+            self.anchors.begin(self.permissions, budget, &mut self.link);
+        }
+    }
+
+    /// Sends an anchor on the slots that hold an enhanced rung of the tapped layer.
+    pub(super) fn send_anchor(
         &mut self,
-        offer: SdpOffer,
-        config: &SfuConfig,
-        locals: &LocalAddrs,
         now: Instant,
-    ) -> Option<Result<(SdpAnswer, String), RtcError>> {
-        self.stack.begin(|| stack::connection(config, locals, now));
-        self.stack.call(&mut self.wake, |rtc| {
-            fault_injection::panic("offer", &self.room);
-            let answer = rtc.sdp_api().accept_offer(offer)?;
-            Ok((answer, rtc.direct_api().local_ice_credentials().ufrag))
-        })
+        outgoing: OutgoingAnchor<'_>,
+        budget: Duration,
+        counters: &mut Counters,
+    ) {
+        for slot in 0..self.slots.len() {
+            let Peer { link, slots, permissions, .. } = self;
+            let path = Path { link, slots, permissions: *permissions };
+            self.anchors.send(now, slot, outgoing, budget, path, counters);
+        }
+    }
+
+    /// Sends the anchor messages that are due.
+    pub(super) fn release_anchors(&mut self, now: Instant, counters: &mut Counters) {
+        let Peer { link, slots, permissions, .. } = self;
+        let mut path = Path { link, slots, permissions: *permissions };
+        self.anchors.release(now, &mut path, counters);
+    }
+
+    /// The slots that carry a track.
+    pub(super) fn slots_of(&mut self, track: TrackId) -> impl Iterator<Item = &mut Slot> {
+        self.slots.iter_mut().filter(move |slot| slot.track == Some(track))
     }
 
     /// The slot of an m-line, made on first use.
@@ -200,7 +179,7 @@ impl Peer {
     /// for the best ones.
     pub(super) fn set_bitrate_targets(&mut self, now: Instant, next: Bitrate, best: Bitrate) {
         if let Some(rate) = self.downlink.take_reset().map(stack_bitrate) {
-            self.stack.call(&mut self.wake, |rtc| {
+            self.link.call(|rtc| {
                 // After a reset the stack probes at three and six times `rate`, but at twice the desired rate at most.
                 rtc.bwe().set_bitrate(bwe::Bitrate::ZERO, rate);
                 rtc.bwe().reset(rate);
@@ -209,61 +188,14 @@ impl Peer {
         if let Some(targets) = self.downlink.update_targets(now, next, best) {
             let minimum = stack_bitrate(targets.minimum);
             let desired = stack_bitrate(targets.desired);
-            self.stack.call(&mut self.wake, |rtc| rtc.bwe().set_bitrate(minimum, desired));
+            self.link.call(|rtc| rtc.bwe().set_bitrate(minimum, desired));
         }
-    }
-
-    /// Requests a key frame of one layer from the publisher: of the encoding with its rid, or of the only one.
-    pub(super) fn request_key_frame(&mut self, mid: Mid, layer: Layer) -> bool {
-        let rid = Rid::from(layer.rid());
-        let sent = self.stack.call(&mut self.wake, |rtc| {
-            let mut api = rtc.direct_api();
-            let rid = Some(rid).filter(|rid| api.stream_rx_by_mid(mid, Some(*rid)).is_some());
-            let stream = api.stream_rx_by_mid(mid, rid)?;
-            stream.request_keyframe(KeyframeRequestKind::Pli);
-            Some(())
-        });
-        let sent = sent.flatten().is_some();
-        if sent {
-            self.wake.touch();
-        }
-        sent
-    }
-
-    /// Passes a datagram to the connection.
-    pub(super) fn receive(
-        &mut self,
-        arrival: Instant,
-        data: &[u8],
-        input: Input,
-    ) -> Result<(), RtcError> {
-        self.wake.touch();
-        self.last_heard = self.last_heard.max(Some(arrival));
-        let (stack, wake, room) = (&mut self.stack, &mut self.wake, &self.room);
-        let taken = self.rtcp_guard.guard(arrival, data, || {
-            stack.call(wake, |rtc| {
-                fault_injection::panic("packet", room);
-                rtc.handle_input(input)
-            })
-        });
-        taken.flatten().unwrap_or(Ok(()))
     }
 
     /// Closes the connection, and polls its last output.
     pub(super) fn close(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
-        self.stack.call(&mut self.wake, |rtc| rtc.close().is_ok());
+        self.link.call(|rtc| rtc.close().is_ok());
         self.drain(now, outputs, &mut Vec::new());
-    }
-
-    /// Advances the connection's time.
-    pub(super) fn tick(&mut self, now: Instant) {
-        self.stack.call(&mut self.wake, |rtc| {
-            fault_injection::panic("timer", &self.room);
-            if let Err(error) = rtc.handle_input(Input::Timeout(now)) {
-                tracing::debug!(participant = %self.id, %error, "connection failed: removing the participant");
-                rtc.disconnect();
-            }
-        });
     }
 
     /// Polls all output of the connection. Returns whether the connection lives.
@@ -273,32 +205,34 @@ impl Peer {
         outputs: &mut VecDeque<Output>,
         events: &mut Vec<(ParticipantId, PeerEvent)>,
     ) -> bool {
-        self.wake.clear_touched();
+        self.link.wake.clear_touched();
         let mut drain = Drain {
             id: self.id,
             now,
-            connected: &mut self.connected,
+            connected: &mut self.link.connected,
             slots: &mut self.slots,
             downlink: &mut self.downlink,
-            channels: &mut self.channels,
+            channels: &mut self.link.channels,
             anchors: &mut self.anchors,
-            paths: &mut self.paths,
+            paths: &mut self.link.paths,
             outputs,
             events,
         };
-        let due = self.stack.call(&mut self.wake, |rtc| drain.run(rtc));
+        let due = self.link.stack.call(&mut self.link.wake, |rtc| drain.run(rtc));
         // Always, as both are per thread: the next connection must not inherit the answers.
-        self.rtcp_guard.on_output();
+        self.link.rtcp_guard.on_output();
         let over_limit = sctp_filter::take_over_limit();
         let mut emit = |event| events.push((self.id, event));
-        if over_limit || self.channels.is_over_limit() {
+        if over_limit || self.link.channels.is_over_limit() {
             emit(PeerEvent::TooManyChannels);
         }
-        if self.stack.fault().is_some() {
+        if self.link.stack.fault().is_some() {
             emit(PeerEvent::Fault);
         }
         let Some(due) = due.flatten() else { return false };
-        self.wake.set_due(self.anchors.pacer.timeout().map_or(due, |anchors| anchors.min(due)));
+        self.link
+            .wake
+            .set_due(self.anchors.pacer.timeout().map_or(due, |anchors| anchors.min(due)));
         true
     }
 
@@ -315,13 +249,13 @@ impl Peer {
         if !slot.video.concerns(source) {
             return None;
         }
-        let sent = self.stack.call(&mut self.wake, |rtc| {
+        let sent = self.link.call(|rtc| {
             fault_injection::panic("send", &self.room);
             write_video(rtc, slot, source, packet, payload, counters)
         });
         let (out, bytes) = sent.flatten()?;
         self.anchors.pacer.video_sent(packet.arrival, bytes);
-        self.wake.touch();
+        self.link.wake.touch();
         counters.rtp_out += 1;
         out
     }
@@ -337,7 +271,7 @@ impl Peer {
         red: Option<(Red<'_>, Pt)>,
     ) -> bool {
         let Some(slot) = self.slots.get_mut(slot) else { return false };
-        let sent = self.stack.call(&mut self.wake, |rtc| {
+        let sent = self.link.call(|rtc| {
             let opus = slot.payload_type(rtc)?;
             // Redundancy would only fill the queue of a congested downlink.
             let red_pt = red.filter(|_| self.downlink.state() != State::Congested).and_then(|_| {
@@ -370,14 +304,14 @@ impl Peer {
         });
         let sent = sent.flatten().is_some();
         if sent {
-            self.wake.touch();
+            self.link.wake.touch();
         }
         sent
     }
 
     /// The payload type of the blocks, if `pt` is the participant's type of Opus with redundancy (RED).
     pub(super) fn red_block_type(&self, pt: Pt) -> Option<Pt> {
-        let params = self.stack.rtc()?.codec_config().params();
+        let params = self.link.stack.rtc()?.codec_config().params();
         params.iter().find(|p| p.red() == Some(pt)).map(PayloadParams::pt)
     }
 
@@ -395,7 +329,7 @@ impl Peer {
         let share = if congested { MAX_RTX_SHARE_CONGESTED } else { MAX_RTX_SHARE };
         let differs = |s: &&mut Slot| s.kind == Kind::Video && s.rtx_share != Some(share);
         for slot in self.slots.iter_mut().filter(differs) {
-            self.stack.call(&mut self.wake, |rtc| {
+            self.link.call(|rtc| {
                 if let Some(stream) = rtc.direct_api().stream_tx_by_mid(slot.mid, None) {
                     // Clears the cache: what a full queue dropped is not worth a retransmission.
                     stream.set_rtx_cache(MAX_RTX_PACKETS, MAX_RTX_AGE, Some(share));

@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use super::Core;
-use crate::api::{OfferError, ParticipantId, Permissions, Publish, Subscribe};
+use crate::api::{ParticipantId, Permissions};
 
 impl Core {
     /// Sets a participant's permissions. Tracks, subscriptions and anchors that are not permitted any more end at once.
     pub fn set_permissions(&mut self, now: Instant, id: ParticipantId, permissions: Permissions) {
-        let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.permissions != permissions)
+        let Some(peer) = self.peers.get_mut(id).filter(|peer| peer.permissions != permissions)
         else {
             return;
         };
@@ -22,32 +22,17 @@ impl Core {
             }
         }
         if !permissions.subscribe
-            && let Some(peer) = self.peers.get_mut(&id)
+            && let Some(peer) = self.peers.get_mut(id)
         {
             for slot in &mut peer.slots {
                 let Some(track) = slot.track else { continue };
                 slot.set_track(None);
-                if let Some(track) = self.tracks.get_mut(&track) {
+                if let Some(track) = self.tracks.get_mut(track) {
                     track.subscribers.retain(|&s| s != id);
                 }
             }
         }
         self.schedule.allocate_now(now);
-    }
-
-    /// Refuses an offer without the permissions for it.
-    pub(super) fn check_permissions(
-        permissions: Permissions,
-        publish: &[Publish],
-        subscribe: &[Subscribe],
-    ) -> Result<(), OfferError> {
-        if !permissions.publish && !publish.is_empty() {
-            return Err(OfferError::NotAllowed("publish"));
-        }
-        if !permissions.subscribe && !subscribe.is_empty() {
-            return Err(OfferError::NotAllowed("subscribe"));
-        }
-        Ok(())
     }
 }
 

@@ -1,24 +1,20 @@
-//! What publishers are asked to send of their layers: bitrate, frame rate, and which layers.
+//! What the publisher of one track is asked to send of its layers: bitrate, frame rate, and which layers.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
-use windlass_types::{Bitrate, EnhancerRequest, Layer, LayerKnobs, PublisherKnobs, Rung, StreamId};
+use windlass_types::{Bitrate, Layer, LayerKnobs, PublisherKnobs};
 
-use super::dynacast;
-use super::peer::Peer;
-use super::view::View;
-use super::{Core, Output, Track};
-use crate::api::{Kind, SfuEvent, TrackId};
+use super::dynacast::{Dynacast, first_layer};
+use super::layers::SDK_MAX;
 
-/// Maximum bitrates of the layers in our SDK (`client-web/src/sdk/uplink/layers.ts`), which are those that Chromium gives them.
-pub(super) const SDK_MAX: [Bitrate; 3] =
-    [Bitrate::bps(150_000), Bitrate::bps(500_000), Bitrate::bps(1_500_000)];
 /// A frame rate above that of any camera: no limit.
 const UNLIMITED_FPS: f64 = 120.0;
 /// The quarter layer while no subscriber holds it and its bits serve the half layer better. It stays on, so that newcomers have it at once.
 const STANDBY: LayerKnobs =
     LayerKnobs { active: true, bitrate: Bitrate::bps(30_000), fps: 10.0, needed: false };
+
+/// Layers with new parameters; others stay as they are.
+pub(super) type LayerParams = Vec<(Layer, LayerKnobs)>;
 
 /// A layer without limits of the server: the client's own limits hold.
 fn unlimited(layer: Layer) -> LayerKnobs {
@@ -26,7 +22,7 @@ fn unlimited(layer: Layer) -> LayerKnobs {
     LayerKnobs { active: true, bitrate, fps: UNLIMITED_FPS, needed: false }
 }
 
-/// What the publisher of a track was asked to send.
+/// What the publisher of a track was asked to send. What a method returns is to be sent to the publisher.
 #[derive(Debug)]
 pub(super) struct PublisherParams {
     /// Last parameters of the smallest layer.
@@ -35,48 +31,51 @@ pub(super) struct PublisherParams {
     adapted: Option<PublisherKnobs>,
     /// Whether the quarter layer is on [`STANDBY`].
     standby: bool,
+    dynacast: Dynacast,
 }
 
 impl Default for PublisherParams {
     fn default() -> PublisherParams {
-        PublisherParams { smallest: unlimited(Layer::Q), adapted: None, standby: false }
+        PublisherParams {
+            smallest: unlimited(Layer::Q),
+            adapted: None,
+            standby: false,
+            dynacast: Dynacast::default(),
+        }
     }
 }
 
 impl PublisherParams {
+    /// Whether the enhancer's controller decides about the layers.
+    pub(super) fn is_adapted(&self) -> bool {
+        self.adapted.is_some()
+    }
+
     fn adapts(&self, layer: Layer) -> bool {
         self.adapted.is_some_and(|adapted| adapted.layer == layer)
     }
-}
 
-impl Track {
-    /// Asks the publisher to send `layers` with these parameters; other layers stay as they are.
-    fn send_params(&mut self, mut layers: Vec<(Layer, LayerKnobs)>) -> Output {
+    /// Bitrates of the layers for the allocator: measured, and the last ones of layers that are paused or being resumed.
+    pub(super) fn rates(
+        &self,
+        now: Instant,
+        measured: [Option<Bitrate>; 3],
+    ) -> [Option<Bitrate>; 3] {
+        self.dynacast.rates(now, measured)
+    }
+
+    /// Keeps whether the smallest layer is needed, which its other parameters do not change.
+    fn set(&mut self, mut layers: LayerParams) -> LayerParams {
         for (_, params) in layers.iter_mut().filter(|(layer, _)| *layer == Layer::Q) {
-            params.needed = self.params.smallest.needed;
-            self.params.smallest = *params;
+            params.needed = self.smallest.needed;
+            self.smallest = *params;
         }
-        let event = SfuEvent::Knobs { track: self.info.track, layers };
-        Output::Event(self.info.participant, event)
+        layers
     }
 
-    /// Ends the controller's adaptation: its layers have no limits any more.
-    pub(super) fn end_adaptation(&mut self) -> Option<Output> {
-        self.params.adapted.take()?;
-        self.params.standby = false;
-        let layers = [Layer::Q, Layer::H].map(|layer| (layer, unlimited(layer)));
-        Some(self.send_params(layers.to_vec()))
-    }
-}
-
-impl Core {
-    /// Applies parameters from the enhancer's controller.
-    pub(super) fn on_adaptation(&mut self, now: Instant, stream: StreamId, knobs: PublisherKnobs) {
-        let track = self.streams.get(&stream).and_then(|t| self.tracks.get_mut(t));
-        let Some(track) = track.filter(|t| t.tap.is_some() && knobs.layer < Layer::F) else {
-            return;
-        };
-        let before = track.params.adapted.replace(knobs);
+    /// Applies parameters from the enhancer's controller, for the quarter or the half layer.
+    pub(super) fn adapt(&mut self, knobs: PublisherKnobs) -> LayerParams {
+        let before = self.adapted.replace(knobs);
         let PublisherKnobs { layer, bitrate, fps } = knobs;
         let mut layers = vec![(layer, LayerKnobs { active: true, bitrate, fps, needed: false })];
         if layer == Layer::Q {
@@ -85,112 +84,114 @@ impl Core {
         } else if before.is_some_and(|before| before.layer == Layer::Q) {
             layers.push((Layer::Q, unlimited(Layer::Q)));
         }
-        self.outputs.push_back(track.send_params(layers));
-        self.schedule.allocate_now(now);
+        self.set(layers)
     }
 
-    /// Requests the smallest layer where a subscriber takes no larger one and the layer does not come: on a narrow uplink, browsers may
-    /// give all bits to a larger one. Withdraws the request when no subscriber is limited to the smallest layer.
-    pub(super) fn request_smallest_layers(&mut self, now: Instant) {
-        let mut limited: BTreeMap<TrackId, bool> = BTreeMap::new();
-        let slots = self.peers.values().filter(|p| p.connected).flat_map(|p| &p.slots);
-        for slot in slots.filter(|s| s.max.layer() == Layer::Q && !s.view.is_some_and(View::hidden))
-        {
-            let Some(track) = slot.track else { continue };
-            let goes_without = slot.rung.is_none_or(|rung| rung.layer() != Layer::Q);
-            *limited.entry(track).or_default() |= goes_without;
-        }
-        // With one encoding there is no choice.
-        let local = |track: &&mut Track| track.remote.is_none() && track.single.is_none();
-        for track in self.tracks.values_mut().filter(local) {
-            let sent = Layer::ALL.map(|layer| track.layers.rate(layer, now).is_some());
-            let missing = !sent[Layer::Q as usize] && sent.contains(&true);
-            let smallest = track.params.smallest;
-            let needed = limited
-                .get(&track.info.track)
-                .is_some_and(|&goes_without| smallest.needed || (goes_without && missing));
-            if smallest.needed != needed {
-                track.params.smallest.needed = needed;
-                let layers = vec![(Layer::Q, track.params.smallest)];
-                self.outputs.push_back(track.send_params(layers));
-            }
-        }
+    /// Ends the controller's adaptation: its layers have no limits any more.
+    pub(super) fn end_adaptation(&mut self) -> Option<LayerParams> {
+        self.adapted.take()?;
+        self.standby = false;
+        let layers = [Layer::Q, Layer::H].map(|layer| (layer, unlimited(layer)));
+        Some(self.set(layers.to_vec()))
     }
 
-    /// Pauses layers that no subscriber needs, except the one with which newcomers begin, and resumes them.
-    pub(super) fn pause_unused_layers(&mut self, now: Instant) {
-        let mut needed: BTreeMap<TrackId, [bool; 3]> = BTreeMap::new();
-        for slot in self.peers.values().flat_map(|p| &p.slots) {
-            let Some(track) = slot.track else { continue };
-            let needed = needed.entry(track).or_default();
-            let sources = [slot.video.current(), slot.video.waits_for()];
-            let layers = sources.into_iter().flatten().filter(|s| s.track == track);
-            let layers = layers.map(|s| s.layer).chain(slot.rung.map(Rung::layer));
-            layers.for_each(|layer| needed[layer as usize] = true);
+    /// Requests the smallest layer where it does not come (`missing`) and a subscriber that takes no larger one goes without; withdraws the
+    /// request when no subscriber is limited to it. `goes_without` is `None` without such a subscriber.
+    pub(super) fn request_smallest(
+        &mut self,
+        goes_without: Option<bool>,
+        missing: bool,
+    ) -> Option<LayerParams> {
+        let asked = self.smallest.needed;
+        let needed = goes_without.is_some_and(|goes_without| asked || (goes_without && missing));
+        if asked == needed {
+            return None;
         }
-        for (id, track) in &mut self.tracks {
-            // The controller decides about the layers of an adapted track; a muted track sends nothing.
-            if track.params.adapted.is_some() || track.info.muted || track.info.kind != Kind::Video
-            {
-                continue;
-            }
-            let mut needed = needed.get(id).copied().unwrap_or_default();
-            let sent = Layer::ALL.map(|layer| track.layers.rate(layer, now));
-            for tap in [&track.tap, &track.capture].into_iter().flatten() {
-                needed[tap.layer() as usize] = true;
-            }
-            for layer in Layer::ALL.into_iter().filter(|&layer| track.needed_by_nodes(layer)) {
-                needed[layer as usize] = true;
-            }
-            if let Some(first) = dynacast::first_layer(needed, sent) {
-                needed[first as usize] = true;
-            }
-            let changes = track.dynacast.update(now, needed, sent);
-            if !changes.is_empty() && track.remote.is_some() {
-                self.outputs.extend(track.request_remote_layers(&changes));
-            } else if !changes.is_empty() {
-                let layers = changes
-                    .into_iter()
-                    .map(|(layer, active)| (layer, LayerKnobs { active, ..unlimited(layer) }));
-                self.outputs.push_back(track.send_params(layers.collect()));
-            }
-        }
+        self.smallest.needed = needed;
+        Some(self.set(vec![(Layer::Q, self.smallest)]))
     }
 
-    /// Reports to the enhancer which publishers it may ask for stills: those whose low layer is tapped and whose larger layer is not sent.
-    pub(super) fn update_still_sources(&mut self) {
-        for track in self.tracks.values_mut().filter(|track| track.remote.is_none()) {
-            let Some(stream) = track.info.stream else { continue };
-            let publisher = self.peers.get(&track.info.participant);
-            track.stills =
-                publisher.is_some_and(|p| p.channels.has_region()) && self.config.regions;
-            let possible = track.stills && track.tap.is_some() && track.capture.is_none();
-            if track.regions != possible && track.tap.is_some() {
-                let regions = EnhancerRequest::Regions(possible);
-                self.outputs.push_back(Output::Request(stream, regions));
-            }
-            track.regions = possible;
+    /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to resume; the one with which
+    /// newcomers begin stays.
+    pub(super) fn unused(
+        &mut self,
+        now: Instant,
+        mut needed: [bool; 3],
+        sent: [Option<Bitrate>; 3],
+    ) -> Vec<(Layer, bool)> {
+        if let Some(first) = first_layer(needed, sent) {
+            needed[first as usize] = true;
         }
+        self.dynacast.update(now, needed, sent)
+    }
+
+    /// Pauses and resumes layers.
+    pub(super) fn activate(&mut self, changes: Vec<(Layer, bool)>) -> LayerParams {
+        let of = |(layer, active)| (layer, LayerKnobs { active, ..unlimited(layer) });
+        self.set(changes.into_iter().map(of).collect())
     }
 
     /// Sets the quarter layer to [`STANDBY`] where the half layer is adapted and no subscriber holds the quarter layer.
-    pub(super) fn update_standby(&mut self) {
-        for track in self.tracks.values_mut().filter(|track| track.remote.is_none()) {
-            let holds_quarter = |peer: &Peer| {
-                let mut slots = peer.slots.iter().filter(|s| s.track == Some(track.info.track));
-                slots.any(|s| s.rung.is_none_or(|rung| rung.layer() == Layer::Q))
-            };
-            let mut subscribers = track.subscribers.iter().filter_map(|id| self.peers.get(id));
-            let standby = track.params.adapts(Layer::H) && !subscribers.any(holds_quarter);
-            if track.params.standby == standby {
-                continue;
-            }
-            track.params.standby = standby;
-            // Where the quarter layer is adapted itself, the controller has sent its parameters.
-            if standby || !track.params.adapts(Layer::Q) {
-                let params = if standby { STANDBY } else { unlimited(Layer::Q) };
-                self.outputs.push_back(track.send_params(vec![(Layer::Q, params)]));
-            }
+    pub(super) fn set_standby(
+        &mut self,
+        holds_quarter: impl FnOnce() -> bool,
+    ) -> Option<LayerParams> {
+        let standby = self.adapts(Layer::H) && !holds_quarter();
+        if self.standby == standby {
+            return None;
         }
+        self.standby = standby;
+        // Where the quarter layer is adapted itself, the controller has sent its parameters.
+        let ours = standby || !self.adapts(Layer::Q);
+        let params = if standby { STANDBY } else { unlimited(Layer::Q) };
+        ours.then(|| self.set(vec![(Layer::Q, params)]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn knobs(layer: Layer) -> PublisherKnobs {
+        PublisherKnobs { layer, bitrate: Bitrate::bps(90_000), fps: 20.0 }
+    }
+
+    fn active(layers: &LayerParams) -> Vec<(Layer, bool)> {
+        layers.iter().map(|(layer, params)| (*layer, params.active)).collect()
+    }
+
+    #[test]
+    fn an_adapted_quarter_layer_has_all_bits_until_the_adaptation_ends() {
+        let mut params = PublisherParams::default();
+        assert!(params.end_adaptation().is_none());
+        assert_eq!(active(&params.adapt(knobs(Layer::Q))), [(Layer::Q, true), (Layer::H, false)]);
+        assert_eq!(active(&params.adapt(knobs(Layer::H))), [(Layer::H, true), (Layer::Q, true)]);
+        let ended = params.end_adaptation().expect("it was adapted");
+        assert_eq!(active(&ended), [(Layer::Q, true), (Layer::H, true)]);
+        assert!(!params.is_adapted());
+    }
+
+    #[test]
+    fn the_smallest_layer_stays_asked_for_while_a_subscriber_is_limited_to_it() {
+        let mut params = PublisherParams::default();
+        assert!(params.request_smallest(Some(true), false).is_none(), "it comes");
+        let asked = params.request_smallest(Some(true), true).expect("it does not come");
+        assert!(asked[0].1.needed);
+        assert!(params.request_smallest(Some(false), false).is_none(), "it is asked for already");
+        let adapted = params.adapt(knobs(Layer::Q));
+        assert!(adapted[0].1.needed, "other parameters keep that");
+        let withdrawn = params.request_smallest(None, false).expect("nobody is limited to it");
+        assert!(!withdrawn[0].1.needed);
+    }
+
+    #[test]
+    fn the_quarter_layer_is_on_standby_while_the_half_layer_is_adapted_and_nobody_holds_it() {
+        let mut params = PublisherParams::default();
+        assert!(params.set_standby(|| false).is_none());
+        params.adapt(knobs(Layer::H));
+        assert!(params.set_standby(|| true).is_none());
+        assert_eq!(params.set_standby(|| false), Some(vec![(Layer::Q, STANDBY)]));
+        assert!(params.set_standby(|| false).is_none());
+        assert_eq!(params.set_standby(|| true), Some(vec![(Layer::Q, unlimited(Layer::Q))]));
     }
 }

@@ -126,7 +126,11 @@ fn a_client_that_restarts_ice_keeps_its_call_and_is_found_by_either_name_meanwhi
     let mut api = world.clients[at].rtc.sdp_api();
     api.ice_restart(true);
     let (sdp, pending) = api.apply().expect("offer");
-    let subscribe: Vec<_> = world.core.peers[&SUBSCRIBER]
+    let subscribe: Vec<_> = world
+        .core
+        .peers
+        .get(SUBSCRIBER)
+        .expect("it is there")
         .slots
         .iter()
         .map(|slot| Subscribe {
@@ -138,8 +142,8 @@ fn a_client_that_restarts_ice_keeps_its_call_and_is_found_by_either_name_meanwhi
     let offer = Offer { sdp: sdp.to_sdp_string(), publish: Vec::new(), subscribe };
     let answer = world.core.offer(world.now, SUBSCRIBER, &offer).expect("answer");
     assert_eq!(world.core.counters.ice_restarts, 1);
-    assert_eq!(world.core.peers[&SUBSCRIBER].paths.ufrags().len(), 2);
-    let ufrags = world.core.peers[&SUBSCRIBER].paths.ufrags();
+    assert_eq!(world.core.peers.get(SUBSCRIBER).expect("it is there").link.paths.ufrags().len(), 2);
+    let ufrags = world.core.peers.get(SUBSCRIBER).expect("it is there").link.paths.ufrags();
     assert!(ufrags.iter().all(|u| world.core.routes.by_ufrag(u) == Some(SUBSCRIBER)));
     // Until the client knows of the answer, media goes on where it went.
     let before = world.clients[at].received.len();

@@ -13,7 +13,7 @@ use windlass_types::message::HTJ2K;
 use windlass_types::message::{ReassembledAnchor, Reassembler};
 use windlass_types::tiles::TileMap;
 
-use crate::api::TrackId;
+use crate::api::{RegionRequest, TrackId};
 
 /// Label of the data channel for answers.
 pub(super) const CHANNEL: &str = "windlass-regions";
@@ -23,21 +23,6 @@ const MIN_INTERVAL: Duration = Duration::from_millis(250);
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Open requests of one publisher; another one replaces the oldest.
 const MAX_OPEN: usize = 8;
-
-/// A request for a still.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegionRequest {
-    /// Id of the request, in the answer's epoch.
-    pub id: u16,
-    /// Size of the low layer.
-    pub size: Size,
-    /// Width of the answer's frame over that of the low layer.
-    pub scale: u16,
-    /// Tile map of the low layer.
-    pub tiles: Vec<u8>,
-    /// Maximum size of the answer in bytes.
-    pub bytes: usize,
-}
 
 #[derive(Debug)]
 struct Open {
@@ -53,6 +38,37 @@ pub(super) enum Refused {
     Malformed,
     /// No open request matches.
     Unasked,
+}
+
+/// Whether stills of one track can be had.
+#[derive(Debug, Default)]
+pub(super) struct Stills {
+    /// Whether its publisher answers requests.
+    answers: bool,
+    /// Whether the enhancer was told that it may request them.
+    usable: bool,
+}
+
+impl Stills {
+    /// Takes whether the publisher answers requests now, and whether the track's low layer and a larger one are tapped. Returns what to
+    /// tell the enhancer, if that has changed: whether it may request stills.
+    pub(super) fn update(&mut self, answers: bool, tapped: bool, captured: bool) -> Option<bool> {
+        let usable = answers && tapped && !captured;
+        let changed = self.usable != usable;
+        *self = Stills { answers, usable };
+        // Without a tap the enhancer does not know the track.
+        (changed && tapped).then_some(usable)
+    }
+
+    /// Whether the publisher answers requests.
+    pub(super) fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// Whether the enhancer may request them.
+    pub(super) fn usable(&self) -> bool {
+        self.usable
+    }
 }
 
 /// The requests to one publisher.
@@ -98,30 +114,29 @@ impl Regions {
             self.answers.push(message).map_err(|_: AnchorMessageError| Refused::Malformed)?;
         let Some(answer) = answer else { return Ok(None) };
         self.open.retain(|open| now.saturating_duration_since(open.asked) < TIMEOUT);
-        let at = self.open.iter().position(|open| open.request.matches(&answer));
+        let at = self.open.iter().position(|open| is_answer(&open.request, &answer));
         let open = at.and_then(|at| self.open.remove(at)).ok_or(Refused::Unasked)?;
         Ok(Some((open.track, answer)))
     }
 }
 
-impl RegionRequest {
-    fn matches(&self, answer: &ReassembledAnchor) -> bool {
-        let header = &answer.header;
-        let Size { width, height } = self.size;
-        let map = TileMap::parse(width.into(), height.into(), &self.tiles);
-        // An answer with all tiles has no map.
-        let tiles_match = match map.map(|map| map.is_full()) {
-            Some(true) => !header.tiled,
-            Some(false) => header.tiled && answer.payload.starts_with(&self.tiles),
-            None => false,
-        };
-        tiles_match
-            && header.epoch == self.id
-            && header.codec == HTJ2K
-            && header.beyond_prior
-            && header.size() == self.size.scaled(self.scale)
-            && answer.payload.len() <= self.bytes
-    }
+/// Whether an answer is one to this request.
+fn is_answer(request: &RegionRequest, answer: &ReassembledAnchor) -> bool {
+    let header = &answer.header;
+    let Size { width, height } = request.size;
+    let map = TileMap::parse(width.into(), height.into(), &request.tiles);
+    // An answer with all tiles has no map.
+    let tiles_match = match map.map(|map| map.is_full()) {
+        Some(true) => !header.tiled,
+        Some(false) => header.tiled && answer.payload.starts_with(&request.tiles),
+        None => false,
+    };
+    tiles_match
+        && header.epoch == request.id
+        && header.codec == HTJ2K
+        && header.beyond_prior
+        && header.size() == request.size.scaled(request.scale)
+        && answer.payload.len() <= request.bytes
 }
 
 #[cfg(test)]
@@ -169,6 +184,18 @@ mod tests {
 
     fn asked(regions: &mut Regions, now: Instant) -> RegionRequest {
         regions.request(now, TRACK, LOW, 2, &[5, 0], 3000).expect("not too soon")
+    }
+
+    #[test]
+    fn the_enhancer_is_told_once_when_stills_can_be_had_and_when_not() {
+        let mut stills = Stills::default();
+        assert_eq!(stills.update(true, false, false), None, "nothing is tapped");
+        assert_eq!(stills.update(true, true, false), Some(true));
+        assert_eq!(stills.update(true, true, false), None);
+        assert_eq!(stills.update(true, true, true), Some(false), "a larger layer is sent");
+        assert!(stills.answers() && !stills.usable());
+        assert_eq!(stills.update(true, true, false), Some(true));
+        assert_eq!(stills.update(false, false, false), None, "the tap's end has told it");
     }
 
     #[test]

@@ -5,8 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Core;
-use crate::api::{AnchorReport, Decay, ParticipantId, ReportError, TakenReport, TrackId};
+use crate::api::{AnchorReport, ReportError, TakenReport};
 
 /// Mean time between two reports on a subscription.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -29,7 +28,11 @@ impl ReportQuota {
     }
 
     /// Takes a report, unless it is too early.
-    fn take(&mut self, now: Instant, report: AnchorReport) -> Result<TakenReport, ReportError> {
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        report: AnchorReport,
+    ) -> Result<TakenReport, ReportError> {
         let due = self.due.unwrap_or(now);
         if now + MAX_EARLY < due {
             return Err(ReportError::TooSoon);
@@ -54,36 +57,10 @@ impl ReportQuota {
     }
 }
 
-impl Core {
-    /// Takes a subscriber's report on a track's anchors. `decay`: what it measured, if it did; see
-    /// [`Core::decay`].
-    ///
-    /// # Errors
-    ///
-    /// Fails if the participant does not subscribe to the track, or has sent a report on it less than a second ago.
-    pub fn report(
-        &mut self,
-        now: Instant,
-        id: ParticipantId,
-        track: TrackId,
-        report: AnchorReport,
-        decay: Option<Decay>,
-    ) -> Result<TakenReport, ReportError> {
-        let peer = self.peers.get_mut(&id).ok_or(ReportError::NotWatched)?;
-        let slot = peer.slots.iter_mut().find(|slot| slot.track == Some(track));
-        let slot = slot.ok_or(ReportError::NotWatched)?;
-        let taken = slot.sent.report_quota.take(now, report)?;
-        // A subscriber without anchors cannot have measured their decay.
-        if let Some(decay) = decay.filter(|_| slot.sent.anchors > 0) {
-            self.decay(id, track, decay);
-        }
-        Ok(taken)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{ParticipantId, TrackId};
 
     const SECOND: Duration = Duration::from_secs(1);
 

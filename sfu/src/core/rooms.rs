@@ -1,21 +1,21 @@
-//! Rooms: participants join and leave, and the other members are notified.
+//! Rooms: who is in them, on this node and others, and who speaks.
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Instant;
 
-use windlass_types::Owner;
-
 use super::gcra::Gcra;
-use super::peer::Peer;
+use super::output::Output;
+use super::shard::Shard;
 use super::speakers::Speakers;
-use super::{Core, Output};
-use crate::api::{
-    DisconnectReason, JoinError, JoinOptions, ParticipantId, SfuEvent, TrackId, TrackInfo,
-};
-use crate::relay::{NodeId, Relayed};
+use crate::api::{JoinError, JoinOptions, ParticipantId, SfuEvent};
+use crate::config::Limits;
+use crate::relay::NodeId;
+
+/// Other nodes that get a message, each with those of its participants that it is for; `None`: for all.
+pub(super) type Nodes = BTreeMap<NodeId, Option<Vec<ParticipantId>>>;
 
 /// A room, with the members that see each other's tracks.
+#[derive(Debug, Default)]
 pub(super) struct Room {
     pub(super) members: Vec<ParticipantId>,
     /// Members on other nodes.
@@ -26,95 +26,110 @@ pub(super) struct Room {
     pub(super) data_used: Gcra,
 }
 
-/// A hash, as an id that does not reveal the value.
-fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+impl Room {
+    /// Whether a participant is in the room, on this node or another.
+    pub(super) fn has(&self, id: ParticipantId) -> bool {
+        self.members.contains(&id) || self.remote_members.contains_key(&id)
+    }
+
+    /// Whether a participant is in the room, on that node.
+    pub(super) fn has_remote(&self, id: ParticipantId, node: NodeId) -> bool {
+        self.remote_members.get(&id) == Some(&node)
+    }
+
+    /// Members on one other node.
+    pub(super) fn members_of(&self, node: NodeId) -> Vec<ParticipantId> {
+        self.remote_members.iter().filter(|(_, of)| **of == node).map(|(&id, _)| id).collect()
+    }
+
+    /// Members of this node that see what another one does, who sees it itself in a loopback room.
+    pub(super) fn audience(&self, of: ParticipantId) -> impl Iterator<Item = ParticipantId> {
+        self.members.iter().copied().filter(move |&member| member != of || self.loopback)
+    }
+
+    /// Sends an event to all members of this node.
+    pub(super) fn tell(&self, event: &SfuEvent, outputs: &mut VecDeque<Output>) {
+        outputs.extend(self.members.iter().map(|&member| Output::Event(member, event.clone())));
+    }
+
+    /// The most that get a message: at this node, and at others.
+    pub(super) fn receivers(&self, from: ParticipantId, to: Option<&[ParticipantId]>) -> usize {
+        let Some(to) = to else {
+            let itself = usize::from(!self.loopback);
+            return (self.members.len() + self.remote_members.len()).saturating_sub(itself);
+        };
+        // Only those that are there count, and each once.
+        let others = to.iter().filter(|&&id| id != from || self.loopback);
+        let named: BTreeSet<ParticipantId> = others.copied().collect();
+        let here = self.members.iter().filter(|id| named.contains(id)).count();
+        here + named.iter().filter(|id| self.remote_members.contains_key(id)).count()
+    }
+
+    /// The other nodes that get a message for `to`, each with those of `to` that are there.
+    pub(super) fn nodes_of(&self, to: &[ParticipantId]) -> Nodes {
+        let mut nodes = Nodes::new();
+        for id in to {
+            let Some(&node) = self.remote_members.get(id) else { continue };
+            let ids = nodes.entry(node).or_default().get_or_insert_default();
+            if !ids.contains(id) {
+                ids.push(*id);
+            }
+        }
+        nodes
+    }
 }
 
-impl Core {
-    /// Adds a participant to a room; returns the members and tracks that are there.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the id is in use, the room or the server is full, or the room is new and the SFU takes no new rooms.
-    pub fn join(
-        &mut self,
-        now: Instant,
-        room: &str,
-        id: ParticipantId,
-        options: JoinOptions,
-    ) -> Result<(Vec<ParticipantId>, Vec<TrackInfo>), JoinError> {
-        if let Err(error) = self.reserve(room, id, options) {
-            self.counters.joins_refused += 1;
-            match error {
-                JoinError::RoomFull => self.counters.joins_refused_room_full += 1,
-                JoinError::ServerFull => self.counters.joins_refused_server_full += 1,
-                JoinError::Draining => self.counters.joins_refused_draining += 1,
-                _ => {}
-            }
-            return Err(error);
-        }
-        let entry = self.rooms.entry(room.to_owned());
-        let entry = entry.or_insert_with(|| Room {
-            members: Vec::new(),
-            remote_members: BTreeMap::new(),
-            loopback: options.loopback,
-            speakers: Speakers::default(),
-            data_used: Gcra::default(),
-        });
-        let members = entry.members.clone();
-        let present: Vec<_> = members.iter().chain(entry.remote_members.keys()).copied().collect();
-        entry.members.push(id);
-        // Changes of the speaker are notified later.
-        let speaks = entry.speakers.speaker();
-        self.outputs
-            .extend(speaks.map(|participant| Output::Event(id, SfuEvent::Speaker { participant })));
-        let decodes = options.decodes_anchors;
-        self.counters.joins += 1;
-        self.counters.joins_without_codec += u64::from(!decodes || !options.permissions.enhance);
-        let deadline = now + self.config.connect;
-        let mut peer = Peer::new(id, room, decodes, self.wakes.clone(), now, deadline);
-        let publisher = if options.owner == 0 { id.0 } else { options.owner };
-        // All loopback rooms of one owner count as one room.
-        let owner_room = if options.loopback { hash(&publisher) } else { hash(room) };
-        peer.owner = Owner { room: owner_room, publisher };
-        peer.permissions = options.permissions;
-        peer.takes_data = options.takes_data;
-        self.peers.insert(id, peer);
-        let tracks = self.tracks.values().filter(|t| present.contains(&t.info.participant));
-        let tracks = tracks.map(|t| t.info.clone()).collect();
-        for &member in &members {
-            self.outputs
-                .push_back(Output::Event(member, SfuEvent::ParticipantJoined { participant: id }));
-        }
-        if !options.loopback {
-            self.send_to_audience(room, &Relayed::Joined { participant: id });
-            if members.is_empty() {
-                self.begin_room(room);
-            }
-        }
-        self.schedule.wake(now);
-        Ok((present, tracks))
+/// What a participant finds when it enters a room.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entered {
+    /// Members of this node.
+    pub(super) members: Vec<ParticipantId>,
+    /// Members of all nodes.
+    pub(super) present: Vec<ParticipantId>,
+    /// The active speaker.
+    pub(super) speaker: Option<ParticipantId>,
+}
+
+/// The room that a participant has left.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    /// Whether it is a loopback room.
+    pub(super) loopback: bool,
+    /// If it has ended for this node: its members on other nodes.
+    pub(super) ended: Option<Vec<ParticipantId>>,
+}
+
+/// The rooms of a core.
+pub(super) struct Rooms {
+    by_name: HashMap<String, Room>,
+    /// Whether new rooms are refused.
+    draining: bool,
+    shard: Shard,
+}
+
+impl Rooms {
+    /// No rooms; `shard` counts them and their participants.
+    pub(super) fn new(shard: Shard) -> Rooms {
+        Rooms { by_name: HashMap::new(), draining: false, shard }
+    }
+
+    /// Refuses new rooms from now on.
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
     }
 
     /// Counts one more participant, and its room if that is new.
-    fn reserve(
+    pub(super) fn admit(
         &self,
         room: &str,
-        id: ParticipantId,
         options: JoinOptions,
+        limits: &Limits,
     ) -> Result<(), JoinError> {
-        let limits = &self.config.limits;
-        if self.peers.contains_key(&id) {
-            return Err(JoinError::AlreadyJoined);
-        }
         if !self.shard.acquire_participant(limits.participants) {
             return Err(JoinError::ServerFull);
         }
         let max = limits.participants_per_room;
-        let refusal = match self.rooms.get(room) {
+        let refusal = match self.by_name.get(room) {
             None if self.draining => Some(JoinError::Draining),
             None => {
                 let acquired = self.shard.acquire_room(options.loopback, limits.rooms);
@@ -130,99 +145,133 @@ impl Core {
         Ok(())
     }
 
-    /// Refuses new rooms from now on.
-    pub fn drain(&mut self) {
-        self.draining = true;
+    /// Lets an admitted participant enter, and makes the room for the first one.
+    pub(super) fn enter(&mut self, name: &str, id: ParticipantId, loopback: bool) -> Entered {
+        let room = self.by_name.entry(name.to_owned());
+        let room = room.or_insert_with(|| Room { loopback, ..Room::default() });
+        let members = room.members.clone();
+        let present = members.iter().chain(room.remote_members.keys()).copied().collect();
+        room.members.push(id);
+        // Changes of the speaker are notified later.
+        Entered { members, present, speaker: room.speakers.speaker() }
     }
 
-    /// Removes a participant that leaves.
-    pub fn leave(&mut self, now: Instant, id: ParticipantId) {
-        self.end(now, id, DisconnectReason::Left);
-    }
-
-    /// Removes a participant with its tracks and subscriptions, and sends it the reason.
-    pub(super) fn end(&mut self, now: Instant, id: ParticipantId, reason: DisconnectReason) {
-        let Some(mut peer) = self.peers.remove(&id) else { return };
+    /// Counts one participant less.
+    pub(super) fn release(&self) {
         self.shard.release_participant();
-        self.counters.leaves += 1;
-        self.counters.anchors_dropped_left += peer.anchors.pacer.waiting();
-        // Sends the DTLS close if it is ready; nothing waits for it.
-        peer.close(now, &mut self.outputs);
-        for ufrag in peer.paths.ufrags() {
-            self.routes.remove_ufrag(ufrag);
-        }
-        for address in peer.paths.addresses() {
-            self.routes.remove_address(address);
-        }
-        // By the core's tracks, not the peer's list: after a fault the list may be incomplete.
-        let own = self.tracks.iter().filter(|(_, track)| track.info.participant == id);
-        for track in own.map(|(&track, _)| track).collect::<Vec<TrackId>>() {
-            self.remove_track(track);
-        }
-        for track in self.tracks.values_mut() {
-            track.subscribers.retain(|&s| s != id);
-        }
-        if let Some(room) = self.rooms.get_mut(&peer.room) {
-            room.members.retain(|&m| m != id);
-            room.speakers.remove(id);
-            for &member in &room.members {
-                self.outputs.push_back(Output::Event(
-                    member,
-                    SfuEvent::ParticipantLeft { participant: id },
-                ));
-            }
-            let loopback = room.loopback;
-            if room.members.is_empty() {
-                let remote: Vec<_> = std::mem::take(&mut room.remote_members).into_keys().collect();
-                self.rooms.remove(&peer.room);
-                self.shard.release_room(loopback);
-                self.end_room(&peer.room, &remote);
-            }
-            if !loopback {
-                self.send_to_audience(&peer.room, &Relayed::Left { participant: id });
-            }
-        }
-        self.outputs.push_back(Output::Event(id, SfuEvent::Disconnected(reason)));
-        self.schedule.allocate_now(now);
     }
 
-    /// Removes participants whose client has sent nothing for the configured time. (Browsers send every few seconds.)
-    pub(super) fn remove_idle(&mut self, now: Instant) {
-        let idle = self.config.idle;
-        let silent = |last_heard| now.saturating_duration_since(last_heard) > idle;
-        let is_idle = |p: &&Peer| p.connected && p.last_heard.is_some_and(silent);
-        let gone: Vec<_> = self.peers.values().filter(is_idle).map(|p| p.id).collect();
-        for id in gone {
-            self.counters.peers_timed_out += 1;
-            self.end(now, id, DisconnectReason::Lost);
+    /// Removes a member, and tells the others; the room ends with the last one.
+    pub(super) fn leave(
+        &mut self,
+        name: &str,
+        id: ParticipantId,
+        outputs: &mut VecDeque<Output>,
+    ) -> Option<Left> {
+        let room = self.by_name.get_mut(name)?;
+        room.members.retain(|&m| m != id);
+        room.speakers.remove(id);
+        room.tell(&SfuEvent::ParticipantLeft { participant: id }, outputs);
+        let loopback = room.loopback;
+        let mut ended = None;
+        if room.members.is_empty() {
+            ended = Some(std::mem::take(&mut room.remote_members).into_keys().collect());
+            self.by_name.remove(name);
+            self.shard.release_room(loopback);
         }
+        Some(Left { loopback, ended })
     }
 
-    /// Removes participants without an offer or a connection by their deadline.
-    pub(super) fn remove_unconnected(&mut self, now: Instant) {
-        let late: Vec<_> = self
-            .peers
-            .values()
-            .filter(|p| !p.connected && p.connect_deadline <= now)
-            .map(|p| p.id)
-            .collect();
-        for id in late {
-            self.counters.peers_unconnected += 1;
-            self.end(now, id, DisconnectReason::NeverConnected);
-        }
+    /// A room.
+    pub(super) fn get(&self, name: &str) -> Option<&Room> {
+        self.by_name.get(name)
     }
 
-    /// Sends an event of a publisher's track to all that may subscribe to it, on this node and others.
-    pub(super) fn notify_audience(&mut self, publisher: ParticipantId, event: &SfuEvent) {
-        let of =
-            |r: &Room| r.members.contains(&publisher) || r.remote_members.contains_key(&publisher);
-        let Some((name, room)) = self.rooms.iter().find(|(_, room)| of(room)) else { return };
-        for &member in room.members.iter().filter(|&&m| m != publisher || room.loopback) {
-            self.outputs.push_back(Output::Event(member, event.clone()));
+    /// A room.
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Room> {
+        self.by_name.get_mut(name)
+    }
+
+    /// The room of a participant of any node, with its name.
+    pub(super) fn of(&self, id: ParticipantId) -> Option<(&str, &Room)> {
+        let found = self.by_name.iter().find(|(_, room)| room.has(id));
+        found.map(|(name, room)| (name.as_str(), room))
+    }
+
+    /// A room that other nodes may share.
+    pub(super) fn shareable(&self, name: &str) -> Option<&Room> {
+        self.by_name.get(name).filter(|room| !room.loopback)
+    }
+
+    /// The rooms' names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.by_name.keys()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Tells the members of rooms whose active speaker has changed.
+    pub(super) fn tell_speakers(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
+        for room in self.by_name.values_mut() {
+            if let Some(participant) = room.speakers.poll(now) {
+                room.tell(&SfuEvent::Speaker { participant }, outputs);
+            }
         }
-        if room.members.contains(&publisher) && !room.loopback {
-            let name = name.clone();
-            self.relay_track_event(&name, event);
-        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANA: ParticipantId = ParticipantId(1);
+    const BO: ParticipantId = ParticipantId(2);
+    const THERE: ParticipantId = ParticipantId(3);
+
+    fn limits(participants: usize, rooms: usize) -> Limits {
+        Limits { participants, rooms, participants_per_room: 2, ..Limits::default() }
+    }
+
+    #[test]
+    fn a_refused_participant_takes_no_place() {
+        let (mut rooms, max) = (Rooms::new(Shard::default()), limits(2, 1));
+        let join = JoinOptions::default();
+        assert_eq!(rooms.admit("tea", join, &max), Ok(()));
+        rooms.enter("tea", ANA, false);
+        assert_eq!(rooms.admit("cake", join, &max), Err(JoinError::ServerFull), "one room");
+        rooms.drain();
+        assert_eq!(rooms.admit("cake", join, &max), Err(JoinError::Draining));
+        assert_eq!(rooms.admit("tea", join, &max), Ok(()), "its place is still there");
+        assert_eq!(rooms.admit("tea", join, &max), Err(JoinError::ServerFull), "two participants");
+    }
+
+    #[test]
+    fn a_room_ends_with_its_last_member_here() {
+        let (mut rooms, mut told) = (Rooms::new(Shard::default()), VecDeque::new());
+        rooms.enter("tea", ANA, false);
+        let found = rooms.enter("tea", BO, false);
+        assert_eq!((found.members, found.speaker), (vec![ANA], None));
+        rooms.get_mut("tea").expect("made").remote_members.insert(THERE, NodeId(9));
+        assert_eq!(rooms.of(THERE).map(|(name, _)| name), Some("tea"));
+        let left = rooms.leave("tea", ANA, &mut told);
+        assert_eq!(left, Some(Left { loopback: false, ended: None }));
+        assert!(matches!(told.pop_front(), Some(Output::Event(BO, _))) && told.is_empty());
+        let left = rooms.leave("tea", BO, &mut told).expect("it was there");
+        assert_eq!((left.ended, rooms.len()), (Some(vec![THERE]), 0));
+    }
+
+    #[test]
+    fn receivers_are_those_that_are_there_and_each_once() {
+        let mut room = Room { members: vec![ANA, BO], ..Room::default() };
+        room.remote_members.insert(THERE, NodeId(9));
+        assert_eq!(room.receivers(ANA, None), 2);
+        let named = [BO, BO, ANA, THERE, ParticipantId(99)];
+        assert_eq!(room.receivers(ANA, Some(&named)), 2);
+        assert_eq!(room.nodes_of(&[THERE, THERE]), Nodes::from([(NodeId(9), Some(vec![THERE]))]));
+        room.loopback = true;
+        assert_eq!(room.receivers(ANA, Some(&named)), 3, "its own, too");
     }
 }

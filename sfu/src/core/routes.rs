@@ -1,22 +1,46 @@
 //! Which participant a datagram belongs to, by its source address or the ICE user name fragment of its STUN request.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Instant;
 
-use super::addresses::RemoteAddr;
+use super::addresses::{LocalAddrs, RemoteAddr};
 use super::shard::Shard;
 use crate::api::ParticipantId;
 
 /// The routes of one core. The other cores learn of them by the [`Shard`].
 pub(super) struct Routes {
+    locals: LocalAddrs,
     addresses: HashMap<RemoteAddr, ParticipantId>,
     ufrags: HashMap<String, ParticipantId>,
     shard: Shard,
 }
 
 impl Routes {
-    /// No routes.
-    pub(super) fn new(shard: Shard) -> Routes {
-        Routes { addresses: HashMap::new(), ufrags: HashMap::new(), shard }
+    /// No routes to these local addresses.
+    pub(super) fn new(locals: LocalAddrs, shard: Shard) -> Routes {
+        Routes { locals, addresses: HashMap::new(), ufrags: HashMap::new(), shard }
+    }
+
+    /// The server's addresses.
+    pub(super) fn locals(&self) -> &LocalAddrs {
+        &self.locals
+    }
+
+    /// Sets the server's addresses for TCP.
+    pub(super) fn set_tcp(&mut self, addresses: Vec<SocketAddr>) {
+        self.locals.tcp = addresses;
+    }
+
+    /// The number of the core that owns a datagram, if it is another one.
+    pub(super) fn other_owner(&self, source: RemoteAddr, data: &[u8]) -> Option<usize> {
+        self.shard.other_owner(source, data)
+    }
+
+    /// Whether a datagram may be processed: one of a known source, or one of the `max` of unknown sources a second.
+    pub(super) fn admit(&self, now: Instant, source: RemoteAddr, max: u32) -> bool {
+        self.addresses.contains_key(&source)
+            || self.shard.admit_unauthenticated(now, source.address.ip(), max)
     }
 
     /// The participant at a source address.
@@ -63,5 +87,24 @@ impl Routes {
     #[cfg(test)]
     pub(super) fn ufrag_count(&self) -> usize {
         self.ufrags.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_of_known_sources_are_not_limited() {
+        let (now, id) = (Instant::now(), ParticipantId(1));
+        let mut routes = Routes::new(LocalAddrs::default(), Shard::default());
+        let source = RemoteAddr::from(SocketAddr::from(([192, 0, 2, 1], 5000)));
+        assert!(routes.admit(now, source, 1) && !routes.admit(now, source, 1));
+        routes.add_address(source, id);
+        routes.add_ufrag("abc".to_owned(), id);
+        assert!(routes.admit(now, source, 1));
+        assert_eq!((routes.by_address(source), routes.by_ufrag("abc")), (Some(id), Some(id)));
+        routes.remove_address(&source);
+        assert!(!routes.admit(now, source, 1) && routes.by_address(source).is_none());
     }
 }

@@ -109,7 +109,7 @@ fn pictures_are_enlarged_no_further_than_they_are_watched() {
 fn a_tile_that_grows_has_larger_pictures_made_without_a_key_frame() {
     let half = View { width: 640, height: 360, pinned: false };
     let mut world = watched_in(Some(half), &[Layer::Q]);
-    let track = world.core.tracks.keys().next().copied().expect("it is published");
+    let track = world.core.tracks.iter().next().map(|t| t.info.track).expect("it is published");
     let former = world.last_tapped();
     world.core.set_view(world.now, SUBSCRIBER, track, LARGE);
     world.run(Duration::from_secs(1));
@@ -140,7 +140,7 @@ fn the_largest_layer_that_is_sent_is_copied_even_if_anchors_are_larger() {
     for (layers, copied) in [(&[Layer::Q, Layer::H][..], Layer::H), (&Layer::ALL, Layer::F)] {
         let mut world = watched(layers);
         enlarge(&mut world, 4);
-        let track = world.core.tracks.values().next().expect("it is published");
-        assert_eq!(track.capture.as_ref().map(tap::Tap::layer), Some(copied), "{layers:?}");
+        let track = world.core.tracks.iter().next().expect("it is published");
+        assert_eq!(track.taps.layers().nth(1), Some(copied), "{layers:?}");
     }
 }

@@ -19,6 +19,10 @@ pub(super) struct Schedule {
     key_frames_checked: bool,
     next_stats: Instant,
     last_stats: Instant,
+    /// Time of the last step: connections' time must not go back behind it.
+    last_step: Instant,
+    /// How long before `last_step` the current datagram arrived at the machine.
+    handover_delay: Duration,
 }
 
 impl Schedule {
@@ -31,7 +35,26 @@ impl Schedule {
             key_frames_checked: true,
             next_stats: now + STATS_INTERVAL,
             last_stats: now,
+            last_step: now,
+            handover_delay: Duration::ZERO,
         }
+    }
+
+    /// Begins a step.
+    pub(super) fn begin_step(&mut self, now: Instant) {
+        (self.last_step, self.handover_delay) = (now, Duration::ZERO);
+    }
+
+    /// When a datagram counts as arrived, which came to the machine at `arrival`: not before the last step.
+    pub(super) fn arrive(&mut self, arrival: Instant) -> Instant {
+        let counted = arrival.max(self.last_step);
+        self.handover_delay = counted.duration_since(arrival);
+        counted
+    }
+
+    /// How long before the last step the current datagram arrived at the machine.
+    pub(super) fn handover_delay(&self) -> Duration {
+        self.handover_delay
     }
 
     /// When the core has work again.
@@ -131,5 +154,16 @@ mod tests {
         assert_eq!(schedule.take_stats(start), None);
         assert_eq!(schedule.take_stats(start + 2 * STATS_INTERVAL), Some(2 * STATS_INTERVAL));
         assert_eq!(schedule.take_stats(start + 2 * STATS_INTERVAL), None);
+    }
+
+    #[test]
+    fn a_datagram_from_before_the_last_step_arrives_with_it() {
+        let (start, mut schedule) = (Instant::now(), Schedule::new(Instant::now()));
+        let step = start + Duration::from_millis(5);
+        schedule.begin_step(step);
+        assert_eq!(schedule.arrive(start), step);
+        assert_eq!(schedule.handover_delay(), Duration::from_millis(5));
+        let later = step + Duration::from_millis(1);
+        assert_eq!((schedule.arrive(later), schedule.handover_delay()), (later, Duration::ZERO));
     }
 }

@@ -12,10 +12,12 @@ use super::anchors::MAX_BUFFERED;
 use super::dd;
 use super::downlink::FEEDBACK_INTERVAL;
 use super::fault::{Fault, contained};
-use super::peer::MAX_RTX_PACKETS;
 use super::sctp_filter;
 use super::wakes::Wake;
 use crate::config::SfuConfig;
+
+/// Packets of one stream that are kept for retransmission (RTX).
+pub(super) const MAX_RTX_PACKETS: usize = 1024;
 
 /// A participant's connection: none before the first offer, and none after a panic.
 #[derive(Default)]

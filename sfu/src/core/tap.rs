@@ -3,8 +3,8 @@
 //! Packets are reordered within a small window, so that retransmissions fit in. A packet that does not come within [`MAX_WAIT`] or
 //! [`MAX_WAITING`] packets is a gap: the decoder then needs a key frame, and so does the tap.
 //!
-//! Each key frame takes bits from all subscribers. So a tap that needs one again and again (a decoder that cannot read the stream, a
-//! full queue of the enhancer) requests them less and less often.
+//! A tap that needs a key frame again and again (a decoder that cannot read the stream, a full queue of the enhancer) requests them less
+//! and less often ([`TapKeys`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,22 +12,17 @@ use std::time::{Duration, Instant};
 
 use windlass_types::{AnchorPolicy, Epoch, Layer, Owner, Size, StreamId, TapFrame, TapInput};
 
-use super::keyframes;
 use super::rewriter::PacketIn;
+use super::tap_epochs::TapEpochs;
+use super::tap_keys::TapKeys;
 use super::vp9::{Descriptor, key_frame_size};
 
 /// Time to wait for a missing packet: a retransmission over a usual round trip.
 pub(super) const MAX_WAIT: Duration = Duration::from_millis(100);
 /// Packets that may wait behind a missing one.
 pub(super) const MAX_WAITING: usize = 64;
-/// Epochs whose layer is kept, for anchors that are being made.
-const MAX_EPOCHS: usize = 8;
-/// Time without a gap after which key frames are requested at the first interval again.
-const STEADY_TIME: Duration = Duration::from_secs(2);
-/// Minimum time between two requests for a key anchor: closer ones mean the same anchor.
+/// Minimum time between two requests for a whole anchor: closer ones mean the same anchor.
 const MIN_WHOLE_ANCHOR_INTERVAL: Duration = Duration::from_millis(200);
-/// How often the interval between two key frame requests doubles: up to 32 × [`keyframes::MIN_INTERVAL`].
-const MAX_DOUBLINGS: u32 = 5;
 
 struct Waiting {
     packet: PacketIn,
@@ -50,6 +45,19 @@ struct Partial {
     arrival: Option<Instant>,
 }
 
+/// What a tap is told with each allocation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TapTerms {
+    /// Maximum scale of its anchors.
+    pub(super) max_scale: u16,
+    /// Policy by which the stream's anchors are chosen.
+    pub(super) policy: AnchorPolicy,
+    /// Room and publisher of the stream, for fair shares of the enhancer.
+    pub(super) owner: Owner,
+    /// Maximum pixels of a frame; larger frames are not passed on.
+    pub(super) max_pixels: u32,
+}
+
 /// The tap of one layer.
 pub(super) struct Tap {
     stream: StreamId,
@@ -61,26 +69,14 @@ pub(super) struct Tap {
     partial: Option<Partial>,
     /// Whether a gap must be signalled before the next frame.
     gap_due: bool,
-    /// Maximum scale of its anchors.
-    pub max_scale: u16,
-    /// Policy by which the stream's anchors are chosen.
-    pub policy: AnchorPolicy,
-    /// Room and publisher of the stream, for fair shares of the enhancer.
-    pub owner: Owner,
-    /// Maximum pixels of a frame; larger frames are not passed on.
-    pub max_pixels: u32,
-    /// Whether the last key frame was larger than `max_pixels`.
+    terms: TapTerms,
+    /// Whether the last key frame was larger than the terms allow.
     too_large: bool,
     size: Option<Size>,
-    epochs: VecDeque<(Epoch, Layer)>,
-    next_epoch: u16,
+    epochs: TapEpochs,
     out: VecDeque<TapInput>,
-    /// Key frames requested since frames last came without gaps.
-    key_requests: u32,
-    next_key_request: Option<Instant>,
-    /// When the last key frame came, if there was no gap since.
-    steady_since: Option<Instant>,
-    /// When a key anchor was requested last.
+    keys: TapKeys,
+    /// When a whole anchor was requested last.
     last_whole_request: Option<Instant>,
     /// Gaps that are not counted yet.
     pub gaps: u64,
@@ -102,24 +98,33 @@ impl Tap {
             next: None,
             partial: None,
             gap_due: false,
-            max_scale: layer.max_scale(),
-            policy: AnchorPolicy::default(),
-            owner: Owner::alone(stream),
-            max_pixels: u32::MAX,
+            terms: TapTerms {
+                max_scale: layer.max_scale(),
+                policy: AnchorPolicy::default(),
+                owner: Owner::alone(stream),
+                max_pixels: u32::MAX,
+            },
             too_large: false,
             size: None,
-            epochs: VecDeque::new(),
-            next_epoch: first_epoch,
+            epochs: TapEpochs::new(first_epoch),
             out: VecDeque::new(),
-            key_requests: 0,
-            next_key_request: None,
-            steady_since: None,
+            keys: TapKeys::default(),
             last_whole_request: None,
             gaps: 0,
         }
     }
 
-    /// Whether to pass a request for a key anchor to the enhancer; at most one in [`MIN_WHOLE_ANCHOR_INTERVAL`].
+    /// What it was told last.
+    pub(super) fn terms(&self) -> TapTerms {
+        self.terms
+    }
+
+    /// Tells it other terms.
+    pub(super) fn set_terms(&mut self, terms: TapTerms) {
+        self.terms = terms;
+    }
+
+    /// Whether to pass a request for a whole anchor to the enhancer; at most one in [`MIN_WHOLE_ANCHOR_INTERVAL`].
     pub(super) fn admit_whole_request(&mut self, now: Instant) -> bool {
         let admitted = self
             .last_whole_request
@@ -154,7 +159,7 @@ impl Tap {
     pub(super) fn set_layer(&mut self, layer: Layer) {
         if layer != self.layer {
             self.layer = layer;
-            self.max_scale = layer.max_scale();
+            self.terms.max_scale = layer.max_scale();
             self.size = None;
             self.too_large = false;
             self.await_key();
@@ -165,24 +170,17 @@ impl Tap {
     /// Whether to request a key frame now.
     pub(super) fn take_key_request(&mut self, now: Instant) -> bool {
         // Another key frame of a size that is too large would be of no use.
-        if self.next.is_some() || self.too_large || self.next_key_request.is_some_and(|at| now < at)
-        {
-            return false;
-        }
-        self.next_key_request =
-            Some(now + keyframes::MIN_INTERVAL * (1 << self.key_requests.min(MAX_DOUBLINGS)));
-        self.key_requests += 1;
-        true
+        self.next.is_none() && !self.too_large && self.keys.take(now)
     }
 
     /// The layer of an epoch; `None` for old epochs.
     pub(super) fn layer_of(&self, epoch: Epoch) -> Option<Layer> {
-        self.epochs.iter().find(|e| e.0 == epoch).map(|e| e.1)
+        self.epochs.layer_of(epoch)
     }
 
     /// The next epoch number.
     pub(super) fn next_epoch(&self) -> u16 {
-        self.next_epoch
+        self.epochs.next()
     }
 
     /// The enhancer's queue was full, so an input is lost.
@@ -250,7 +248,7 @@ impl Tap {
     pub(super) fn await_key(&mut self) {
         self.next = None;
         self.partial = None;
-        self.steady_since = None;
+        self.keys.on_gap();
     }
 
     /// Continues after a gap at a key frame that has arrived, or waits for one.
@@ -302,39 +300,33 @@ impl Tap {
                 self.await_key();
                 return;
             };
-            self.too_large = size.pixels() > self.max_pixels;
+            self.too_large = size.pixels() > self.terms.max_pixels;
             if self.too_large {
                 self.size = Some(size);
                 self.await_key();
                 self.gap_due = true;
                 return;
             }
-            if self.size != Some(size) || self.epochs.back().is_none_or(|e| e.1 != self.layer) {
+            let same_layer = self.epochs.current().is_some_and(|e| e.1 == self.layer);
+            if self.size != Some(size) || !same_layer {
                 self.size = Some(size);
-                if self.epochs.len() == MAX_EPOCHS {
-                    self.epochs.pop_front();
-                }
-                self.epochs.push_back((Epoch(self.next_epoch), self.layer));
-                self.next_epoch = self.next_epoch.wrapping_add(1);
+                self.epochs.begin(self.layer);
             }
         }
-        let Some(&(epoch, _)) = self.epochs.back() else { return };
-        let since = *self.steady_since.get_or_insert(packet.arrival);
-        if packet.arrival.saturating_duration_since(since) >= STEADY_TIME {
-            (self.key_requests, self.next_key_request) = (0, None);
-        }
+        let Some((epoch, _)) = self.epochs.current() else { return };
+        self.keys.on_frame(packet.arrival);
         if std::mem::take(&mut self.gap_due) {
             self.out.push_back(TapInput::Gap { stream: self.stream });
         }
         self.out.push_back(TapInput::Frame(TapFrame {
             stream: self.stream,
-            owner: self.owner,
+            owner: self.terms.owner,
             epoch,
             rtp_timestamp: packet.timestamp,
             arrival: partial.arrival.unwrap_or(packet.arrival),
             key: partial.key,
-            max_scale: self.max_scale,
-            policy: self.policy,
+            max_scale: self.terms.max_scale,
+            policy: self.terms.policy,
             data: partial.data.into(),
         }));
     }

@@ -203,13 +203,13 @@ proptest! {
 fn larger_pictures_than_are_enhanced_do_not_come_out_and_no_key_frame_is_asked_for() {
     let now = Instant::now();
     let mut tap = tap();
-    tap.max_pixels = 320 * 180 - 1;
+    tap.set_terms(TapTerms { max_pixels: 320 * 180 - 1, ..tap.terms() });
     for (packet, payload) in frame(10, 0, true, 2, now).iter().chain(&frame(12, 1, false, 1, now)) {
         tap.push(*packet, payload);
     }
     assert!(drain(&mut tap).is_empty() && tap.is_too_large());
     assert!(!tap.take_key_request(now), "it would be as large");
-    tap.max_pixels = 320 * 180;
+    tap.set_terms(TapTerms { max_pixels: 320 * 180, ..tap.terms() });
     for (packet, payload) in &frame(13, 2, true, 1, now) {
         tap.push(*packet, payload);
     }

@@ -1,13 +1,18 @@
 //! Which layers of a track the enhancer gets: the tap of a low layer, and the tap of a higher layer for captured anchors.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_types::{Layer, StreamId, TapInput};
+use windlass_types::{AnchorPolicy, Epoch, Layer, Owner, StreamId, TapInput};
 
-use super::tap::Tap;
-use super::{Core, Output, Track};
-use crate::api::TrackId;
+use super::alignment::{Alignment, Report};
+use super::capture;
+use super::layers::Layers;
+use super::output::Output;
+use super::rewriter::PacketIn;
+use super::tap::{Tap, TapTerms};
+use crate::stats::Counters;
 
 /// Time for which the tapped layer and its scale stay in use: each change costs all subscribers a key frame or their detail.
 const HOLD_TIME: Duration = Duration::from_secs(10);
@@ -34,7 +39,8 @@ impl LayerDemand {
         self.0[layer as usize].count
     }
 
-    fn scale(self, layer: Layer) -> u16 {
+    /// The largest scale that the subscribers of a layer need; 0: it has none.
+    pub(super) fn scale(self, layer: Layer) -> u16 {
         self.0[layer as usize].max_scale
     }
 
@@ -49,7 +55,7 @@ impl LayerDemand {
 
 /// The tapped layer with its hysteresis: it stays for [`HOLD_TIME`] while it has a subscriber.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TappedLayer(Option<(Layer, Instant)>);
+struct TappedLayer(Option<(Layer, Instant)>);
 
 impl TappedLayer {
     /// Updates the layer by the demand.
@@ -67,7 +73,7 @@ impl TappedLayer {
 
 /// The largest scale that tiles need, with its hysteresis: it rises at once, and falls after [`HOLD_TIME`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ScaleHold(Option<(u16, Instant)>);
+struct ScaleHold(Option<(u16, Instant)>);
 
 impl ScaleHold {
     /// Updates the scale by that of the largest tile now.
@@ -82,127 +88,241 @@ impl ScaleHold {
     }
 }
 
-/// What a track's taps leave behind when they stop or change.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct TapHistory {
+/// What the tap of a track is told with each allocation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TrackTerms {
+    /// Policy by which the stream's anchors are chosen.
+    pub(super) policy: AnchorPolicy,
+    /// Room and publisher of the stream; `None`: as before.
+    pub(super) owner: Option<Owner>,
+    /// Maximum pixels of a frame.
+    pub(super) max_pixels: u32,
+}
+
+/// The taps of one track, and what they leave behind when they stop or change.
+#[derive(Default)]
+pub(super) struct Taps {
+    /// Tap of the low layer.
+    low: Option<Tap>,
+    /// Tap of a higher layer, for captured anchors.
+    capture: Option<Tap>,
+    /// Maps timestamps between the layers.
+    alignment: Alignment,
     tapped: TappedLayer,
     scale: ScaleHold,
     /// First epoch that no earlier tap has used.
     next_epoch: u16,
     /// A layer, and the scale at which the enhancer makes its anchors.
-    pub(super) enhanced: Option<(Layer, u16)>,
+    enhanced: Option<(Layer, u16)>,
 }
 
-impl Core {
-    /// Starts, moves and stops the taps of all tracks.
-    pub(super) fn update_taps(
-        &mut self,
-        now: Instant,
-        mut demands: BTreeMap<TrackId, LayerDemand>,
-    ) {
-        let config = &self.config;
-        for (id, track) in &mut self.tracks {
-            let Some(stream) = track.info.stream else { continue };
-            let mut demand = demands.remove(id).unwrap_or_default();
-            // Other nodes do not send the sizes of their tiles.
-            track.enhanced_for_nodes().for_each(|layer| demand.add(layer, layer.max_scale()));
-            let wanted = track.tap_history.tapped.update(now, demand);
-            let wanted = wanted.filter(|_| !track.info.muted);
-            if track.remote.is_some() {
-                self.outputs.extend(track.request_remote_enhancement(wanted));
-                continue;
-            }
-            let wanted = wanted.filter(|_| self.enhancement);
-            let max_frame_bytes = config.limits.tap_frame_bytes;
-            track.update_tap(stream, wanted, max_frame_bytes, &mut self.outputs);
-            let capture_scale = config.captured.then_some(track.scale(config.scale));
-            track.update_capture(now, stream, capture_scale, max_frame_bytes, &mut self.outputs);
-            let tile_scale = track.tap.as_ref().map_or(0, |tap| demand.scale(tap.layer()));
-            let tile_scale = track.tap_history.scale.update(now, tile_scale);
-            let max_scale = track.useful_scale(now, tile_scale);
-            let publisher = self.peers.get(&track.info.participant);
-            if let Some(tap) = &mut track.tap {
-                let own_policy = publisher.and_then(|peer| config.room_policies.get(&peer.room));
-                tap.policy = own_policy.copied().unwrap_or(self.policy);
-                tap.max_pixels = config.tap_pixels;
-                tap.owner = publisher.map_or(tap.owner, |peer| peer.owner);
-                tap.max_scale = max_scale;
-            }
-            self.outputs.extend(track.send_anchor_state(self.enhancement, config.scale));
-        }
+impl Taps {
+    /// The tap of the low layer.
+    pub(super) fn low(&self) -> Option<&Tap> {
+        self.low.as_ref()
     }
-}
 
-impl Track {
-    /// Taps another layer, or none.
-    fn update_tap(
+    /// The tap of the low layer.
+    pub(super) fn low_mut(&mut self) -> Option<&mut Tap> {
+        self.low.as_mut()
+    }
+
+    /// Whether a low layer is tapped.
+    pub(super) fn is_on(&self) -> bool {
+        self.low.is_some()
+    }
+
+    /// The tapped layer.
+    pub(super) fn layer(&self) -> Option<Layer> {
+        self.low.as_ref().map(Tap::layer)
+    }
+
+    /// The tap of a higher layer.
+    pub(super) fn capture_mut(&mut self) -> Option<&mut Tap> {
+        self.capture.as_mut()
+    }
+
+    /// Whether a higher layer is tapped.
+    pub(super) fn captures(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// The layers that are tapped.
+    pub(super) fn layers(&self) -> impl Iterator<Item = Layer> {
+        [&self.low, &self.capture].into_iter().flatten().map(Tap::layer)
+    }
+
+    /// The layer to tap by the demand for anchors.
+    pub(super) fn wanted(&mut self, now: Instant, demand: LayerDemand) -> Option<Layer> {
+        self.tapped.update(now, demand)
+    }
+
+    /// Taps another low layer, or none. Returns whether the tap stops.
+    pub(super) fn set_layer(
         &mut self,
         stream: StreamId,
         wanted: Option<Layer>,
         max_frame_bytes: usize,
-        outputs: &mut VecDeque<Output>,
-    ) {
-        match (&mut self.tap, wanted) {
+    ) -> bool {
+        match (&mut self.low, wanted) {
             (Some(tap), Some(layer)) => tap.set_layer(layer),
             (None, Some(layer)) => {
-                let epoch = self.tap_history.next_epoch;
-                self.tap = Some(Tap::new(stream, layer, epoch, max_frame_bytes));
+                self.low = Some(Tap::new(stream, layer, self.next_epoch, max_frame_bytes));
             }
             (Some(tap), None) => {
-                self.tap_history.next_epoch = tap.next_epoch();
-                (self.tap, self.tap_history.enhanced) = (None, None);
-                outputs.push_back(Output::Tap(TapInput::Stop { stream }));
-                outputs.extend(self.end_adaptation());
+                self.next_epoch = tap.next_epoch();
+                (self.low, self.enhanced) = (None, None);
+                return true;
             }
             (None, None) => {}
         }
+        false
     }
 
-    /// Taps the largest layer that is sent above the tapped one, of the size of anchors or a whole part of it; `None`: captured anchors are off.
-    fn update_capture(
+    /// Taps the largest layer that is sent above the tapped one, of the size of anchors or a whole part of it; `None`: captured anchors
+    /// are off. Returns what to tell the enhancer.
+    pub(super) fn set_capture(
         &mut self,
         now: Instant,
         stream: StreamId,
         scale: Option<u16>,
+        layers: &Layers,
         max_frame_bytes: usize,
-        outputs: &mut VecDeque<Output>,
-    ) {
-        let above = scale.zip(self.tap.as_ref()).and_then(|(scale, tap)| {
+    ) -> Option<TapInput> {
+        let above = scale.zip(self.low.as_ref()).and_then(|(scale, tap)| {
             // Pictures of other sizes cannot be made as large as the anchors.
             let fits = (1..=scale).rev().filter(|part| scale % part == 0);
-            let mut layers = fits.filter_map(|part| tap.layer().enlarged(part));
-            layers.find(|&layer| self.layers.rate(layer, now).is_some())
+            let mut above = fits.filter_map(|part| tap.layer().enlarged(part));
+            above.find(|&layer| layers.rate(layer, now).is_some())
         });
         if self.capture.as_ref().map(Tap::layer) == above {
-            return;
+            return None;
         }
         // Without a tap the whole stream has been stopped.
-        if self.capture.take().is_some() && self.tap.is_some() {
-            outputs.push_back(Output::Tap(TapInput::CaptureStop { stream }));
-        }
+        let stopped = self.capture.take().is_some() && self.low.is_some();
         self.capture = above.map(|layer| Tap::new(stream, layer, 0, max_frame_bytes));
+        stopped.then_some(TapInput::CaptureStop { stream })
     }
 
-    /// Scale of the tapped layer's anchors; `default` until the enhancer has reported it.
-    pub(super) fn scale(&self, default: u16) -> u16 {
-        let layer = self.tapped();
-        let enhanced = self.tap_history.enhanced.filter(|(of, _)| Some(*of) == layer);
+    /// Tells the low layer's tap its terms, and the largest scale of its anchors by the demand for them.
+    pub(super) fn set_terms(
+        &mut self,
+        now: Instant,
+        demand: LayerDemand,
+        layers: &Layers,
+        terms: TrackTerms,
+    ) {
+        let tile_scale = self.layer().map_or(0, |layer| demand.scale(layer));
+        let tile_scale = self.scale.update(now, tile_scale);
+        let Some(tap) = &mut self.low else { return };
+        let TrackTerms { policy, owner, max_pixels } = terms;
+        let owner = owner.unwrap_or(tap.terms().owner);
+        let max_scale = useful_scale(now, tap.layer(), layers, tile_scale);
+        tap.set_terms(TapTerms { max_scale, policy, owner, max_pixels });
+    }
+
+    /// Scale of anchors of a layer; `default` until the enhancer has reported it.
+    pub(super) fn scale_of(&self, layer: Option<Layer>, default: u16) -> u16 {
+        let enhanced = self.enhanced.filter(|(of, _)| Some(*of) == layer);
         enhanced.map_or(default, |(_, scale)| scale)
     }
 
-    /// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`: the smallest that is enough, or a larger one
-    /// whose layer is sent, as captured pixels are better than made ones. It never exceeds the camera's size.
-    fn useful_scale(&self, now: Instant, tile_scale: u16) -> u16 {
-        let Some(low) = self.tap.as_ref().map(Tap::layer) else { return 1 };
-        let sent =
-            |&scale: &u16| low.enlarged(scale).is_some_and(|l| self.layers.rate(l, now).is_some());
-        let enough = |&scale: &u16| scale >= tile_scale;
-        let scales = || (1..=low.max_scale()).filter(|&scale| low.enlarged(scale).is_some());
-        scales()
-            .find(|scale| sent(scale) && enough(scale))
-            .or(scales().find(enough))
-            .unwrap_or(low.max_scale())
+    /// The enhancer makes anchors of an epoch at this scale. Returns whether the epoch is known.
+    pub(super) fn on_scale(&mut self, epoch: Epoch, scale: u16) -> bool {
+        let layer = self.low.as_ref().and_then(|tap| tap.layer_of(epoch));
+        if let Some(layer) = layer {
+            self.enhanced = Some((layer, scale));
+        }
+        layer.is_some()
     }
+
+    /// Sets the layer and scale of anchors that another node makes.
+    pub(super) fn set_enhanced(&mut self, enhanced: Option<(Layer, u16)>) {
+        self.enhanced = enhanced;
+    }
+
+    /// Waits for key frames: the track was muted or goes on.
+    pub(super) fn await_key(&mut self) {
+        [&mut self.low, &mut self.capture].into_iter().flatten().for_each(Tap::await_key);
+    }
+
+    /// The enhancer's queue was full: for frames of the higher layer if `captured`. Returns whether there is such a tap.
+    pub(super) fn on_overflow(&mut self, captured: bool) -> bool {
+        let tap = if captured { &mut self.capture } else { &mut self.low };
+        tap.as_mut().map(Tap::on_overflow).is_some()
+    }
+
+    /// Treats packets that are missing for too long as gaps.
+    pub(super) fn advance(&mut self, now: Instant) {
+        let Some(low) = &mut self.low else { return };
+        low.advance(now);
+        if let Some(capture) = &mut self.capture {
+            capture.advance(now);
+        }
+    }
+
+    /// When [`Taps::advance`] is due.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        [&self.low, &self.capture].into_iter().flatten().filter_map(Tap::timeout).min()
+    }
+
+    /// The layers whose key frames the taps need now, of those that are sent.
+    pub(super) fn take_key_requests(
+        &mut self,
+        now: Instant,
+        layers: &Layers,
+    ) -> impl Iterator<Item = Layer> {
+        let take = |tap: &mut Option<Tap>| {
+            let tap = tap.as_mut().filter(|tap| layers.rate(tap.layer(), now).is_some())?;
+            tap.take_key_request(now).then(|| tap.layer())
+        };
+        [take(&mut self.low), take(&mut self.capture)].into_iter().flatten()
+    }
+
+    /// Takes the RTP timestamp of a packet and the last sender report of its stream.
+    pub(super) fn align(&mut self, layer: Layer, timestamp: u32, report: Option<Report>) {
+        self.alignment.on_packet(layer, timestamp, report);
+    }
+
+    /// Takes a packet, if its layer is tapped. Returns whether it is.
+    pub(super) fn push(&mut self, layer: Layer, packet: PacketIn, payload: &Arc<[u8]>) -> bool {
+        let mut taps = [&mut self.low, &mut self.capture].into_iter().flatten();
+        let tap = taps.find(|tap| tap.layer() == layer);
+        tap.map(|tap| tap.push(packet, payload)).is_some()
+    }
+
+    /// Passes the frames of the taps to the enhancer.
+    pub(super) fn collect(&mut self, counters: &mut Counters, outputs: &mut VecDeque<Output>) {
+        let Some(low) = &mut self.low else { return };
+        counters.tap_gaps += std::mem::take(&mut low.gaps);
+        while let Some(input) = low.poll() {
+            counters.tap_frames += u64::from(matches!(input, TapInput::Frame(_)));
+            outputs.push_back(Output::Tap(input));
+        }
+        let Some(capture) = &mut self.capture else { return };
+        while let Some(input) = capture::poll(capture, &mut self.alignment, low.layer()) {
+            match &input {
+                TapInput::Captured(frame) => {
+                    counters.captured_frames += 1;
+                    counters.captured_unaligned += u64::from(frame.low_timestamp.is_none());
+                }
+                _ => counters.captured_gaps += 1,
+            }
+            outputs.push_back(Output::Tap(input));
+        }
+    }
+}
+
+/// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`: the smallest that is enough, or a larger one
+/// whose layer is sent, as captured pixels are better than made ones. It never exceeds the camera's size.
+fn useful_scale(now: Instant, low: Layer, layers: &Layers, tile_scale: u16) -> u16 {
+    let sent = |&scale: &u16| low.enlarged(scale).is_some_and(|l| layers.rate(l, now).is_some());
+    let enough = |&scale: &u16| scale >= tile_scale;
+    let scales = || (1..=low.max_scale()).filter(|&scale| low.enlarged(scale).is_some());
+    scales()
+        .find(|scale| sent(scale) && enough(scale))
+        .or(scales().find(enough))
+        .unwrap_or(low.max_scale())
 }
 
 #[cfg(test)]
@@ -249,5 +369,32 @@ mod tests {
         assert_eq!(tapped.update(soon, demand(1, 9)), Some(Layer::Q));
         assert_eq!(tapped.update(start + HOLD_TIME, demand(1, 9)), Some(Layer::H));
         assert_eq!(tapped.update(start + HOLD_TIME, demand(1, 0)), Some(Layer::Q));
+    }
+
+    #[test]
+    fn a_tap_that_starts_again_uses_epochs_of_its_own_and_forgets_its_scale() {
+        let (mut taps, stream) = (Taps::default(), StreamId(1));
+        assert!(!taps.set_layer(stream, Some(Layer::Q), 1000));
+        taps.set_enhanced(Some((Layer::Q, 4)));
+        assert_eq!((taps.scale_of(Some(Layer::Q), 2), taps.scale_of(Some(Layer::H), 2)), (4, 2));
+        assert!(taps.set_layer(stream, None, 1000) && !taps.is_on());
+        assert!(!taps.set_layer(stream, None, 1000), "it has stopped already");
+        assert_eq!(taps.scale_of(Some(Layer::Q), 2), 2);
+        assert!(!taps.on_scale(Epoch(0), 3) && !taps.on_overflow(false));
+    }
+
+    #[test]
+    fn the_layer_of_the_anchors_size_is_captured_while_it_is_sent() {
+        let (mut taps, stream, now) = (Taps::default(), StreamId(1), Instant::now());
+        let mut layers = Layers::default();
+        layers.count(Layer::H, 1000, now);
+        assert!(taps.set_capture(now, stream, Some(2), &layers, 1000).is_none());
+        assert!(!taps.captures(), "nothing without a tap of the low layer");
+        taps.set_layer(stream, Some(Layer::Q), 1000);
+        taps.set_capture(now, stream, Some(2), &layers, 1000);
+        assert_eq!(taps.layers().collect::<Vec<_>>(), [Layer::Q, Layer::H]);
+        let later = now + Duration::from_secs(9);
+        let told = taps.set_capture(later, stream, Some(2), &layers, 1000);
+        assert!(matches!(told, Some(TapInput::CaptureStop { stream: StreamId(1) })));
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
+use std::sync::Arc;
 use str0m::media::Mid;
 use windlass_types::{EnhancerRequest, Rung};
 
@@ -14,10 +15,11 @@ use str0m::media::{Direction, MediaKind, Rid, Simulcast, SimulcastLayer};
 use str0m::net::TcpType;
 use str0m::rtp::{RtpPacket, RtpWrite};
 use str0m::{Candidate, Event, Output as RtcOutput, Rtc};
-use windlass_types::{Layer, LayerKnobs};
+use windlass_types::{Layer, LayerKnobs, TapInput};
 
 use super::*;
-use crate::api::{Answer, Offer, Publish, Subscribe};
+use crate::api::{Answer, Offer, Publish, Subscribe, TrackId};
+use crate::relay::{NodeId, Relayed};
 
 pub(super) const STEP: Duration = Duration::from_millis(5);
 pub(super) const PUBLISHER: ParticipantId = ParticipantId(1);

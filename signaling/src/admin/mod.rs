@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use self::operator::bearer;
-use crate::Shared;
+use crate::shared::Shared;
 
 /// The routes, with their OpenAPI description.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {

@@ -15,9 +15,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 
 use super::error::AdminError;
-use crate::Shared;
+use crate::clock::unix_now;
 use crate::host;
-use crate::socket::unix_now;
+use crate::shared::Shared;
 
 /// Proof that a request is authorized for its path.
 pub(crate) struct Operator;

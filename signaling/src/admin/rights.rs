@@ -12,9 +12,9 @@ use windlass_protocol::{Grant, limits};
 
 use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
-use crate::Shared;
 use crate::access::ALL_ROOMS;
 use crate::rights::{Door, Moderation};
+use crate::shared::Shared;
 
 /// Restrictions of entering a room.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

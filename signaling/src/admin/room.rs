@@ -15,9 +15,9 @@ use windlass_types::{AnchorPolicy, Rung};
 use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
 use super::rights;
-use crate::Shared;
 use crate::directory::{GivenRung, OwnTrack, Present, RoomSettings, RoomState};
 use crate::rights::Door;
+use crate::shared::Shared;
 
 /// An operator's settings of a room. Absent settings have the values of the server's configuration.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]

@@ -11,8 +11,8 @@ use windlass_types::AnchorPolicy;
 
 use super::error::{AdminError, AdminErrorCode};
 use super::operator::Operator;
-use crate::Shared;
 use crate::redact::pseudonym;
+use crate::shared::Shared;
 
 /// Whether the enhancer runs.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

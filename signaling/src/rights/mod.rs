@@ -1,13 +1,13 @@
 //! Rights while a call runs: who may enter a room, who may stay, and what they may do there.
 //!
 //! Each request of a moderator or operator becomes a rule in the [`book`], on this server and on the cluster's other servers ([`spread`]). Whenever a
-//! rule changes, its effects on local participants are evaluated ([`Rights::evaluate`]) and applied ([`effects`]). So the result does not depend on the
+//! rule changes, its effects on local participants are evaluated ([`Rights::evaluate`]) and applied (`crate::effects`). So the result does not depend on the
 //! server of a request, nor on the order in which rules arrive.
 
-mod book;
-mod effects;
+pub(crate) mod book;
 mod moderation;
 mod record;
+pub(crate) mod ruling;
 mod seat;
 mod spread;
 
@@ -17,15 +17,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
-use windlass_protocol::{ErrorCode, Grant, Knock, ProtocolError};
+use windlass_protocol::{Grant, Knock};
 use windlass_sfu::{ParticipantId, Permissions};
 
 pub(crate) use self::book::Door;
 use self::book::{Book, Update};
-pub(crate) use self::effects::run_effects;
 pub(crate) use self::moderation::{Moderation, ModerationError};
 pub use self::record::BadRule;
 use self::record::{Content, Grantee, Rule, RuleRecord, Subject};
+pub use self::ruling::{Denied, Ruling};
 pub use self::seat::SeatKey;
 pub use self::spread::{AppliedRule, OutgoingRule};
 use crate::access::{ALL_ROOMS, Admission, Bearer, Grants};
@@ -41,72 +41,6 @@ const MAX_WAIT_S: u64 = 30 * 60;
 /// Lifetime of an answer to a knock, in seconds.
 const ANSWER_S: u64 = 60;
 
-/// The rights of a local participant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruling {
-    /// Why it must leave.
-    pub denied: Option<Denied>,
-    /// What the participant may do in its room.
-    pub grants: Grants,
-    /// Restrictions of entering the room.
-    pub door: Door,
-    /// The participants in the lobby, for moderators.
-    pub waiting: Arc<Vec<Knock>>,
-}
-
-/// Why a participant may not be in a room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
-    /// A moderator or operator removed the participant.
-    #[error("you were removed from the room")]
-    Removed,
-    /// The identity is banned.
-    #[error("you are banned from the room")]
-    Banned,
-    /// The access token was revoked.
-    #[error("the access token was revoked")]
-    Revoked,
-    /// A moderator refused the participant in the lobby.
-    #[error("you were not let in")]
-    Refused,
-    /// No moderator answered within `MAX_WAIT_S`.
-    #[error("no moderator has let you in in time")]
-    Forgotten,
-    /// The identity has entered the lobby again, by another connection, which waits in place of this one.
-    #[error("your identity waits in the lobby with another client")]
-    Again,
-    /// The room is locked.
-    #[error("the room is locked")]
-    Locked,
-    /// The room has a lobby, in which WHIP and WHEP cannot wait.
-    #[error("the room has a lobby, in which WHIP and WHEP clients cannot wait")]
-    Lobby,
-    /// The lobby is full.
-    #[error("the lobby of the room is full")]
-    Crowd,
-}
-
-impl Denied {
-    /// The code of the answer.
-    pub fn code(self) -> ErrorCode {
-        match self {
-            Denied::Removed => ErrorCode::Removed,
-            Denied::Banned => ErrorCode::Banned,
-            Denied::Revoked => ErrorCode::Revoked,
-            Denied::Refused | Denied::Forgotten => ErrorCode::Refused,
-            Denied::Again => ErrorCode::Replaced,
-            Denied::Locked | Denied::Lobby => ErrorCode::Locked,
-            Denied::Crowd => ErrorCode::RoomFull,
-        }
-    }
-}
-
-impl From<Denied> for ProtocolError {
-    fn from(out: Denied) -> Self {
-        ProtocolError::new(out.code(), out.to_string())
-    }
-}
-
 /// How a participant may enter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryMode {
@@ -118,7 +52,7 @@ pub(crate) enum EntryMode {
 
 /// The effect of rules on a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
+pub(crate) enum Effect {
     End(ParticipantId),
     Restrict(ParticipantId, Permissions),
 }
@@ -128,9 +62,9 @@ enum Effect {
 pub(crate) struct Rights {
     inner: Mutex<Inner>,
     /// Notified when rights must be evaluated.
-    changed: Notify,
+    pub(crate) changed: Notify,
     /// Notified when there are unsent rules.
-    spread: Notify,
+    pub(crate) spread: Notify,
     seats: SeatKey,
     /// Rules that were refused because there were too many.
     full: AtomicU64,
@@ -379,7 +313,7 @@ impl Rights {
     }
 
     /// Evaluates the rights of participants in rooms whose rules have changed; `tick`: also by time.
-    fn evaluate(&self, now_ms: u64, tick: bool) -> Vec<Effect> {
+    pub(crate) fn evaluate(&self, now_ms: u64, tick: bool) -> Vec<Effect> {
         let now = now_ms / 1000;
         let mut inner = self.inner.lock();
         if tick {

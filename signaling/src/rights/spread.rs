@@ -1,11 +1,8 @@
 //! Rules as keys and bytes, for the exchange with other servers of the cluster, which [`crate::cluster`]'s implementation does.
 
-use std::collections::HashSet;
-
+use super::Rights;
 use super::book::Update;
 use super::record::{BadRule, RuleRecord, Subject};
-use super::{Rights, unix_now_ms};
-use crate::Signaling;
 
 /// A rule that other servers must get.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,41 +22,8 @@ pub struct AppliedRule {
     pub until: u64,
 }
 
-impl Signaling {
-    /// Rules that other servers have not got. Waits until there are some.
-    pub async fn next_rules(&self) -> Vec<OutgoingRule> {
-        let rights = &self.shared.rights;
-        loop {
-            let rules = rights.take_unsent();
-            if !rules.is_empty() {
-                return rules;
-            }
-            rights.spread.notified().await;
-        }
-    }
-
-    /// Takes a rule of another server. If a later one is known, that must be sent again.
-    ///
-    /// # Errors
-    ///
-    /// The rule is malformed.
-    pub fn on_rule(&self, bytes: &[u8]) -> Result<AppliedRule, BadRule> {
-        self.shared.rights.heard(bytes, unix_now_ms())
-    }
-
-    /// All rules that hold must be sent again, except those with these keys.
-    pub fn resend_rules_except(&self, keys: &HashSet<String>) {
-        self.shared.rights.resend(|key| !keys.contains(key));
-    }
-
-    /// The rule with that key must be sent again, if it holds.
-    pub fn resend_rule(&self, key: &str) {
-        self.shared.rights.resend(|of| of == key);
-    }
-}
-
 impl Rights {
-    pub(super) fn take_unsent(&self) -> Vec<OutgoingRule> {
+    pub(crate) fn take_unsent(&self) -> Vec<OutgoingRule> {
         let mut inner = self.inner.lock();
         let Some(unsent) = inner.unsent.as_mut().map(std::mem::take) else { return Vec::new() };
         let rules = unsent.into_iter().filter_map(|(room, about)| {
@@ -70,7 +34,7 @@ impl Rights {
         rules.collect()
     }
 
-    pub(super) fn heard(&self, bytes: &[u8], now_ms: u64) -> Result<AppliedRule, BadRule> {
+    pub(crate) fn heard(&self, bytes: &[u8], now_ms: u64) -> Result<AppliedRule, BadRule> {
         let record = RuleRecord::read(bytes, now_ms)?;
         let key = RuleRecord::key(&record.room, &record.about);
         let rule = AppliedRule { key, until: record.rule.until };
@@ -102,7 +66,7 @@ impl Rights {
         Ok(rule)
     }
 
-    pub(super) fn resend(&self, whether: impl Fn(&str) -> bool) {
+    pub(crate) fn resend(&self, whether: impl Fn(&str) -> bool) {
         let mut inner = self.inner.lock();
         let again: Vec<(String, Subject)> = inner
             .book

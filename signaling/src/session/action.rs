@@ -11,7 +11,7 @@ use windlass_types::Rung;
 
 use crate::access::AccessError;
 use crate::admission::Refused;
-use crate::rights::{Denied, Ruling};
+use crate::rights::ruling::{Denied, Ruling};
 
 /// What the shell has to do.
 #[derive(Debug, Clone, PartialEq)]

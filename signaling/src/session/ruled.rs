@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use windlass_protocol::{Knock, ServerMessage};
 
 use crate::access::Grants;
-use crate::rights::{Door, Ruling};
+use crate::rights::book::Door;
+use crate::rights::ruling::Ruling;
 
 /// Minimum time between two lists of the lobby.
 const LOBBY_INTERVAL: Duration = Duration::from_secs(1);

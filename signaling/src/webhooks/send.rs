@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use super::outbox::{Failed, Letter};
 use super::sign::{WebhookSecret, signatures};
 use super::{Counts, Receiver, WebhookError, WebhookUrl};
-use crate::socket::unix_now;
+use crate::clock::unix_now;
 
 type HttpClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 

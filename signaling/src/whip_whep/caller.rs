@@ -7,16 +7,15 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use windlass_protocol::{ErrorCode, limits};
 
-use super::SDP;
 use super::error::WishError;
-use super::session::Protocol;
-use crate::Shared;
+use super::protocol::{Protocol, SDP};
 use crate::access::Admission;
 use crate::admin::bearer;
 use crate::admission::Permit;
 use crate::client::ClientAddr;
 use crate::convert;
 use crate::entry;
+use crate::shared::Shared;
 
 /// A client that may enter a room, and its offer.
 pub(super) struct Caller<'a> {

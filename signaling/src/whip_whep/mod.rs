@@ -8,6 +8,8 @@ mod caller;
 mod cors;
 mod error;
 mod ice;
+pub(crate) mod open;
+mod protocol;
 mod request;
 mod session;
 mod whep;
@@ -21,13 +23,8 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use self::session::Sessions;
-use crate::Shared;
-
-/// Content type of offers and answers.
-const SDP: &str = "application/sdp";
-/// Content type of trickled candidates and of ICE restarts (RFC 8840 §9).
-const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
+use self::protocol::{FRAGMENT, SDP};
+use crate::shared::Shared;
 
 /// The routes, with their OpenAPI description.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {

@@ -12,9 +12,11 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::error::WishError;
-use super::session::{self, Key, Protocol};
-use crate::Shared;
+use super::open::Key;
+use super::protocol::Protocol;
+use super::session;
 use crate::admin::bearer;
+use crate::shared::Shared;
 
 /// The path of a session.
 #[derive(Debug, Deserialize, IntoParams)]

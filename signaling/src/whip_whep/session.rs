@@ -1,18 +1,16 @@
 //! WHIP and WHEP sessions: a participant without a socket, and a task that follows its events.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::Weak;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::header::{IF_MATCH, LINK, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::oneshot;
-use windlass_protocol::{Attributes, ErrorCode, Grant, limits};
+use windlass_protocol::{Attributes, ErrorCode, limits};
 use windlass_sfu::{
     JoinOptions, Offer, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
 };
@@ -20,99 +18,17 @@ use windlass_sfu::{
 use super::caller::{Caller, read};
 use super::error::WishError;
 use super::ice::{self, Credentials};
-use super::{FRAGMENT, SDP};
-use crate::Shared;
+use super::open::{Agreed, Key, Open};
+use super::protocol::{FRAGMENT, Protocol, SDP};
 use crate::admission::Permit;
+use crate::clock::unix_now;
 use crate::cluster::Placement;
 use crate::convert::{self, Lists};
 use crate::entry::{self, Entry, Inside};
 use crate::rate::TokenBucket;
 use crate::session::{Commands, End, RateLimit};
-use crate::socket::unix_now;
+use crate::shared::Shared;
 use crate::turn;
-
-/// The protocol of a session, with which its path begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Protocol {
-    /// WHIP: the client publishes.
-    Whip,
-    /// WHEP: the client subscribes.
-    Whep,
-}
-
-impl Protocol {
-    fn path(self) -> &'static str {
-        match self {
-            Protocol::Whip => "whip",
-            Protocol::Whep => "whep",
-        }
-    }
-
-    /// The grant that its token needs.
-    pub(super) fn grant(self) -> Grant {
-        match self {
-            Protocol::Whip => Grant::Publish,
-            Protocol::Whep => Grant::Subscribe,
-        }
-    }
-
-    /// The participant's name, if its token has none.
-    fn name(self) -> &'static str {
-        match self {
-            Protocol::Whip => "WHIP",
-            Protocol::Whep => "WHEP",
-        }
-    }
-}
-
-/// A session's path: protocol, room and a random id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    pub protocol: Protocol,
-    pub room: String,
-    pub id: String,
-}
-
-/// All sessions by path.
-#[derive(Debug, Default)]
-pub(crate) struct Sessions {
-    open: Mutex<HashMap<Key, Open>>,
-}
-
-/// A session, which ends when this is dropped.
-#[derive(Debug)]
-struct Open {
-    participant: ParticipantId,
-    /// The identity that began it, and may change it; `None`: whoever knows its path may.
-    owner: Option<String>,
-    agreed: Arc<AsyncMutex<Agreed>>,
-    _end: oneshot::Sender<()>,
-}
-
-/// The last negotiation, which a restart of ICE repeats.
-#[derive(Debug)]
-struct Agreed {
-    offer: Offer,
-    /// Number of the ICE session, from 1.
-    ice_session: u32,
-    restarts: TokenBucket,
-}
-
-impl Agreed {
-    /// The `ETag` of the ICE session.
-    fn tag(&self) -> String {
-        format!("\"{}\"", self.ice_session)
-    }
-}
-
-impl Sessions {
-    /// Waits until all have ended.
-    pub(crate) async fn closed(&self) {
-        while !self.open.lock().is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-}
 
 /// Redirects a client to the same path on the room's server (RFC 9725 §4.5: clients follow).
 fn redirect(url: &str, protocol: Protocol, room: &str, query: &str) -> Response {
@@ -178,7 +94,7 @@ pub(super) async fn begin(
     let (ended, end) = oneshot::channel();
     let agreed = Arc::new(AsyncMutex::new(agreed));
     let owner = inside.identity.clone();
-    let open = Open { participant, owner, agreed: agreed.clone(), _end: ended };
+    let open = Open::new(participant, owner, agreed.clone(), ended);
     shared.sessions.open.lock().insert(key.clone(), open);
     tokio::spawn(follow(Arc::downgrade(shared), key, permit, inside, agreed, end));
     let mut response = (StatusCode::CREATED, headers, answer).into_response();

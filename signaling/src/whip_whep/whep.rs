@@ -19,11 +19,12 @@ use windlass_sfu::{Kind, MediaLine, Subscribe, TrackInfo, media_lines};
 use super::caller::Caller;
 use super::endpoint_options;
 use super::error::WishError;
+use super::protocol::Protocol;
 use super::request::{SessionPath, SessionRequest};
-use super::session::{self, Protocol};
-use crate::Shared;
+use super::session;
 use crate::client::ClientAddr;
 use crate::convert;
+use crate::shared::Shared;
 
 /// Begin to receive (draft-ietf-wish-whep §4.2).
 #[utoipa::path(post, path = "/whep/{room}", operation_id = "whep_offer", tag = "calls",

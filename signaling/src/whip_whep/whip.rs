@@ -13,11 +13,12 @@ use windlass_sfu::{Kind, Publish, media_lines};
 use super::caller::Caller;
 use super::endpoint_options;
 use super::error::WishError;
+use super::protocol::Protocol;
 use super::request::{SessionPath, SessionRequest};
-use super::session::{self, Protocol};
-use crate::Shared;
+use super::session;
 use crate::client::ClientAddr;
 use crate::convert;
+use crate::shared::Shared;
 
 /// Begin to send (RFC 9725 §4.2).
 #[utoipa::path(post, path = "/whip/{room}", operation_id = "whip_offer", tag = "calls",

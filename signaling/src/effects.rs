@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Effect, unix_now_ms};
-use crate::Shared;
+use crate::rights::{Effect, unix_now_ms};
+use crate::shared::Shared;
 
 /// Interval at which rules expire and are renewed.
 const TICK: Duration = Duration::from_secs(1);

@@ -1,0 +1,218 @@
+//! An offer: its parsed session description and its lists, which must fit each other, the participant's permissions and the limits.
+
+use std::collections::HashSet;
+
+use str0m::change::{SdpAnswer, SdpOffer};
+
+use super::sdp::{Description, MAX_MID, MediaLine};
+use crate::api::{Answer, Kind, Offer, OfferError, Permissions, Publish, Subscribe, TrackId};
+use crate::config::Limits;
+
+/// An offer with its parsed session description, or the error in that.
+pub struct ReadOffer {
+    pub(super) publish: Vec<Publish>,
+    pub(super) subscribe: Vec<Subscribe>,
+    pub(super) sdp: Result<(Description, SdpOffer), OfferError>,
+}
+
+/// An answer that is not written as text yet.
+pub struct Answered {
+    pub(super) sdp: SdpAnswer,
+    pub(super) tracks: Vec<(String, TrackId)>,
+}
+
+impl ReadOffer {
+    /// Parses an offer; its session description may have `sdp_bytes`.
+    pub fn new(offer: Offer, sdp_bytes: usize) -> ReadOffer {
+        let Offer { sdp, publish, subscribe } = offer;
+        let sdp = if sdp.len() > sdp_bytes { Err(OfferError::TooLarge) } else { read(&sdp) };
+        ReadOffer { publish, subscribe, sdp }
+    }
+}
+
+fn read(sdp: &str) -> Result<(Description, SdpOffer), OfferError> {
+    let description = Description::read(sdp)?;
+    let offer = SdpOffer::from_sdp_string(&description.to_stack_offer());
+    Ok((description, offer.map_err(|error| OfferError::BadSdp(error.to_string()))?))
+}
+
+impl Answered {
+    /// Writes the answer as text.
+    pub fn write(self) -> Answer {
+        Answer { sdp: self.sdp.to_sdp_string(), tracks: self.tracks }
+    }
+}
+
+/// What a participant's lists are checked against.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    /// What it may do.
+    pub(super) permissions: Permissions,
+    /// How many tracks it publishes.
+    pub(super) published: usize,
+    /// How many tracks the others of its room publish.
+    pub(super) others: usize,
+}
+
+/// A track of a subscribe list, for the participant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// It may be subscribed to.
+    Track(Kind),
+    /// It has ended.
+    Ended,
+    /// There is none, or not for this participant.
+    Unknown,
+}
+
+/// The lists of an offer, and the m-lines of its session description.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lists<'a> {
+    pub(super) publish: &'a [Publish],
+    pub(super) subscribe: &'a [Subscribe],
+    pub(super) lines: &'a [&'a MediaLine],
+}
+
+impl Lists<'_> {
+    /// Checks the lists. `find` looks up a track of the subscribe list.
+    pub(super) fn check(
+        self,
+        limits: &Limits,
+        standing: Standing,
+        find: impl Fn(TrackId) -> Wanted,
+    ) -> Result<(), OfferError> {
+        let Lists { publish, subscribe, lines } = self;
+        self.check_permissions(standing.permissions)?;
+        let names_fit = publish.iter().all(|p| p.name.len() <= Publish::MAX_NAME);
+        if publish.len() > limits.published_tracks || !names_fit {
+            return Err(OfferError::TooLarge);
+        }
+        // A participant with no more tracks than before is not refused, even if the limit has been lowered.
+        let (more, all) = (publish.len() > standing.published, standing.others + publish.len());
+        if more && all > limits.tracks_per_room {
+            return Err(OfferError::TooManyTracks);
+        }
+        // M-lines of ended tracks stay in the description.
+        if lines.len() > 4 * limits.media_sections {
+            return Err(OfferError::TooLarge);
+        }
+        let media = lines.iter().filter(|l| l.kind.is_some() && (l.sends || l.receives));
+        if media.count() > limits.media_sections {
+            return Err(OfferError::TooLarge);
+        }
+        let mut used = HashSet::new();
+        let mut line_of = |mid: &str, kind: Kind| {
+            let bad = || OfferError::BadMid { mid: mid.chars().take(MAX_MID).collect() };
+            let line =
+                lines.iter().find(|l| l.mid == mid && l.kind == Some(kind)).ok_or_else(bad)?;
+            if !used.insert(mid.to_owned()) {
+                return Err(bad());
+            }
+            if !line.codec {
+                return Err(OfferError::NoCodec { mid: mid.to_owned() });
+            }
+            Ok((line, bad()))
+        };
+        for entry in publish {
+            let (line, bad) = line_of(&entry.mid, entry.kind)?;
+            if !line.sends {
+                return Err(bad);
+            }
+        }
+        let mut wanted = HashSet::new();
+        for subscribe in subscribe {
+            if !wanted.insert(subscribe.track) {
+                return Err(OfferError::SubscribedTwice { track: subscribe.track });
+            }
+            let kind = match find(subscribe.track) {
+                Wanted::Track(kind) => kind,
+                // A track may end while the offer is on its way: its m-line stays silent.
+                Wanted::Ended => continue,
+                Wanted::Unknown => {
+                    return Err(OfferError::UnknownTrack { track: subscribe.track });
+                }
+            };
+            let (line, bad) = line_of(&subscribe.mid, kind)?;
+            if !line.receives {
+                return Err(bad);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an offer without the permissions for it.
+    fn check_permissions(self, permissions: Permissions) -> Result<(), OfferError> {
+        if !permissions.publish && !self.publish.is_empty() {
+            return Err(OfferError::NotAllowed("publish"));
+        }
+        if !permissions.subscribe && !self.subscribe.is_empty() {
+            return Err(OfferError::NotAllowed("subscribe"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STANDING: Standing = Standing {
+        permissions: Permissions { publish: true, subscribe: true, enhance: true },
+        published: 0,
+        others: 0,
+    };
+
+    fn line(mid: &str, sends: bool) -> MediaLine {
+        MediaLine {
+            mid: mid.into(),
+            kind: Some(Kind::Video),
+            sends,
+            receives: !sends,
+            codec: true,
+            application: false,
+        }
+    }
+
+    fn check(lists: Lists<'_>, standing: Standing, found: Wanted) -> Result<(), OfferError> {
+        lists.check(&Limits::default(), standing, |_| found)
+    }
+
+    #[test]
+    fn what_is_published_needs_a_line_that_sends_and_the_permission() {
+        let publish = [Publish { mid: "0".into(), kind: Kind::Video, name: "camera".into() }];
+        let (sends, receives) = (line("0", true), line("0", false));
+        let with = |line: Option<&MediaLine>, standing| {
+            let lines: Vec<&MediaLine> = line.into_iter().collect();
+            let lists = Lists { publish: &publish, subscribe: &[], lines: &lines };
+            check(lists, standing, Wanted::Unknown)
+        };
+        assert_eq!(with(Some(&sends), STANDING), Ok(()));
+        let bad = Err(OfferError::BadMid { mid: "0".into() });
+        assert_eq!(with(Some(&receives), STANDING), bad);
+        assert_eq!(with(None, STANDING), bad);
+        let permissions = Permissions { publish: false, ..STANDING.permissions };
+        let refused = with(Some(&sends), Standing { permissions, ..STANDING });
+        assert_eq!(refused, Err(OfferError::NotAllowed("publish")));
+        let full = Standing { others: Limits::default().tracks_per_room, ..STANDING };
+        assert_eq!(with(Some(&sends), full), Err(OfferError::TooManyTracks));
+        let before = Standing { published: 1, ..full };
+        assert_eq!(with(Some(&sends), before), Ok(()));
+    }
+
+    #[test]
+    fn a_track_is_subscribed_to_once_and_may_have_ended() {
+        let track = TrackId(7);
+        let one = Subscribe { mid: "0".into(), track, max: None };
+        let twice = [one.clone(), one];
+        let receives = line("0", false);
+        let lines = [&receives];
+        let with = |count| Lists { publish: &[], subscribe: &twice[..count], lines: &lines };
+        assert_eq!(check(with(1), STANDING, Wanted::Track(Kind::Video)), Ok(()));
+        let twice = Err(OfferError::SubscribedTwice { track });
+        assert_eq!(check(with(2), STANDING, Wanted::Track(Kind::Video)), twice);
+        let unknown = Err(OfferError::UnknownTrack { track });
+        assert_eq!(check(with(1), STANDING, Wanted::Unknown), unknown);
+        let silent = Lists { lines: &[], ..with(1) };
+        assert_eq!(check(silent, STANDING, Wanted::Ended), Ok(()));
+    }
+}

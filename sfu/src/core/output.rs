@@ -1,0 +1,32 @@
+//! What the core gives its caller.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use windlass_types::{EnhancerRequest, StreamId, TapInput};
+
+use super::addresses::RemoteAddr;
+use crate::api::{ParticipantId, SfuEvent};
+use crate::relay::{NodeId, Relayed};
+
+/// What the caller of the core must do.
+#[derive(Debug)]
+pub enum Output {
+    /// Send a datagram.
+    Transmit {
+        /// Destination.
+        to: RemoteAddr,
+        /// Content.
+        data: Vec<u8>,
+        /// Arrival of the packet that it forwards, to measure latency.
+        arrival: Option<Instant>,
+    },
+    /// Send an event to a participant.
+    Event(ParticipantId, SfuEvent),
+    /// Send an input to the enhancer.
+    Tap(TapInput),
+    /// Send a request, or a report, to a stream's enhancement.
+    Request(StreamId, EnhancerRequest),
+    /// Send a message about a room to another SFU.
+    Relay(NodeId, Arc<str>, Relayed),
+}

@@ -1,0 +1,218 @@
+//! The other nodes, the rooms that are shared with them, and who gets what of a room.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::output::Output;
+use crate::api::TrackId;
+use crate::relay::{NodeId, Relayed};
+
+/// Nodes by room.
+type Audiences = HashMap<Arc<str>, BTreeSet<NodeId>>;
+
+/// The other nodes, and the rooms that are shared with them.
+#[derive(Debug, Default)]
+pub(super) struct Relays {
+    /// Nodes with a link.
+    linked: BTreeSet<NodeId>,
+    /// The other nodes of each shared room.
+    shared: HashMap<Arc<str>, Vec<NodeId>>,
+    /// Nodes that want the local tracks of each room.
+    audiences: Audiences,
+    /// Nodes that want them before the room is shared with them.
+    pending_audiences: Audiences,
+    /// Local ids of remote tracks, by node and id there.
+    tracks: HashMap<(NodeId, TrackId), TrackId>,
+}
+
+/// How the other nodes of a room have changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    /// Nodes that the room was not on.
+    pub(super) new: Vec<NodeId>,
+    /// Nodes that the room is not on any more.
+    pub(super) gone: Vec<NodeId>,
+}
+
+/// What becomes of a node's wish for the local tracks of a room.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// The node gets them.
+    Now,
+    /// The node gets them when the room is shared with it.
+    Later,
+    /// There is no link to the node.
+    NotLinked,
+    /// Too many rooms are relayed.
+    Refused,
+}
+
+impl Relays {
+    /// How a room's other nodes change with these.
+    pub(super) fn change(&self, room: &str, nodes: &[NodeId]) -> Change {
+        let known = self.shared.get(room).map_or(&[][..], Vec::as_slice);
+        let new = nodes.iter().filter(|node| !known.contains(node)).copied().collect();
+        let gone = known.iter().filter(|node| !nodes.contains(node)).copied().collect();
+        Change { new, gone }
+    }
+
+    /// Sets a room's other nodes. Returns those of them that have waited for its local tracks.
+    pub(super) fn set_nodes(&mut self, room: &Arc<str>, nodes: &[NodeId]) -> Vec<NodeId> {
+        if nodes.is_empty() {
+            self.shared.remove(room);
+        } else {
+            self.shared.insert(room.clone(), nodes.to_vec());
+        }
+        let pending = self.pending_audiences.remove(room).unwrap_or_default();
+        pending.into_iter().filter(|node| nodes.contains(node)).collect()
+    }
+
+    /// Sets whether there is a link to a node. Returns whether that has changed. Without a link it wants nothing any more.
+    pub(super) fn set_link(&mut self, node: NodeId, up: bool) -> bool {
+        if up {
+            return self.linked.insert(node);
+        }
+        for audiences in [&mut self.audiences, &mut self.pending_audiences] {
+            audiences.retain(|_, nodes| {
+                nodes.remove(&node);
+                !nodes.is_empty()
+            });
+        }
+        self.linked.remove(&node)
+    }
+
+    /// The rooms that are shared with a node.
+    pub(super) fn shared_with(&self, node: NodeId) -> Vec<Arc<str>> {
+        let shared = self.shared.iter().filter(|(_, nodes)| nodes.contains(&node));
+        shared.map(|(room, _)| room.clone()).collect()
+    }
+
+    /// A node wants the local tracks of a room; at most `max_rooms` are relayed.
+    pub(super) fn begin(&mut self, node: NodeId, room: &Arc<str>, max_rooms: usize) -> Begun {
+        if !self.linked.contains(&node) {
+            return Begun::NotLinked;
+        }
+        let shared = self.shared.get(room).is_some_and(|nodes| nodes.contains(&node));
+        let audiences = if shared { &mut self.audiences } else { &mut self.pending_audiences };
+        if audiences.len() >= max_rooms && !audiences.contains_key(room) {
+            return Begun::Refused;
+        }
+        audiences.entry(room.clone()).or_default().insert(node);
+        if shared { Begun::Now } else { Begun::Later }
+    }
+
+    /// A node does not want the local tracks of a room any more.
+    pub(super) fn end(&mut self, node: NodeId, room: &str) {
+        for audiences in [&mut self.audiences, &mut self.pending_audiences] {
+            if let Some(nodes) = audiences.get_mut(room) {
+                nodes.remove(&node);
+                if nodes.is_empty() {
+                    audiences.remove(room);
+                }
+            }
+        }
+    }
+
+    /// The nodes that want a room's local tracks.
+    pub(super) fn audience(&self, room: &str) -> impl Iterator<Item = NodeId> {
+        self.audiences.get(room).into_iter().flatten().copied()
+    }
+
+    /// Sends a message about a room to a node.
+    pub(super) fn send(
+        &self,
+        node: NodeId,
+        room: &Arc<str>,
+        message: Relayed,
+        outputs: &mut VecDeque<Output>,
+    ) {
+        if self.linked.contains(&node) {
+            outputs.push_back(Output::Relay(node, room.clone(), message));
+        }
+    }
+
+    /// Sends a message to the nodes that want a room's local tracks.
+    pub(super) fn send_to_audience(
+        &self,
+        room: &str,
+        message: &Relayed,
+        outputs: &mut VecDeque<Output>,
+    ) {
+        let Some((room, nodes)) = self.audiences.get_key_value(room) else { return };
+        for &node in nodes {
+            outputs.push_back(Output::Relay(node, room.clone(), message.clone()));
+        }
+    }
+
+    /// Sends a message to all other nodes of a room.
+    pub(super) fn send_to_shared(
+        &self,
+        room: &str,
+        message: &Relayed,
+        outputs: &mut VecDeque<Output>,
+    ) {
+        let Some((room, nodes)) = self.shared.get_key_value(room) else { return };
+        for &node in nodes {
+            self.send(node, room, message.clone(), outputs);
+        }
+    }
+
+    /// The local id of a node's track.
+    pub(super) fn track(&self, node: NodeId, track: TrackId) -> Option<TrackId> {
+        self.tracks.get(&(node, track)).copied()
+    }
+
+    /// Adds a track of another node, by node and id there.
+    pub(super) fn add_track(&mut self, key: (NodeId, TrackId), local: TrackId) {
+        self.tracks.insert(key, local);
+    }
+
+    /// Removes a track of another node.
+    pub(super) fn remove_track(&mut self, key: (NodeId, TrackId)) {
+        self.tracks.remove(&key);
+    }
+
+    /// Ids of remote tracks, at their own nodes.
+    #[cfg(test)]
+    pub(super) fn remote_ids(&self) -> impl Iterator<Item = TrackId> {
+        self.tracks.keys().map(|(_, track)| *track)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(2);
+    const OTHER: NodeId = NodeId(3);
+
+    #[test]
+    fn a_node_that_asks_early_gets_the_tracks_when_the_room_is_shared_with_it() {
+        let (mut relays, tea) = (Relays::default(), Arc::<str>::from("tea"));
+        assert_eq!(relays.begin(NODE, &tea, 9), Begun::NotLinked);
+        assert!(relays.set_link(NODE, true) && !relays.set_link(NODE, true));
+        assert_eq!(relays.begin(NODE, &tea, 9), Begun::Later);
+        assert_eq!(relays.change("tea", &[NODE]), Change { new: vec![NODE], gone: vec![] });
+        assert_eq!(relays.set_nodes(&tea, &[NODE]), [NODE]);
+        assert_eq!(relays.begin(NODE, &tea, 0), Begun::Refused, "it is one room too many");
+        assert_eq!(relays.begin(NODE, &tea, 9), Begun::Now);
+        assert_eq!(relays.audience("tea").collect::<Vec<_>>(), [NODE]);
+        assert!(relays.set_link(NODE, false));
+        assert_eq!(relays.audience("tea").count(), 0);
+    }
+
+    #[test]
+    fn messages_go_to_nodes_with_a_link() {
+        let (mut relays, tea) = (Relays::default(), Arc::<str>::from("tea"));
+        relays.set_link(NODE, true);
+        relays.set_nodes(&tea, &[NODE, OTHER]);
+        assert_eq!(relays.change("tea", &[OTHER]), Change { new: vec![], gone: vec![NODE] });
+        let mut sent = VecDeque::new();
+        relays.send_to_shared("tea", &Relayed::Begin, &mut sent);
+        relays.send_to_audience("tea", &Relayed::Begin, &mut sent);
+        relays.send(OTHER, &tea, Relayed::Begin, &mut sent);
+        assert!(matches!(sent.pop_front(), Some(Output::Relay(NODE, _, Relayed::Begin))));
+        assert!(sent.is_empty());
+        assert_eq!(relays.shared_with(OTHER), [tea]);
+    }
+}

@@ -1,0 +1,207 @@
+//! A published track: its state, and what it costs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use str0m::media::Mid;
+use windlass_types::message::ReassembledAnchor;
+use windlass_types::{
+    Anchor, AnchorSource, Bitrate, EnhancerRequest, Epoch, Layer, PublisherUplink, Refusal, Rung,
+    StageTimes,
+};
+
+use super::anchor_costs::{AnchorCostMeter, AnchorCosts, AnchorLimits};
+use super::keyframes::KeyFrameRequests;
+use super::layers::{Layers, SDK_MAX};
+use super::output::Output;
+use super::publisher_params::{LayerParams, PublisherParams};
+use super::recent::Recent;
+use super::regions::Stills;
+use super::relayed::{Making, NodeDemands, RemotePublisher};
+use super::tap::Tap;
+use super::tapping::Taps;
+use crate::api::{ParticipantId, SfuEvent, TrackInfo, UplinkReport};
+
+/// A published track.
+pub(super) struct Track {
+    pub(super) info: TrackInfo,
+    pub(super) mid: Mid,
+    pub(super) room: Arc<str>,
+    /// Its publisher's side, if it is published on another node.
+    pub(super) remote: Option<RemotePublisher>,
+    /// What other nodes want of it, if it is published here.
+    pub(super) nodes: NodeDemands,
+    pub(super) subscribers: Vec<ParticipantId>,
+    pub(super) layers: Layers,
+    /// What the publisher was asked to send.
+    pub(super) params: PublisherParams,
+    pub(super) recent: Recent,
+    pub(super) keyframes: KeyFrameRequests,
+    pub(super) taps: Taps,
+    pub(super) stills: Stills,
+    pub(super) anchor_costs: AnchorCostMeter,
+    /// Why the enhancer makes no anchors of the track.
+    pub(super) refused: Option<Refusal>,
+}
+
+impl Track {
+    /// A track without packets and subscribers.
+    pub(super) fn new(info: TrackInfo, mid: Mid, room: Arc<str>) -> Track {
+        Track {
+            mid,
+            remote: None,
+            nodes: NodeDemands::new(info.track, room.clone()),
+            subscribers: Vec::new(),
+            layers: Layers::default(),
+            params: PublisherParams::default(),
+            recent: Recent::default(),
+            keyframes: KeyFrameRequests::default(),
+            taps: Taps::default(),
+            stills: Stills::default(),
+            anchor_costs: AnchorCostMeter::default(),
+            refused: None,
+            info,
+            room,
+        }
+    }
+
+    /// Expected bitrates of each layer's anchors; `None`: a layer without anchors.
+    pub(super) fn expected_anchor_costs(
+        &self,
+        now: Instant,
+        limits: AnchorLimits,
+    ) -> [Option<AnchorCosts>; 3] {
+        let max = self.layers.max_enhanced(limits.max_pixels);
+        let sent = Layer::ALL.map(|layer| self.layers.rate(layer, now).is_some());
+        let stills = self.stills.answers();
+        Layer::ALL.map(|layer| {
+            let larger = Layer::ALL.into_iter().filter(|&l| l > layer);
+            let source = larger.rev().find(|&l| stills || limits.captured && sent[l as usize]);
+            let octaves = source.map_or(0, |l| l as u8 - layer as u8).min(limits.max_octaves);
+            let enhanced = Rung::plus(layer).is_some() && max >= Some(layer);
+            enhanced.then(|| self.anchor_costs.expected(octaves))
+        })
+    }
+
+    /// Whether the publisher's own pixels can become anchors now.
+    pub(super) fn has_captured_source(&self) -> bool {
+        self.taps.captures() || self.stills.usable() || self.remote.is_some()
+    }
+
+    /// Latency budget from a frame's arrival to its anchor's use: the configured one, plus the time for which the policy holds frames.
+    pub(super) fn budget(&self, configured: Duration) -> Duration {
+        configured + self.remote.as_ref().map_or(self.holds(), |remote| remote.anchor_state().holds)
+    }
+
+    /// Time for which the policy of its tap holds frames.
+    fn holds(&self) -> Duration {
+        self.taps.low().map_or(Duration::ZERO, |tap| tap.terms().policy.holds())
+    }
+
+    /// The layer whose anchors are made now, here or at the publisher's node.
+    pub(super) fn tapped(&self) -> Option<Layer> {
+        match &self.remote {
+            Some(remote) => remote.anchor_state().layer,
+            None => self.taps.layer(),
+        }
+    }
+
+    /// Scale of the tapped layer's anchors; `default` until the enhancer has reported it.
+    pub(super) fn scale(&self, default: u16) -> u16 {
+        self.taps.scale_of(self.tapped(), default)
+    }
+
+    /// Why there are no anchors although a layer is tapped.
+    pub(super) fn refusal(&self, max_pixels: u32, enhancement: bool) -> Option<Refusal> {
+        let none = self.layers.max_enhanced(max_pixels).is_none();
+        let too_large = none || self.taps.low().is_some_and(Tap::is_too_large);
+        let refused = self.tapped().and(self.refused);
+        refused.or((too_large && enhancement).then_some(Refusal::Size))
+    }
+
+    /// The publisher's uplink bandwidth for the enhancer's controller, while there is a tap of the low layer alone.
+    pub(super) fn uplink(&self, now: Instant, report: UplinkReport) -> Option<Output> {
+        let valid = report.bitrate > Bitrate::ZERO && report.fps.is_finite() && report.fps > 0.0;
+        let (layer, stream) = self.taps.layer().zip(self.info.stream)?;
+        if !valid || self.taps.captures() {
+            return None;
+        }
+        let others = Layer::ALL.into_iter().filter(|&l| l != layer);
+        let others: Bitrate = others.filter_map(|l| self.layers.rate(l, now)).sum();
+        let bitrate = report.bitrate.saturating_sub(others).min(SDK_MAX[layer as usize]);
+        let uplink = PublisherUplink { layer, report: UplinkReport { bitrate, ..report } };
+        Some(Output::Request(stream, EnhancerRequest::Uplink(uplink)))
+    }
+
+    /// A publisher's answer to a request for a still as an anchor; `None` if it has not the size of anchors. `scale`: that of anchors until
+    /// the enhancer has reported it.
+    pub(super) fn still(
+        &self,
+        now: Instant,
+        answer: ReassembledAnchor,
+        scale: u16,
+    ) -> Option<Anchor> {
+        let (low, stream) = self.taps.low()?.size().zip(self.info.stream)?;
+        let header = answer.header;
+        if low.scaled(self.scale(scale)) != header.size() {
+            return None;
+        }
+        Some(Anchor {
+            stream,
+            epoch: Epoch(0),
+            rtp_timestamp: header.rtp_timestamp,
+            arrival: now,
+            source: AnchorSource::Captured,
+            codec: header.codec,
+            tiled: header.tiled,
+            width: header.width,
+            height: header.height,
+            beyond_prior: header.beyond_prior,
+            payload: Bytes::from(answer.payload),
+            times: StageTimes::default(),
+        })
+    }
+
+    /// Asks the publisher for layers with these parameters.
+    pub(super) fn ask(&self, layers: LayerParams) -> Output {
+        let event = SfuEvent::Knobs { track: self.info.track, layers };
+        Output::Event(self.info.participant, event)
+    }
+
+    /// Requests a key anchor, at a limited rate: one serves all subscribers.
+    pub(super) fn request_whole_anchor(&mut self, now: Instant) -> Option<Output> {
+        if let Some(remote) = &self.remote {
+            return Some(remote.request_whole_anchor());
+        }
+        let tap = self.taps.low_mut()?;
+        tap.admit_whole_request(now)
+            .then(|| Output::Request(tap.stream(), EnhancerRequest::WholeAnchor))
+    }
+
+    /// Requests a key anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
+    pub(super) fn request_initial_anchor(&self) -> Option<Output> {
+        if let Some(remote) = &self.remote {
+            return Some(remote.request_whole_anchor());
+        }
+        let stream = self.taps.low()?.stream();
+        Some(Output::Request(stream, EnhancerRequest::WholeAnchor))
+    }
+
+    /// Sends the anchor state to other nodes, if it has changed. `available`: there is an enhancer.
+    pub(super) fn send_anchor_state(&mut self, available: bool, default_scale: u16) -> Vec<Output> {
+        let making = Making {
+            available,
+            layer: self.tapped(),
+            scale: self.scale(default_scale),
+            holds: self.holds(),
+            refused: self.refused,
+        };
+        self.nodes.send_anchor_state(making)
+    }
+
+    /// When its taps or its key frame requests are due.
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+        [self.keyframes.timeout(now), self.taps.timeout()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,74 @@
+//! What the rules say of one participant: why it must leave, or what it may do.
+
+use std::sync::Arc;
+
+use windlass_protocol::{ErrorCode, Knock, ProtocolError};
+
+use super::book::Door;
+use crate::access::Grants;
+
+/// The rights of a local participant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// Why it must leave.
+    pub denied: Option<Denied>,
+    /// What it may do.
+    pub grants: Grants,
+    /// Restrictions of entering the room.
+    pub door: Door,
+    /// The participants in the lobby, for moderators.
+    pub waiting: Arc<Vec<Knock>>,
+}
+
+/// Why a participant may not be in a room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// A moderator or operator removed the participant.
+    #[error("you were removed from the room")]
+    Removed,
+    /// The identity is banned.
+    #[error("you are banned from the room")]
+    Banned,
+    /// The access token was revoked.
+    #[error("the access token was revoked")]
+    Revoked,
+    /// A moderator refused the participant in the lobby.
+    #[error("you were not let in")]
+    Refused,
+    /// No moderator answered within `MAX_WAIT_S`.
+    #[error("no moderator has let you in in time")]
+    Forgotten,
+    /// The same identity has entered the lobby again.
+    #[error("your identity waits in the lobby with another client")]
+    Again,
+    /// The room is locked.
+    #[error("the room is locked")]
+    Locked,
+    /// The room has a lobby, in which WHIP and WHEP cannot wait.
+    #[error("the room has a lobby, in which WHIP and WHEP clients cannot wait")]
+    Lobby,
+    /// The lobby is full.
+    #[error("the lobby of the room is full")]
+    Crowd,
+}
+
+impl Denied {
+    /// The code of the answer.
+    pub fn code(self) -> ErrorCode {
+        match self {
+            Denied::Removed => ErrorCode::Removed,
+            Denied::Banned => ErrorCode::Banned,
+            Denied::Revoked => ErrorCode::Revoked,
+            Denied::Refused | Denied::Forgotten => ErrorCode::Refused,
+            Denied::Again => ErrorCode::Replaced,
+            Denied::Locked | Denied::Lobby => ErrorCode::Locked,
+            Denied::Crowd => ErrorCode::RoomFull,
+        }
+    }
+}
+
+impl From<Denied> for ProtocolError {
+    fn from(out: Denied) -> Self {
+        ProtocolError::new(out.code(), out.to_string())
+    }
+}

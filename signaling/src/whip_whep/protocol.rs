@@ -1,0 +1,43 @@
+//! The two protocols, and their content types.
+
+use windlass_protocol::Grant;
+
+/// Content type of offers and answers.
+pub(super) const SDP: &str = "application/sdp";
+/// Content type of trickled candidates and of ICE restarts (RFC 8840 §9).
+pub(super) const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
+
+/// The protocol of a session, with which its path begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Protocol {
+    /// Publishes.
+    Whip,
+    /// Subscribes.
+    Whep,
+}
+
+impl Protocol {
+    /// The beginning of its sessions' paths.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Protocol::Whip => "whip",
+            Protocol::Whep => "whep",
+        }
+    }
+
+    /// The grant that its token needs.
+    pub(super) fn grant(self) -> Grant {
+        match self {
+            Protocol::Whip => Grant::Publish,
+            Protocol::Whep => Grant::Subscribe,
+        }
+    }
+
+    /// The participant's name, if its token has none.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Protocol::Whip => "WHIP",
+            Protocol::Whep => "WHEP",
+        }
+    }
+}
