@@ -54,6 +54,7 @@ export class Tile {
     this.video.participant = participant;
     this.video.setAttribute("name", String(name));
     this.video.toggleAttribute("fixed-size", !adaptive);
+    write(this.video, words("tile.divider"), "divider-label");
     this.video.append(this.sides.left, this.sides.right);
     this.pin = this.button("pin", words("tile.pin", { name }), pinned);
     this.pin.setAttribute("aria-pressed", "false");
