@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use windlass_types::{Bitrate, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput};
+use windlass_types::{
+    Bitrate, ConnectionQuality, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput,
+};
 
 pub use crate::core::RegionRequest;
 pub use crate::delivery::Delivery;
@@ -102,6 +104,8 @@ pub struct Publish {
     pub kind: Kind,
     /// The client's name for the track.
     pub name: String,
+    /// The largest layer of a video that the client sends where its uplink carries it. `None`: unknown.
+    pub max: Option<Layer>,
 }
 
 impl Publish {
@@ -270,6 +274,13 @@ pub enum SfuEvent {
     ParticipantChanged {
         /// Which participant.
         participant: ParticipantId,
+    },
+    /// The quality of a participant's connection has changed, or is known now; also that of the receiver itself.
+    Quality {
+        /// Which participant.
+        participant: ParticipantId,
+        /// Its quality.
+        quality: ConnectionQuality,
     },
     /// A message of another participant.
     Data(Delivery),

@@ -47,6 +47,11 @@ impl PublisherParams {
     fn adapts(&self, layer: Layer) -> bool {
         self.adapted.is_some_and(|adapted| adapted.layer == layer)
     }
+
+    /// Whether the controller has ended the layer: it would take bits from the adapted one.
+    pub(super) fn has_ended(&self, layer: Layer) -> bool {
+        layer == Layer::H && self.adapts(Layer::Q)
+    }
 }
 
 impl Track {

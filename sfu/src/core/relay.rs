@@ -159,6 +159,9 @@ impl Core {
                     self.tell_changed(room, participant);
                 }
             }
+            Relayed::Quality { participant, quality } => {
+                self.on_remote_quality(node, room, participant, quality);
+            }
             Relayed::Data(data) => self.deliver_remote(node, room, data),
             Relayed::Left { participant } => self.on_remote_left(node, room, participant),
             Relayed::Track(track) => self.add_remote_track(node, room, track),
@@ -303,6 +306,9 @@ impl Core {
         let members = self.rooms.get(room).map(|room| room.members.clone()).unwrap_or_default();
         for &participant in &members {
             self.send_to_node(node, &name, Relayed::Joined { participant });
+            if let Some(quality) = self.quality_of(participant) {
+                self.send_to_node(node, &name, Relayed::Quality { participant, quality });
+            }
         }
         let mut tracks = Vec::new();
         for track in self.tracks.values_mut() {
@@ -331,7 +337,7 @@ impl Core {
     }
 
     /// Whether a participant of a room is at that node.
-    fn is_remote_member(&self, node: NodeId, room: &str, id: ParticipantId) -> bool {
+    pub(super) fn is_remote_member(&self, node: NodeId, room: &str, id: ParticipantId) -> bool {
         self.rooms.get(room).is_some_and(|room| room.remote_members.get(&id) == Some(&node))
     }
 
@@ -356,6 +362,7 @@ impl Core {
         }
         let Some(there) = self.rooms.get_mut(room) else { return };
         there.remote_members.remove(&participant);
+        there.remote_qualities.remove(&participant);
         there.speakers.remove(participant);
         let event = |&m: &_| Output::Event(m, SfuEvent::ParticipantLeft { participant });
         self.outputs.extend(there.members.iter().map(event));

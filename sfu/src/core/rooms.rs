@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
-use windlass_types::Owner;
+use windlass_types::{ConnectionQuality, Owner};
 
 use super::gcra::Gcra;
 use super::peer::Peer;
@@ -20,6 +20,8 @@ pub(super) struct Room {
     pub(super) members: Vec<ParticipantId>,
     /// Members on other nodes.
     pub(super) remote_members: BTreeMap<ParticipantId, NodeId>,
+    /// The qualities of their connections, as far as they are known.
+    pub(super) remote_qualities: BTreeMap<ParticipantId, ConnectionQuality>,
     pub(super) loopback: bool,
     pub(super) speakers: Speakers,
     /// What is used of the limit of data messages.
@@ -60,6 +62,7 @@ impl Core {
         let entry = entry.or_insert_with(|| Room {
             members: Vec::new(),
             remote_members: BTreeMap::new(),
+            remote_qualities: BTreeMap::new(),
             loopback: options.loopback,
             speakers: Speakers::default(),
             data_used: Gcra::default(),
@@ -71,6 +74,10 @@ impl Core {
         let speaks = entry.speakers.speaker();
         self.outputs
             .extend(speaks.map(|participant| Output::Event(id, SfuEvent::Speaker { participant })));
+        for (participant, quality) in self.known_qualities(room) {
+            let event = SfuEvent::Quality { participant, quality };
+            self.outputs.push_back(Output::Event(id, event));
+        }
         let decodes = options.decodes_anchors;
         self.counters.joins += 1;
         self.counters.joins_without_codec += u64::from(!decodes || !options.permissions.enhance);

@@ -42,6 +42,8 @@ pub(super) struct Track {
     pub(super) dynacast: Dynacast,
     /// What the publisher was asked to send.
     pub(super) params: PublisherParams,
+    /// The largest layer that its publisher sends where the uplink carries it, if it says that.
+    pub(super) largest: Option<Layer>,
     /// The layer as which a single encoding counts, by the size of its last key frame.
     pub(super) single: Option<Layer>,
     pub(super) recent: Recent,
@@ -164,6 +166,7 @@ impl Core {
                 sizes: [None; 3],
                 dynacast: Dynacast::default(),
                 params: PublisherParams::default(),
+                largest: None,
                 single: None,
                 recent: Recent::default(),
                 keyframes: KeyFrameRequests::default(),
