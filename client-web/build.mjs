@@ -71,29 +71,34 @@ async function page() {
       "show-style": "src/show/show.css",
     },
   });
-  await writeFile(path.join(dist, "index.html"), await demoPage());
-  for (const file of ["demo/icon.svg", "check/check.html", "show/show.html", "show/clips/signing.webm"]) {
+  await pages();
+  for (const file of ["demo/icon.svg", "show/clips/signing.webm"]) {
     await cp(path.join(here, "src", file), path.join(dist, path.basename(file)));
   }
   // npm packs no file from outside the package.
   for (const file of ["LICENSE-APACHE", "LICENSE-MIT"]) await cp(path.join(here, "..", file), path.join(here, file));
 }
 
-/** The demo page's HTML with its texts: in English, and what is read without scripts in every language. */
-async function demoPage() {
-  const folder = path.join(here, "src/demo");
-  const files = (await readdir(path.join(folder, "messages"))).filter((file) => file.endsWith(".json")).sort();
-  const messages = await Promise.all(
-    files.map(async (file) => [
-      path.basename(file, ".json"),
-      JSON.parse(await readFile(path.join(folder, "messages", file), "utf8")),
-    ]),
+/** Writes the HTML of the pages: with the head that all have, and their texts in English; calls say in every language that they need scripts. */
+async function pages() {
+  const from = path.join(here, "src");
+  const text = (file) => readFile(path.join(from, file), "utf8");
+  const folder = "demo/messages";
+  const files = (await readdir(path.join(from, folder))).filter((file) => file.endsWith(".json")).sort();
+  const messages = new Map();
+  for (const file of files) messages.set(path.basename(file, ".json"), JSON.parse(await text(`${folder}/${file}`)));
+  const noscript = [...messages].map(
+    ([lang, of]) => `<p class="noscript" lang="${lang}">${of["product.noscript"]}</p>`,
   );
-  const { en } = Object.fromEntries(messages);
-  const all = messages.map(([lang, texts]) => `<p class="noscript" lang="${lang}">${texts["product.noscript"]}</p>`);
-  return (await readFile(path.join(folder, "index.html"), "utf8"))
-    .replace("{product.noscript}", all.join(""))
-    .replace(/\{([a-z.]+)\}/g, (_, key) => en[key]);
+  const english = {
+    ...messages.get("en"),
+    head: (await text("demo/head.html")).trim(),
+    "noscript.all": noscript.join(""),
+  };
+  for (const file of ["demo/index.html", "check/check.html", "show/show.html"]) {
+    const html = (await text(file)).replace(/\{([a-z.]+)\}/g, (_, key) => english[key]);
+    await writeFile(path.join(dist, path.basename(file)), html);
+  }
 }
 
 /** Builds the script of networks, and gives the version that it exports: the digest of what it is without. */

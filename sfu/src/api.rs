@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use windlass_types::{
-    Bitrate, EnhancerRequest, Layer, LayerKnobs, Refusal, Rung, Size, StreamId, TapInput,
+    Bitrate, ConnectionQuality, EnhancerRequest, Layer, LayerKnobs, Refusal, Rung, Size, StreamId,
+    TapInput,
 };
 
 pub use crate::delivery::Delivery;
@@ -105,6 +106,8 @@ pub struct Publish {
     pub kind: Kind,
     /// The client's name for the track.
     pub name: String,
+    /// The largest layer of a video that the client sends where its uplink carries it. `None`: unknown.
+    pub max: Option<Layer>,
 }
 
 impl Publish {
@@ -273,6 +276,13 @@ pub enum SfuEvent {
     ParticipantChanged {
         /// The participant who changed.
         participant: ParticipantId,
+    },
+    /// The quality of a participant's connection has changed, or is known now; also that of the receiver itself.
+    Quality {
+        /// Which participant.
+        participant: ParticipantId,
+        /// Its quality.
+        quality: ConnectionQuality,
     },
     /// A message of another participant.
     Data(Delivery),

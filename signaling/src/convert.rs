@@ -30,7 +30,12 @@ pub(crate) fn track_id(
 /// An offer for the SFU, which checks whether tracks exist; malformed ids are refused here.
 pub(crate) fn offer(offer: Offer) -> Result<windlass_sfu::Offer, ProtocolError> {
     let publish = offer.publish.into_iter();
-    let publish = publish.map(|p| Publish { mid: p.mid, kind: kind_to_sfu(p.kind), name: p.name });
+    let publish = publish.map(|p| Publish {
+        mid: p.mid,
+        kind: kind_to_sfu(p.kind),
+        name: p.name,
+        max: p.max,
+    });
     let publish = publish.collect();
     let subscribe = offer.subscribe.into_iter();
     let subscribe = subscribe

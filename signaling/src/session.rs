@@ -323,6 +323,9 @@ impl Session {
             SfuEvent::Speaker { participant } => {
                 ServerMessage::Speaker { participant: participant.to_string() }
             }
+            SfuEvent::Quality { participant, quality } => {
+                ServerMessage::Quality { participant: participant.to_string(), quality }
+            }
             SfuEvent::RungChanged { track, rung, epoch, size, scale } => {
                 let Size { width, height } = size;
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height, scale }

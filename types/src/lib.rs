@@ -13,6 +13,7 @@
 //! ```
 
 pub mod attributes;
+mod connection;
 pub mod data;
 mod ids;
 pub mod key_frame;
@@ -34,6 +35,7 @@ pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
 pub const CAPTURED_WITHIN: Duration = Duration::from_secs(1);
 
 pub use attributes::Attributes;
+pub use connection::ConnectionQuality;
 pub use data::{DataContent, DataMessage};
 pub use ids::{Kind, NodeId, ParseIdError, ParticipantId, TrackId};
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Anchor, DataMessage, Kind, Layer, ParticipantId, Refusal, TrackId};
+use crate::{Anchor, ConnectionQuality, DataMessage, Kind, Layer, ParticipantId, Refusal, TrackId};
 
 /// Maximum length of a track's name, in bytes.
 pub const MAX_TRACK_NAME: usize = 128;
@@ -28,6 +28,13 @@ pub enum Relayed {
     Changed {
         /// The participant.
         participant: ParticipantId,
+    },
+    /// The quality of a participant's connection to the sender has changed.
+    Quality {
+        /// The participant.
+        participant: ParticipantId,
+        /// Its quality now.
+        quality: ConnectionQuality,
     },
     /// A participant at the sender has a message for participants at the receiver.
     Data(RelayedData),

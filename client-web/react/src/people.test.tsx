@@ -95,10 +95,11 @@ test("who is away keeps what it sent, until it is back", () => {
     Object.assign(ada, { away, sounds });
     ada.tell("change", undefined);
   };
+  ada.quality = "fair";
   change(true, []);
-  assert.deepEqual([watch.get().muted, watch.get().away], [false, true]);
+  assert.deepEqual([watch.get().muted, watch.get().away, watch.get().quality], [false, true, "lost"]);
   change(false, [{ muted: true }]);
-  assert.deepEqual([watch.get().muted, watch.get().away], [true, false]);
+  assert.deepEqual([watch.get().muted, watch.get().away, watch.get().quality], [true, false, "fair"]);
 });
 
 test("so do the tracks of all", () => {

@@ -1,6 +1,13 @@
 /** Who is in a call, and what they send. */
 import { useMemo } from "react";
-import type { Participant, RemoteAudioTrack, RemoteTrack, RemoteVideoTrack, Room } from "windlass-client";
+import type {
+  ConnectionQuality,
+  Participant,
+  RemoteAudioTrack,
+  RemoteTrack,
+  RemoteVideoTrack,
+  Room,
+} from "windlass-client";
 import { useCurrentCall } from "./call.js";
 import { useWatch } from "./watch.js";
 
@@ -18,6 +25,8 @@ export interface ParticipantState {
   readonly muted: boolean;
   /** Whether it speaks, or was the last to speak. */
   readonly speaking: boolean;
+  /** How well its connection works, by the server; null: not known. `lost` while it is `away`. */
+  readonly quality: ConnectionQuality | null;
   /** Whether it is not known now if it is still there, as this page has lost its connection. */
   readonly away: boolean;
 }
@@ -54,6 +63,20 @@ export function useTracks(...names: readonly string[]): readonly OwnedTrack[] {
     () => (wanted === "" ? all : all.filter(({ track }) => wanted.split("\n").includes(track.name))),
     [all, wanted],
   );
+}
+
+/** How well this participant's own connection works, by the server; null: not known. */
+export function useOwnQuality(): ConnectionQuality | null {
+  return useWatch(useCurrentCall().call, ownQuality, listenToQuality);
+}
+
+const ownQuality = (call: Room | null) => call?.quality ?? null;
+
+function listenToQuality(call: Room | null, changed: () => void): () => void {
+  const ends = [call?.on("quality", changed), call?.on("reconnecting", changed)];
+  return () => {
+    for (const end of ends) end?.();
+  };
 }
 
 /** Another list each time, as what is the same has not changed for React. */
@@ -98,6 +121,7 @@ export function listenToAll(call: Room | null, changed: () => void): () => void 
 
 export function stateOf(participant: Participant, former?: ParticipantState): ParticipantState {
   const { name, camera, microphone, screen, sounds, speaking, away } = participant;
-  if (away && former !== undefined) return { ...former, speaking, away };
-  return { name, camera, microphone, screen, muted: sounds.every(({ muted }) => muted), speaking, away };
+  const quality = away ? "lost" : participant.quality;
+  if (away && former !== undefined) return { ...former, speaking, quality, away };
+  return { name, camera, microphone, screen, muted: sounds.every(({ muted }) => muted), speaking, quality, away };
 }

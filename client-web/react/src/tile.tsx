@@ -1,10 +1,11 @@
 /** A participant's picture with its name. */
 import { type ReactNode, useEffect, useRef } from "react";
-import { type Participant, WindlassVideo } from "windlass-client";
+import { type ConnectionQuality, type Participant, WindlassVideo } from "windlass-client";
+import { Bars } from "./bars.js";
 import { useCurrentCall } from "./call.js";
 import { Icon } from "./icon.js";
 import { useInput } from "./input.js";
-import { useParticipant } from "./people.js";
+import { useOwnQuality, useParticipant } from "./people.js";
 
 /** Properties of {@link Tile}. */
 export interface TileProps {
@@ -16,14 +17,17 @@ export interface TileProps {
   silent?: boolean;
 }
 
-/** Shows a participant by the SDK's `<windlass-video>`, with its name and whether it is muted; and plays its sound. */
+/**
+ * Shows a participant by the SDK's `<windlass-video>`, with its name, whether it is muted and how well its connection
+ * works; and plays its sound.
+ */
 export function Tile({ participant, source = "camera", silent = false }: TileProps): ReactNode {
   if (participant === undefined) return <OwnTile />;
   return <TheirTile participant={participant} source={source} silent={silent} />;
 }
 
 function TheirTile({ participant, source, silent }: Required<TileProps>): ReactNode {
-  const { name, muted, speaking } = useParticipant(participant);
+  const { name, muted, speaking, quality } = useParticipant(participant);
   const { place, video } = useVideo();
   useEffect(() => video.current?.setAttribute("source", source), [video, source]);
   useEffect(() => {
@@ -38,6 +42,7 @@ function TheirTile({ participant, source, silent }: Required<TileProps>): ReactN
       name={screen ? `Screen of ${name}` : name}
       muted={muted && !screen}
       speaking={speaking && !screen}
+      quality={quality}
       kind={source}
     >
       <div ref={place} className="windlass-picture" />
@@ -49,7 +54,7 @@ function OwnTile(): ReactNode {
   const { on, track } = useInput("camera");
   const microphone = useInput("microphone");
   return (
-    <Frame name="You" muted={!microphone.on} speaking={false} kind="camera">
+    <Frame name="You" muted={!microphone.on} speaking={false} quality={useOwnQuality()} kind="camera">
       <OwnPicture track={on ? track : null} name={useCurrentCall().name} />
     </Frame>
   );
@@ -86,11 +91,12 @@ interface FrameProps {
   name: string;
   muted: boolean;
   speaking: boolean;
+  quality: ConnectionQuality | null;
   kind: "camera" | "screen";
   children: ReactNode;
 }
 
-function Frame({ name, muted, speaking, kind, children }: FrameProps): ReactNode {
+function Frame({ name, muted, speaking, quality, kind, children }: FrameProps): ReactNode {
   return (
     <figure className="windlass-tile" data-source={kind} data-speaking={speaking}>
       {children}
@@ -102,6 +108,7 @@ function Frame({ name, muted, speaking, kind, children }: FrameProps): ReactNode
             <span className="windlass-unseen">, muted</span>
           </>
         ) : null}
+        <Bars quality={quality} />
       </figcaption>
     </figure>
   );

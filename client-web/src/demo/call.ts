@@ -15,7 +15,7 @@ import { ModerationPanel } from "./moderation.js";
 import type { PageOptions } from "./options.js";
 import { OwnTile } from "./own.js";
 import { preferences } from "./preferences.js";
-import { QualityWatch } from "./quality-watch.js";
+import { barsOf } from "./quality.js";
 import { Reactions } from "./reactions.js";
 import { Sending } from "./sending.js";
 import { openSettings } from "./settings.js";
@@ -123,16 +123,12 @@ export class CallScreen {
   private listen(ended: (reason: WindlassError) => void): void {
     const { room, banner } = this;
     const announcements = new Announcements(room, this.announcer);
-    const quality = new QualityWatch(room, (who, bars) => {
-      if (who === null) this.own?.bars.show(bars);
-      else this.tiles.showQuality(who, bars);
-    });
     this.endings.push(
       () => announcements.close(),
-      () => quality.close(),
       listenForKeys((key) => this.press(key)),
       room.on("reconnecting", ({ cause, attempt }) => {
         this.setAway(true);
+        this.showQuality();
         const text = words(attempt > 1 ? "reconnecting.again" : "reconnecting", {
           cause: saidOf(cause).message,
           attempt,
@@ -141,8 +137,10 @@ export class CallScreen {
       }),
       room.on("reconnected", () => {
         this.setAway(false);
+        this.showQuality();
         banner.say(words("reconnected"), { forMs: 3000 });
       }),
+      room.on("quality", () => this.showQuality()),
       room.on("grants", () => this.grantsChanged()),
       room.on("locked", ({ locked }) => banner.say(words(locked ? "locked" : "opened"), { forMs: SAID_MS })),
       room.on("waiting", () => banner.say(words("waiting.again"), { working: true })),
@@ -199,6 +197,12 @@ export class CallScreen {
   private dress(): void {
     this.controls.dress();
     this.own?.show(this.sending);
+  }
+
+  /** Shows how well this participant's own connection works. */
+  private showQuality(): void {
+    const { away, room } = this;
+    this.own?.bars.show(barsOf({ away, quality: room.quality }));
   }
 
   private showFigures(shown: boolean): void {

@@ -1,6 +1,7 @@
 /** A button with a menu: by pointer, and by arrow keys, Home, End, Enter and Escape. */
 import { type IconName, icon, make } from "./dom.js";
 import { type Words, words, write } from "./language.js";
+import { Popover } from "./popover.js";
 
 /** An entry of a menu. */
 export interface MenuItem {
@@ -20,21 +21,17 @@ export class Menu {
       class: "control",
       type: "button",
       "aria-haspopup": "menu",
-      "aria-expanded": "false",
       "aria-label": words("more"),
     },
     icon("more"),
     make("span", {}, words("more")),
   );
-  private readonly list = make("div", { class: "menu", role: "menu", "aria-label": words("more"), hidden: true });
-  readonly element = make("div", { class: "menu-holder" }, this.button, this.list);
+  private readonly list = make("div", { class: "menu", role: "menu", "aria-label": words("more") });
+  private readonly popover = new Popover(this.button, this.list, () => this.open(0));
+  readonly element = this.popover.element;
 
   constructor(private readonly items: readonly MenuItem[]) {
-    this.button.onclick = () => (this.list.hidden ? this.open(0) : this.close());
     this.element.onkeydown = (event) => this.onKey(event);
-    this.element.addEventListener("focusout", ({ relatedTarget }) => {
-      if (!this.element.contains(relatedTarget as Node | null)) this.close();
-    });
   }
 
   private get entries(): HTMLElement[] {
@@ -47,7 +44,7 @@ export class Menu {
       ...offered.map((item) => {
         const entry = make("button", { type: "button", role: "menuitem", tabIndex: -1 }, icon(item.look), item.label());
         entry.onclick = () => {
-          this.close();
+          this.popover.show(false);
           // What the entry opens gives the focus back to here.
           this.button.focus();
           item.press();
@@ -55,22 +52,12 @@ export class Menu {
         return entry;
       }),
     );
-    this.show(true);
+    this.popover.show(true);
     this.entries.at(at)?.focus();
-  }
-
-  private close(): void {
-    this.show(false);
-  }
-
-  private show(open: boolean): void {
-    this.list.hidden = !open;
-    this.button.setAttribute("aria-expanded", String(open));
   }
 
   private onKey(event: KeyboardEvent): void {
     const { entries } = this;
-    const open = !this.list.hidden;
     const at = entries.indexOf(document.activeElement as HTMLElement);
     const moves: Record<string, number> = {
       ArrowDown: at + 1,
@@ -78,16 +65,10 @@ export class Menu {
       Home: 0,
       End: -1,
     };
-    if (event.key === "Escape" && open) {
-      this.close();
-      this.button.focus();
-    } else if (event.key in moves) {
-      const to = moves[event.key] as number;
-      if (!open) this.open(event.key === "ArrowUp" ? -1 : 0);
-      else entries.at(to === entries.length ? 0 : to)?.focus();
-    } else {
-      return;
-    }
+    const to = moves[event.key];
+    if (to === undefined) return;
+    if (!this.popover.isOpen) this.open(event.key === "ArrowUp" ? -1 : 0);
+    else entries.at(to === entries.length ? 0 : to)?.focus();
     event.preventDefault();
     event.stopPropagation();
   }

@@ -49,7 +49,7 @@ test("no text of the page is outside of the files of texts", async () => {
   );
   assert.deepEqual(found, []);
   const html = (await readFile(new URL("index.html", DEMO), "utf8")).replace(/<[^>]*>/g, "").trim();
-  assert.deepEqual(html.split(/\s+/), ["{product}", "{product.noscript}"]);
+  assert.deepEqual(html.split(/\s+/), ["{head}", "{product}", "{noscript.all}"]);
 });
 
 test("every text is used", async () => {

@@ -4,6 +4,7 @@ import type { Announcer } from "./announcer.js";
 import { icon, make } from "./dom.js";
 import { lineOf } from "./failure.js";
 import { say, words, write } from "./language.js";
+import { Popover } from "./popover.js";
 
 const TOPIC = "reaction";
 const REACTIONS = ["👍", "👏", "😂", "❤️", "🎉"] as const;
@@ -31,7 +32,7 @@ export interface ReactionsHost {
 export class Reactions {
   private readonly button = make(
     "button",
-    { class: "control react", type: "button", "aria-expanded": "false" },
+    { class: "control react", type: "button" },
     icon("hand"),
     make("span", {}, words("react")),
   );
@@ -45,9 +46,8 @@ export class Reactions {
     class: "menu reactions",
     role: "group",
     "aria-label": words("react"),
-    hidden: true,
   });
-  readonly element = make("div", { class: "menu-holder" }, this.button, this.list);
+  readonly element = new Popover(this.button, this.list, () => this.hand.focus()).element;
   private readonly ends: (() => void)[];
 
   constructor(
@@ -55,18 +55,8 @@ export class Reactions {
     private readonly announcer: Announcer,
     private readonly host: ReactionsHost,
   ) {
-    this.button.onclick = () => this.open(this.list.hidden === true);
     this.hand.onclick = () => this.toggleHand();
     this.list.append(this.hand, ...REACTIONS.map((reaction) => this.choice(reaction)));
-    this.element.onkeydown = (event) => {
-      if (event.key !== "Escape" || this.list.hidden) return;
-      this.open(false);
-      this.button.focus();
-      event.stopPropagation();
-    };
-    this.element.addEventListener("focusout", ({ relatedTarget }) => {
-      if (!this.element.contains(relatedTarget as Node | null)) this.open(false);
-    });
     const granted = () => {
       this.element.hidden = !room.may("data");
     };
@@ -121,12 +111,6 @@ export class Reactions {
       this.room.send(TOPIC, reaction, { reliable: false }).catch(() => undefined);
     };
     return button;
-  }
-
-  private open(open: boolean): void {
-    this.list.hidden = !open;
-    this.button.setAttribute("aria-expanded", String(open));
-    if (open) this.hand.focus();
   }
 
   private show(reaction: Reaction, tile: HTMLElement | null): void {

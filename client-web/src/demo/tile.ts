@@ -6,6 +6,7 @@ import { type IconName, icon, make, sign } from "./dom.js";
 import { figureRows, madeOf, size } from "./figures.js";
 import { canFloat, followFloating, toggleFloating } from "./floating.js";
 import { say, type Words, words, write } from "./language.js";
+import { barsOf } from "./quality.js";
 import { raisesHand } from "./reactions.js";
 
 const VIEWS: readonly View[] = ["enhanced", "split", "plain"];
@@ -20,11 +21,11 @@ export interface Shown {
 /** See the module's head. */
 export class Tile {
   readonly element: HTMLElement;
-  readonly bars = new QualityBars();
   readonly screen: boolean;
   /** When who it shows began to speak last, milliseconds; 0: never. */
   spokeAt = 0;
   private readonly video: WindlassVideo;
+  private readonly bars = new QualityBars();
   private readonly notice = make("p", { class: "notice" });
   private readonly badge = make("span", { class: "badge" });
   private readonly facts = make("dl", { class: "facts" });
@@ -54,6 +55,7 @@ export class Tile {
     this.video.participant = participant;
     this.video.setAttribute("name", String(name));
     this.video.toggleAttribute("fixed-size", !adaptive);
+    write(this.video, words("tile.divider"), "divider-label");
     this.video.append(this.sides.left, this.sides.right);
     this.pin = this.button("pin", words("tile.pin", { name }), pinned);
     this.pin.setAttribute("aria-pressed", "false");
@@ -146,6 +148,7 @@ export class Tile {
     this.element.dataset["video"] = off ? "off" : "on";
     this.hand.hidden = this.screen || !raisesHand(participant);
     this.silent.hidden = this.screen || participant.microphone?.muted !== true;
+    this.bars.show(barsOf(participant));
     const paused = track?.paused === true;
     const wanted = this.video.view !== "plain" && !off && state === "native";
     const reason: NativeReason = track?.reason ?? "starting";

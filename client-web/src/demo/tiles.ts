@@ -1,7 +1,6 @@
 /** A tile for each participant, and one for each screen that is shared. */
 import { type Participant, RemoteVideoTrack, type Room, type Rung, type View } from "../sdk/index.js";
 import { type Words, words } from "./language.js";
-import type { Bars } from "./quality.js";
 import type { Stage } from "./stage.js";
 import { Tile } from "./tile.js";
 
@@ -49,11 +48,6 @@ export class Tiles {
   /** The tile of somebody's camera. */
   tileOf(who: Participant): Tile | null {
     return this.cameras.get(who) ?? null;
-  }
-
-  /** Shows how well somebody comes through. */
-  showQuality(who: Participant, bars: Bars | null): void {
-    for (const tiles of [this.cameras, this.screens]) tiles.get(who)?.bars.show(bars);
   }
 
   close(): void {

@@ -64,6 +64,7 @@ const FORWARDED = [
   "trackMuted",
   "publicationMuted",
   "speaker",
+  "quality",
   "rung",
   "stats",
   "locked",
@@ -416,6 +417,7 @@ export class Call {
       if (known === undefined) host.emit("participantJoined", participant);
       else if (!saysSame(known, participant)) host.emit("participantChanged", participant);
     }
+    for (const told of successor.qualities) host.emit("quality", told);
     this.release();
     this.sendMessagesBy(successor);
     for (const track of successor.tracks) {

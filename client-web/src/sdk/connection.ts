@@ -113,7 +113,8 @@ export class Connection {
   publish(publication: Publication): Promise<void> {
     this.publications.add(publication);
     this.shareUplink();
-    publication.attach({ pc: this.pc, relay: this.relay, files: this.files, scale: this.pictures.scale });
+    const { pc, relay, files, pictures } = this;
+    publication.attach({ pc, relay, files, scale: pictures.scale, offer: () => this.renegotiate() });
     return this.negotiate();
   }
 

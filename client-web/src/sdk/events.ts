@@ -2,7 +2,7 @@
 import type { OUT, WindlassError } from "./errors.js";
 import type { Message, ReceivedMessage } from "./message.js";
 import type { Participant } from "./participant.js";
-import type { ParticipantInfo, WaitingInfo } from "./protocol.js";
+import type { ConnectionQuality, ParticipantInfo, WaitingInfo } from "./protocol.js";
 import type { Publication } from "./publication.js";
 import type { RemoteTrack, RemoteVideoTrack, RungInfo, TrackStats } from "./tracks.js";
 
@@ -29,6 +29,8 @@ export interface CallEvents {
   publicationMuted: { publication: Publication; muted: boolean };
   /** The active speaker, until the next such event. */
   speaker: ParticipantInfo;
+  /** The quality of somebody's connection has changed, or is known now. */
+  quality: { participant: string; quality: ConnectionQuality };
   /** The server sends another rung of a video track. */
   rung: { track: RemoteVideoTrack } & RungInfo;
   /** Statistics of a video track, once a second. */
@@ -67,7 +69,7 @@ export interface HostEvents extends CallEvents, ConnectionEvents {
 
 /** The events of `Room`. */
 export interface RoomEvents
-  extends Omit<CallEvents, "participantJoined" | "participantChanged" | "participantLeft" | "speaker">,
+  extends Omit<CallEvents, "participantJoined" | "participantChanged" | "participantLeft" | "speaker" | "quality">,
     ConnectionEvents {
   /** A participant is in the call: each that was there at the join, and each newcomer. */
   participant: Participant;
@@ -79,6 +81,11 @@ export interface RoomEvents
   message: Message;
   /** The active speaker, until the next such event. */
   speaker: Participant;
+  /**
+   * The server has assessed a connection anew: of another participant, whose {@link Participant.quality} it is, or of this
+   * one (`participant` is null), whose is `Room.quality`.
+   */
+  quality: { participant: Participant | null; quality: ConnectionQuality };
 }
 
 /** The names of all events of `Room`. */
@@ -92,6 +99,7 @@ export const ROOM_EVENTS = [
   "trackMuted",
   "publicationMuted",
   "speaker",
+  "quality",
   "rung",
   "stats",
   "grants",

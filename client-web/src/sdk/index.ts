@@ -41,6 +41,7 @@ export type { NetworkBackend, OutputKind } from "./output.js";
 export { Participant, type ParticipantEvents } from "./participant.js";
 export type { Attributes } from "./profile.js";
 export {
+  type ConnectionQuality,
   type Grant,
   type ParticipantInfo,
   PROTOCOL_VERSION,

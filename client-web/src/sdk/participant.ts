@@ -5,7 +5,7 @@ import type { SoundGate } from "./devices/playback.js";
 import { WindlassVideo } from "./element/windlass-video.js";
 import { Emitter } from "./emitter.js";
 import { type Attributes, saysSame } from "./profile.js";
-import type { ParticipantInfo } from "./protocol.js";
+import type { ConnectionQuality, ParticipantInfo } from "./protocol.js";
 import type { RemoteAudioTrack, RemoteTrack, RemoteVideoTrack } from "./tracks.js";
 
 /** Where the elements of a room's participants play. @internal */
@@ -18,7 +18,7 @@ export interface Outlet {
 export interface ParticipantEvents {
   /**
    * A track came, went, was muted or unmuted; or the participant speaks, no longer speaks, is away or back, has another
-   * name or other attributes.
+   * name, other attributes or another quality of its connection.
    */
   change: undefined;
   /** The participant has left the call. Nothing follows. */
@@ -37,6 +37,7 @@ export class Participant extends Emitter<ParticipantEvents> {
   private isAway = false;
   private hasLeft = false;
   private isSpeaking = false;
+  private toldQuality: ConnectionQuality | null = null;
   private shown: WindlassVideo | null = null;
 
   /** @internal */
@@ -123,6 +124,15 @@ export class Participant extends Emitter<ParticipantEvents> {
     return this.isSpeaking;
   }
 
+  /**
+   * How well its connection to the server works, both ways: `good`, `fair` (something is missing), `poor` (speech or
+   * pictures suffer) or `lost` (nothing has come from it for seconds). The server assesses it, and tells a change after a
+   * few seconds, so that it does not flicker. `change` follows. null: not known yet, or the server does not tell.
+   */
+  get quality(): ConnectionQuality | null {
+    return this.toldQuality;
+  }
+
   /** Whether it is not known now if it is still there, as this page has lost its connection. */
   get away(): boolean {
     return this.isAway;
@@ -174,6 +184,13 @@ export class Participant extends Emitter<ParticipantEvents> {
   setSpeaking(speaking: boolean): void {
     if (this.isSpeaking === speaking) return;
     this.isSpeaking = speaking;
+    this.changed();
+  }
+
+  /** @internal */
+  setQuality(quality: ConnectionQuality): void {
+    if (this.toldQuality === quality) return;
+    this.toldQuality = quality;
     this.changed();
   }
 

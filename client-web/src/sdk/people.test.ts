@@ -46,6 +46,19 @@ test("who comes and goes is told once each", () => {
   assert.deepEqual(people.all, []);
 });
 
+test("the quality of a connection is a participant's, and each change is told once", () => {
+  const { people } = room();
+  announce(people, "a", "Ada");
+  const ada = people.get("a") as Participant;
+  let changes = 0;
+  ada.on("change", () => changes++);
+  assert.equal(ada.quality, null);
+  assert.equal(people.quality("a", "poor"), ada);
+  people.quality("a", "poor");
+  assert.deepEqual([ada.quality, changes], ["poor", 1]);
+  assert.equal(people.quality("nobody", "good"), undefined);
+});
+
 test("a lost connection keeps everybody, away, and finds them again by their ids", () => {
   const { people, told, state } = room();
   const sound = announce(people, "a", "Ada");

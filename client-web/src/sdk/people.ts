@@ -3,7 +3,7 @@
  * migration, often with other ids; here each is found again, so that a page keeps what it shows.
  */
 import { type Outlet, Participant } from "./participant.js";
-import type { ParticipantInfo } from "./protocol.js";
+import type { ConnectionQuality, ParticipantInfo } from "./protocol.js";
 import type { RemoteTrack } from "./tracks.js";
 
 /** What it needs of its room. */
@@ -49,6 +49,14 @@ export class People {
   speaks(id: string): Participant | undefined {
     for (const participant of this.all) participant.setSpeaking(participant.id === id);
     return this.byId.get(id);
+  }
+
+  /** Notes the quality of somebody's connection. */
+  quality(id: string, quality: ConnectionQuality): Participant | undefined {
+    const participant = this.byId.get(id);
+    if (participant?.id !== id) return undefined;
+    participant.setQuality(quality);
+    return participant;
   }
 
   trackMuted(track: RemoteTrack): void {

@@ -100,6 +100,8 @@ export type Publish = {
   kind: TrackKind;
   /** What the others see as the track's name, such as `camera`. */
   name: string;
+  /** Of video: the largest layer that the client sends where its uplink carries it. */
+  max?: Layer;
 };
 
 /** A section of an offer that receives a track. */
@@ -358,6 +360,13 @@ export type ServerMessage = {
   type: "speaker";
   /** Id of the participant who speaks. */
   participant: string;
+}
+  | {
+  type: "quality";
+  /** Whose. */
+  participant: string;
+  /** From now on. */
+  quality: ConnectionQuality;
 }
   | {
   type: "rung";
@@ -665,3 +674,9 @@ export type LayerKnobs = {
   /** Whether somebody takes no larger layer, so that it comes before those. */
   needed: boolean;
 };
+
+/** The quality of a participant's connection, in words. Ordered from the best to the worst. */
+export type ConnectionQuality = "good"
+  | "fair"
+  | "poor"
+  | "lost";

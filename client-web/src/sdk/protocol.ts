@@ -4,6 +4,7 @@
  * Unknown fields are ignored. A message with an invalid field is rejected as a whole (null).
  */
 import type {
+  ConnectionQuality,
   Welcome as Entered,
   ErrorCode,
   IceServer,
@@ -26,9 +27,11 @@ import type {
 import { VERSION } from "./protocol.gen.js";
 
 export type {
+  ConnectionQuality,
   Grant,
   IceServers,
   Knock as WaitingInfo,
+  Layer,
   Participant as ParticipantInfo,
   Refusal as ServerRefusal,
   Report,
@@ -43,6 +46,9 @@ export const ANCHOR_CODECS: readonly string[] = ["htj2k"];
 
 /** Known reasons why a server does not enhance a track. */
 const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", "memory", "full", "size", "slow"];
+
+/** Every quality of a connection, best first. */
+const QUALITIES: readonly ConnectionQuality[] = ["good", "fair", "poor", "lost"];
 
 /** Default of `lr_pixels`, the max pixels of an LR picture that is rebuilt: 960×540. */
 const DEFAULT_LR_PIXELS = 518_400;
@@ -274,6 +280,7 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
   track_muted: (o) => ({ type: "track_muted", track: text(o["track"]), muted: flag(o["muted"]) }),
   paused: (o) => ({ type: "paused", track: text(o["track"]), paused: flag(o["paused"]) }),
   speaker: (o) => ({ type: "speaker", participant: text(o["participant"]) }),
+  quality: (o) => ({ type: "quality", participant: text(o["participant"]), quality: oneOf(QUALITIES)(o["quality"]) }),
   rung: (o) => ({
     type: "rung",
     track: text(o["track"]),

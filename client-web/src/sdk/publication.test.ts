@@ -26,20 +26,35 @@ class Sender {
   }
 }
 
-function camera(): { publication: Publication; sender: Sender; look(): Promise<void> } {
+function camera(offer = () => undefined): {
+  publication: Publication;
+  sender: Sender;
+  pc: RTCPeerConnection;
+  look(): Promise<void>;
+} {
   Object.assign(globalThis, { RTCRtpSender: { getCapabilities: () => ({ codecs: [] }) } });
   const sender = new Sender();
-  const transceiver = { sender, setCodecPreferences: () => undefined };
+  const transceiver = { mid: "0", sender, setCodecPreferences: () => undefined };
   const pc = { addTransceiver: () => transceiver } as unknown as RTCPeerConnection;
   const publication = new Publication({ kind: "video" } as MediaStreamTrack, "camera", "qh");
-  publication.attach({ pc, scale: 2 } as Uplink);
-  return { publication, sender, look: () => publication.sampleUplink(pc) };
+  publication.attach({ pc, scale: 2, offer } as unknown as Uplink);
+  return { publication, sender, pc, look: () => publication.sampleUplink(pc) };
 }
 
 test("layers that are asked for are sent", async () => {
   const { publication, sender } = camera();
   await publication.setLayers("q");
   assert.deepEqual(sender.sent, ["q"]);
+});
+
+test("the server is told of the largest layer, and again where that changes", async () => {
+  let offers = 0;
+  const { publication, pc } = camera(() => void offers++);
+  assert.equal(publication.entry(pc)?.max, "h");
+  await publication.setLayers("qhf");
+  assert.deepEqual([publication.entry(pc)?.max, offers], ["f", 1]);
+  await publication.setLayers("qf");
+  assert.equal(offers, 1, "the largest is the same");
 });
 
 test("a change that the browser dropped is made again", async () => {

@@ -2,7 +2,7 @@
 
 import type { Files } from "./assets.js";
 import { opusPreferences } from "./opus.js";
-import type { Knobs, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
+import type { Knobs, Layer, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
 import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
@@ -30,6 +30,8 @@ export interface Uplink {
   relay: Relay;
   files: Files;
   scale: number;
+  /** Offers again: what is said of a publication has changed. */
+  offer: () => void;
 }
 
 /**
@@ -46,6 +48,8 @@ interface Link {
   stills: Stills | null;
   /** The server's id of the track. */
   id: string | null;
+  /** See {@link Uplink.offer}. */
+  readonly offer: () => void;
 }
 
 /** A track that this participant sends. Made by `Room.publish`. */
@@ -118,11 +122,11 @@ export class Publication {
   }
 
   /** @internal */
-  attach({ pc, relay, files, scale }: Uplink): void {
+  attach({ pc, relay, files, scale, offer }: Uplink): void {
     this.forgetWishes();
     if (this.kind === "audio") {
       const transceiver = pc.addTransceiver(this.source, { direction: "sendonly" });
-      this.links.set(pc, { transceiver, stills: null, id: null });
+      this.links.set(pc, { transceiver, stills: null, id: null, offer });
       const codecs = RTCRtpSender.getCapabilities("audio")?.codecs ?? [];
       transceiver.setCodecPreferences(opusPreferences(codecs));
       return;
@@ -135,7 +139,7 @@ export class Publication {
       requestKeyFrame: (width: number) => void this.requestKeyFrame(width).catch(() => undefined),
     };
     const stills = this.detail === "ask" ? new Stills(pc, transceiver.sender, relay, files, scale, host) : null;
-    this.links.set(pc, { transceiver, stills, id: null });
+    this.links.set(pc, { transceiver, stills, id: null, offer });
     transceiver.setCodecPreferences(vp9Preferences(RTCRtpSender.getCapabilities("video")?.codecs ?? []));
   }
 
@@ -178,7 +182,8 @@ export class Publication {
   entry(pc: RTCPeerConnection): PublishEntry | null {
     const { kind, name } = this;
     const mid = this.mid(pc);
-    return mid === null ? null : { mid, kind, name };
+    if (mid === null) return null;
+    return kind === "audio" ? { mid, kind, name } : { mid, kind, name, max: largestOf(this.layers) };
   }
 
   /**
@@ -208,7 +213,10 @@ export class Publication {
    * Sends other layers from now on. Video only. Rejects with the browser's error where the sender does not take them.
    */
   async setLayers(layers: Layers): Promise<void> {
+    const before = largestOf(this.layers);
     this.layers = layers;
+    // The server must not take a layer that is not sent any more for one that the uplink does not carry.
+    if (before !== largestOf(layers)) for (const { offer } of this.links.values()) offer();
     await this.applySettings();
   }
 
@@ -321,6 +329,11 @@ export class Publication {
     this.changing = Promise.race([this.changing.catch(() => undefined), waited]).then(change);
     return this.changing;
   }
+}
+
+/** The largest of some layers. */
+function largestOf(layers: Layers): Layer {
+  return layers.includes("f") ? "f" : layers.includes("h") ? "h" : "q";
 }
 
 /** Sets an encoding; returns whether that changed it. */

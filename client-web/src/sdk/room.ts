@@ -21,7 +21,7 @@ import { NetworkLimit } from "./network-limit.js";
 import type { Participant } from "./participant.js";
 import { People } from "./people.js";
 import { type Attributes, Profile } from "./profile.js";
-import type { Grant, ParticipantInfo, WaitingInfo } from "./protocol.js";
+import type { ConnectionQuality, Grant, ParticipantInfo, WaitingInfo } from "./protocol.js";
 import { type Content, type DetailChoice, type Layers, Publication } from "./publication.js";
 import { vp9Preferences } from "./receiver.js";
 import { Relay } from "./relay.js";
@@ -87,6 +87,7 @@ export class Room extends Emitter<RoomEvents> {
   /** The media connection of the latest session. */
   private connection: Connection | null = null;
   private maxUplinkKbps: number | null = null;
+  private ownQuality: ConnectionQuality | null = null;
   /** Camera and microphone, where they were opened at once. */
   private both: Promise<MediaStream | null> = Promise.resolve(null);
   private readonly servers: Servers;
@@ -203,6 +204,15 @@ export class Room extends Emitter<RoomEvents> {
         this.sound.close();
       },
     });
+  }
+
+  /**
+   * How well this participant's own connection works, as the server sees it and the others are told: see
+   * {@link Participant.quality}. The event `quality` follows a change. null: not known yet, or not now, as there is no
+   * connection.
+   */
+  get quality(): ConnectionQuality | null {
+    return this.ownQuality;
   }
 
   /** The participant that speaks, or spoke last; null before the first, and where it is this participant. */
@@ -436,6 +446,19 @@ export class Room extends Emitter<RoomEvents> {
         if (speaker !== undefined) this.emit("speaker", speaker);
         return;
       }
+      case "quality": {
+        const { participant: id, quality } = value as HostEvents["quality"];
+        const participant = people.quality(id, quality) ?? null;
+        if (id === this.self.id) {
+          this.ownQuality = quality;
+          this.emit("quality", { participant: null, quality });
+        }
+        if (participant !== null) this.emit("quality", { participant, quality });
+        return;
+      }
+      case "reconnecting":
+        this.ownQuality = null;
+        break;
       case "trackAdded":
         people.addTrack(value as HostEvents["trackAdded"]);
         break;

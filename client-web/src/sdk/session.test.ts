@@ -60,6 +60,7 @@ async function makeSession(server: FakeServer, changes: Partial<SessionRequest> 
     "trackMuted",
     "publicationMuted",
     "speaker",
+    "quality",
     "grants",
     "locked",
     "refused",
@@ -205,6 +206,27 @@ test("the speaker is announced if it is among the others", async () => {
   server.send({ type: "speaker", participant: "a-1" });
   assert.deepEqual(seen(), ["speaker ada"]);
   assert.equal(session.speaker, null);
+});
+
+test("qualities of connections are told of this participant and of others, once these are announced", async () => {
+  const server = withAda();
+  const { session, seen } = await makeSession(server);
+  seen();
+  const tell = (participant: string, quality: string) => server.send({ type: "quality", participant, quality });
+  tell("ada", "fair");
+  tell("ben", "poor");
+  tell(session.participant, "good");
+  assert.equal(seen().length, 2, "Ben is not there yet");
+  server.send({ type: "participant_joined", participant: "ben", name: "Ben" });
+  assert.equal(seen().length, 2, "who has come, and how well");
+  const known = session.qualities.map(({ participant, quality }) => [participant, quality]);
+  assert.deepEqual(known, [
+    ["ada", "fair"],
+    ["ben", "poor"],
+    [session.participant, "good"],
+  ]);
+  server.send({ type: "participant_left", participant: "ben" });
+  assert.equal(session.qualities.length, 2);
 });
 
 test("a rung without a scale has that of the welcome", async () => {

@@ -11,7 +11,16 @@ import { handshake, type JoinRequest } from "./handshake.js";
 import { contentOf, type ReceivedMessage } from "./message.js";
 import type { Described } from "./profile.js";
 import type { Moderate, SendData, SetAttributes } from "./protocol.gen.js";
-import type { Grant, ParticipantInfo, Rung, ServerMessage, TrackInfo, WaitingInfo, Welcome } from "./protocol.js";
+import type {
+  ConnectionQuality,
+  Grant,
+  ParticipantInfo,
+  Rung,
+  ServerMessage,
+  TrackInfo,
+  WaitingInfo,
+  Welcome,
+} from "./protocol.js";
 import type { Publication } from "./publication.js";
 import { Roster } from "./roster.js";
 import { nextSessionState, type SessionState } from "./session-state.js";
@@ -93,6 +102,8 @@ export class Session extends Emitter<SessionEvents> {
   private early: ReceivedMessage[] | null = [];
   private grants: readonly string[] | undefined;
   private speakerId: string | null = null;
+  /** What the server has told of connections, by participant; this one's too. */
+  private readonly toldQualities = new Map<string, ConnectionQuality>();
   private former: Session | null;
   /** This participant's id at the former server. */
   private readonly formerId: string | null;
@@ -163,6 +174,12 @@ export class Session extends Emitter<SessionEvents> {
 
   get speaker(): ParticipantInfo | null {
     return this.participants.find(({ id }) => id === this.speakerId) ?? null;
+  }
+
+  /** The qualities of connections that are known: of this participant, and of the others that are not pending. */
+  get qualities(): { participant: string; quality: ConnectionQuality }[] {
+    const told = [...this.toldQualities].map(([participant, quality]) => ({ participant, quality }));
+    return told.filter(({ participant }) => this.isAnnounced(participant));
   }
 
   /** The received tracks, without those of pending participants. */
@@ -362,6 +379,10 @@ export class Session extends Emitter<SessionEvents> {
         this.speakerId = message.participant;
         if (this.speaker !== null) this.emit("speaker", this.speaker);
         break;
+      case "quality":
+        this.toldQualities.set(message.participant, message.quality);
+        this.tellQuality(message.participant);
+        break;
       case "rung":
         this.setRung(message);
         break;
@@ -415,12 +436,27 @@ export class Session extends Emitter<SessionEvents> {
     return this.roster.presence(id) === "pending";
   }
 
+  /** Whether the page knows of a participant: it is this one, or one that is present. */
+  private isAnnounced(id: string): boolean {
+    return id === this.participant || this.roster.presence(id) === "present";
+  }
+
+  private tellQuality(participant: string): void {
+    const quality = this.toldQualities.get(participant);
+    if (quality !== undefined && this.isAnnounced(participant)) this.emit("quality", { participant, quality });
+  }
+
+  private joined(participant: ParticipantInfo): void {
+    this.emit("participantJoined", participant);
+    this.tellQuality(participant.id);
+  }
+
   private addParticipant(participant: ParticipantInfo, present: readonly ParticipantInfo[]): void {
     const { id, was } = participant;
     if (this.isSelf(id)) return;
     this.emit("met", participant);
     const presence = this.roster.add(participant, present);
-    if (presence === "present") this.emit("participantJoined", participant);
+    if (presence === "present") this.joined(participant);
     if (presence === "pending" && was !== undefined) {
       this.timers.add(setTimeout(() => this.admitSuccessors(was, []), PENDING_MS));
     }
@@ -451,6 +487,7 @@ export class Session extends Emitter<SessionEvents> {
     for (const info of [...this.roomTracks.values()]) if (info.participant === id) this.roomTracks.delete(info.id);
     this.updateSubscriptions();
     this.roster.remove(id);
+    this.toldQualities.delete(id);
     if (participant !== undefined) this.emit("participantLeft", participant);
   }
 
@@ -460,7 +497,7 @@ export class Session extends Emitter<SessionEvents> {
     for (;;) {
       const participant = this.roster.admitSuccessor(id);
       if (participant === undefined) return;
-      this.emit("participantJoined", participant);
+      this.joined(participant);
       for (const track of this.tracks) {
         if (track.participant !== participant.id) continue;
         track.replaces = ending.find((predecessor) => isSameSource(predecessor, track)) ?? null;

@@ -10,8 +10,8 @@ use windlass_types::relay::{
     AnchorState, MAX_TRACK_NAME, Relayed, RelayedAnchor, RelayedData, RelayedPacket, RelayedTrack,
 };
 use windlass_types::{
-    Anchor, Attributes, DataContent, DataMessage, Epoch, Kind, Layer, ParticipantId, Refusal,
-    StageTimes, StreamId, TrackId,
+    Anchor, Attributes, ConnectionQuality, DataContent, DataMessage, Epoch, Kind, Layer,
+    ParticipantId, Refusal, StageTimes, StreamId, TrackId,
 };
 
 use crate::proto::relay::message::What;
@@ -66,6 +66,10 @@ pub fn encode(
         Relayed::End => What::End(nothing()),
         Relayed::Joined { participant } => What::Joined(person(*participant, who)),
         Relayed::Changed { participant } => What::Changed(person(*participant, who)),
+        Relayed::Quality { participant, quality } => What::Quality(proto::Quality {
+            participant: participant.0,
+            quality: quality.name().to_owned(),
+        }),
         Relayed::Data(data) => What::Data(data_message(data)),
         Relayed::Left { participant } => What::Left(participant.0),
         Relayed::Track(track) => What::Track(proto::Track {
@@ -139,6 +143,10 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
             who = Some(participant_of(person)?);
             Relayed::Changed { participant }
         }
+        What::Quality(proto::Quality { participant, quality }) => Relayed::Quality {
+            participant: ParticipantId(participant),
+            quality: ConnectionQuality::from_name(&quality).ok_or(WireError::Field("quality"))?,
+        },
         What::Data(message) => Relayed::Data(data_of(message)?),
         What::Left(participant) => Relayed::Left { participant: ParticipantId(participant) },
         What::Track(message) => {

@@ -67,6 +67,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         Relayed::End,
         Relayed::Joined { participant: ANNA },
         Relayed::Changed { participant: ANNA },
+        Relayed::Quality { participant: ANNA, quality: ConnectionQuality::Poor },
         Relayed::Data(data(DataContent::Text("tea?".to_owned()), None)),
         Relayed::Data(data(DataContent::Bytes(vec![0, 255].into()), Some(vec![ANNA]))),
         Relayed::Left { participant: ANNA },

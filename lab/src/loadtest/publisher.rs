@@ -112,8 +112,12 @@ impl Publisher {
         // As the SDK does, so that the server's data channel has a place.
         api.add_channel("ctl".into());
         let (sdp, pending) = api.apply().context("nothing to offer")?;
-        let publish =
-            vec![Publish { mid: mid.to_string(), kind: TrackKind::Video, name: "camera".into() }];
+        let publish = vec![Publish {
+            mid: mid.to_string(),
+            kind: TrackKind::Video,
+            name: "camera".into(),
+            max: None,
+        }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let id = signal.offer(offer).await?;
         let answer = signal.answer(id).await?;

@@ -25,6 +25,7 @@ fuzz_target!(|data: &[u8]| {
         let publish = mids().filter(|_| lists & 1 != 0).map(|mid| Publish {
             kind: if lists & 2 == 0 { Kind::Video } else { Kind::Audio },
             name: "x".into(),
+            max: None,
             mid,
         });
         let subscribe = mids().filter(|_| lists & 4 != 0).map(|mid| {

@@ -8,6 +8,7 @@ use windlass_types::{Bitrate, Layer, Rung};
 use super::allocator::{Demand, Grant};
 use super::anchor_costs::AnchorLimits;
 use super::anchors::UNLIMITED;
+use super::connection_quality::Fit;
 use super::downlink::State;
 use super::output::Output;
 use super::peer::Peer;
@@ -147,6 +148,7 @@ impl Peer {
         let congested = self.downlink.state() != State::Normal;
         let grants = self.allocator.allocate(now, available, congested, demands);
         let mut needs = Needs { held: audio, step: None, best: audio };
+        let paused = grants.iter().any(|grant| matches!(grant, Grant::Paused));
         for ((&slot, demand), grant) in slots.iter().zip(demands).zip(grants) {
             let rung = match grant {
                 Grant::Rung(rung) => Some(rung),
@@ -157,6 +159,7 @@ impl Peer {
             needs.add(demand, rung);
             self.set_rung(slot, rung, outputs);
         }
+        self.fit = Fit::new(paused, available.and(estimate), needs.best);
         self.anchors.pacer.set_downlink(available);
         self.limit_retransmissions();
         let media: Bitrate = self.slots.iter().map(|s| s.sent.media).sum();

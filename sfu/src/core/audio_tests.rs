@@ -34,7 +34,7 @@ impl Talk {
         let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
         let (sdp, pending) = api.apply().expect("offer");
         let (kind, name) = (Kind::Audio, "microphone".into());
-        let publish = vec![Publish { mid: mid.to_string(), kind, name }];
+        let publish = vec![Publish { mid: mid.to_string(), kind, name, max: None }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = world.core.offer(now, PUBLISHER, &offer).expect("answer");
         world.accept(at, pending, &answer);

@@ -403,7 +403,8 @@ fn a_room_has_so_many_tracks_and_who_publishes_nothing_more_is_not_refused() {
     let mut api = world.clients[at].rtc.sdp_api();
     let mid = api.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
     let (sdp, _pending) = api.apply().expect("offer");
-    let publish = Publish { mid: mid.to_string(), kind: Kind::Audio, name: "microphone".into() };
+    let publish =
+        Publish { mid: mid.to_string(), kind: Kind::Audio, name: "microphone".into(), max: None };
     let offer = |publish| Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
     let refused = world.core.offer(now, late, &offer(vec![publish])).expect_err("one too many");
     assert_eq!(refused, OfferError::TooManyTracks);
@@ -654,7 +655,7 @@ fn a_loopback_room_gives_back_ones_own_track() {
     let mut api = world.clients[0].rtc.sdp_api();
     let receiving = api.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
     let (sdp, pending) = api.apply().expect("offer");
-    let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into() }];
+    let publish = vec![Publish { mid, kind: Kind::Video, name: "camera".into(), max: None }];
     let subscribe = vec![Subscribe { mid: receiving.to_string(), track, max: None }];
     let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe };
     let answer = world.core.offer(world.now, PUBLISHER, &offer).expect("answer");

@@ -12,7 +12,7 @@ const UNUSED_TIMEOUT: Duration = Duration::from_secs(6);
 /// Time within which a resumed layer must come; else its publisher cannot send it.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(3);
 /// Bitrate at or below which the smallest layer is starved: its publisher lacks bandwidth, and it hardly moves.
-const STARVED: Bitrate = Bitrate::bps(60_000);
+pub(super) const STARVED: Bitrate = Bitrate::bps(60_000);
 /// Largest bitrate of another layer with which newcomers may begin.
 const MAX_FIRST: Bitrate = Bitrate::bps(300_000);
 
@@ -54,6 +54,11 @@ impl Dynacast {
             let last = state.last.filter(|_| state.paused || resuming);
             measured[layer as usize].or(last)
         })
+    }
+
+    /// Whether the publisher was asked to pause a layer.
+    pub(super) fn is_paused(&self, layer: Layer) -> bool {
+        self.0[layer as usize].paused
     }
 
     /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to resume.

@@ -54,6 +54,10 @@ impl Core {
         self.outputs.extend(
             entered.speaker.map(|participant| Output::Event(id, SfuEvent::Speaker { participant })),
         );
+        for (participant, quality) in self.known_qualities(room) {
+            let event = SfuEvent::Quality { participant, quality };
+            self.outputs.push_back(Output::Event(id, event));
+        }
         let decodes = options.decodes_anchors;
         self.counters.joins += 1;
         self.counters.joins_without_codec += u64::from(!decodes || !options.permissions.enhance);

@@ -16,6 +16,8 @@ mod anchors;
 mod audio;
 mod capture;
 mod channels;
+mod connection_news;
+mod connection_quality;
 mod cpu_limit;
 mod data;
 mod data_rate;
@@ -510,6 +512,7 @@ impl Core {
                 self.outputs.push_back(Output::Event(peer.id, SfuEvent::TrackStats(stats)));
             }
         }
+        self.assess_connections(now);
     }
 
     /// Available bandwidth of a participant's downlink, of payload; `None` before the first estimate.
@@ -537,6 +540,8 @@ impl Core {
 mod audio_tests;
 #[cfg(test)]
 mod captured_tests;
+#[cfg(test)]
+mod connection_tests;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]

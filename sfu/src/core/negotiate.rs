@@ -146,12 +146,14 @@ impl Core {
         }
         for publish in wanted {
             let mid = Mid::from(publish.mid.as_str());
-            if self.peers.get(id).is_some_and(|p| p.published.contains_key(&mid)) {
-                continue;
-            }
-            let track = self.add_track(id, mid, publish.kind, &publish.name);
+            let known = self.peers.get(id).and_then(|p| p.published.get(&mid)).copied();
+            let track =
+                known.unwrap_or_else(|| self.add_track(id, mid, publish.kind, &publish.name));
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.published.insert(mid, track);
+            }
+            if let Some(track) = self.tracks.get_mut(track) {
+                track.largest = publish.max;
             }
         }
         let Some(peer) = self.peers.get(id) else { return Vec::new() };

@@ -19,6 +19,7 @@ use super::allocator::Allocator;
 use super::anchor_channel::{AnchorChannel, OutgoingAnchor, Path};
 use super::audio::AudioInfo;
 use super::channels::ClientChannels;
+use super::connection_quality::{ConnectionMeter, Fit};
 use super::data_rate::DataSender;
 use super::dd;
 use super::downlink::{Downlink, Feedback, State};
@@ -93,6 +94,10 @@ pub(super) struct Peer {
     pub slots: Vec<Slot>,
     /// Congestion controller of its downlink.
     pub downlink: Downlink,
+    /// The quality of its connection.
+    pub connection: ConnectionMeter,
+    /// How what it wants fits into its downlink, by the last allocation.
+    pub fit: Fit,
     /// Allocates its rungs.
     pub allocator: Allocator,
     /// Sends its anchors.
@@ -121,6 +126,8 @@ impl Peer {
             takes_data: true,
             slots: Vec::new(),
             downlink: Downlink::default(),
+            connection: ConnectionMeter::default(),
+            fit: Fit::default(),
             allocator: Allocator::default(),
             anchors: AnchorChannel::new(decodes_anchors, now),
         }
@@ -212,6 +219,7 @@ impl Peer {
             connected: &mut self.link.connected,
             slots: &mut self.slots,
             downlink: &mut self.downlink,
+            connection: &mut self.connection,
             channels: &mut self.link.channels,
             anchors: &mut self.anchors,
             paths: &mut self.link.paths,
@@ -408,6 +416,7 @@ struct Drain<'a> {
     connected: &'a mut bool,
     slots: &'a mut [Slot],
     downlink: &'a mut Downlink,
+    connection: &'a mut ConnectionMeter,
     channels: &'a mut ClientChannels,
     anchors: &'a mut AnchorChannel,
     paths: &'a mut Paths,
@@ -502,6 +511,11 @@ impl Drain<'_> {
     }
 
     fn on_stats(&mut self, rtc: &mut Rtc, stats: &PeerStats) {
+        self.connection.on_feedback(
+            stats.ingress_loss_fraction,
+            stats.egress_loss_fraction,
+            stats.rtt,
+        );
         let feedback = Feedback {
             estimate: stats.bwe_tx.map(|rate| Bitrate::bps(rate.as_f64() as u64)),
             rtt: stats.rtt,

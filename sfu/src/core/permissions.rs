@@ -66,7 +66,8 @@ mod tests {
         world.run(Duration::from_secs(1));
         assert_eq!(newest(&world, at), before, "its packets go nowhere");
         assert_eq!(world.core.stats().participants, 2, "it stays");
-        let publish = vec![Publish { mid: "0".into(), kind: Kind::Video, name: "camera".into() }];
+        let publish =
+            vec![Publish { mid: "0".into(), kind: Kind::Video, name: "camera".into(), max: None }];
         let offer = Offer { sdp: "v=0\r\n".into(), publish, subscribe: Vec::new() };
         let refused = world.core.offer(world.now, PUBLISHER, &offer);
         assert_eq!(refused, Err(OfferError::NotAllowed("publish")));

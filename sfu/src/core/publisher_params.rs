@@ -55,6 +55,12 @@ impl PublisherParams {
         self.adapted.is_some_and(|adapted| adapted.layer == layer)
     }
 
+    /// Whether the publisher was asked not to send the layer: nobody needs it, or the controller has ended it, as it would take bits from the
+    /// adapted one.
+    pub(super) fn is_off(&self, layer: Layer) -> bool {
+        self.dynacast.is_paused(layer) || (layer == Layer::H && self.adapts(Layer::Q))
+    }
+
     /// Bitrates of the layers for the allocator: measured, and the last ones of layers that are paused or being resumed.
     pub(super) fn rates(
         &self,

@@ -88,6 +88,9 @@ impl Core {
                     self.tell_changed(room, participant);
                 }
             }
+            Relayed::Quality { participant, quality } => {
+                self.on_remote_quality(node, room, participant, quality);
+            }
             Relayed::Data(data) => self.deliver_remote(node, room, data),
             Relayed::Left { participant } => self.on_remote_left(node, room, participant),
             Relayed::Track(track) => self.add_remote_track(node, room, track),
@@ -194,6 +197,10 @@ impl Core {
         let members = self.rooms.get(room).map_or(&[][..], |room| &room.members);
         for &participant in members {
             self.relays.send(node, room, Relayed::Joined { participant }, &mut self.outputs);
+            if let Some(quality) = self.quality_of(participant) {
+                let message = Relayed::Quality { participant, quality };
+                self.relays.send(node, room, message, &mut self.outputs);
+            }
         }
         for track in self.tracks.iter_mut() {
             if members.contains(&track.info.participant) {
@@ -218,7 +225,7 @@ impl Core {
     }
 
     /// Whether a participant of a room is at that node.
-    fn is_remote_member(&self, node: NodeId, room: &str, id: ParticipantId) -> bool {
+    pub(super) fn is_remote_member(&self, node: NodeId, room: &str, id: ParticipantId) -> bool {
         self.rooms.get(room).is_some_and(|room| room.has_remote(id, node))
     }
 
@@ -241,6 +248,7 @@ impl Core {
         }
         let Some(there) = self.rooms.get_mut(room) else { return };
         there.remote_members.remove(&participant);
+        there.remote_qualities.remove(&participant);
         there.speakers.remove(participant);
         there.tell(&SfuEvent::ParticipantLeft { participant }, &mut self.outputs);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_types::{DataContent, DataMessage, Layer, Rung, TapInput};
+use windlass_types::{ConnectionQuality, DataContent, DataMessage, Layer, Rung, TapInput};
 
 use super::tests::anchor_of;
 use super::world::*;
@@ -445,4 +445,32 @@ fn what_goes_to_other_nodes_is_bounded_also_within_each_ones_own_rate() {
     }
     // 2,000 of both nodes at once, and a little for their bytes.
     assert!((900..=1001).contains(&sent), "{sent}");
+}
+
+#[test]
+fn qualities_of_connections_are_known_on_all_nodes_also_to_who_comes_later() {
+    let qualities = |nodes: &Nodes, at: usize, id: ParticipantId| {
+        let events = nodes.worlds[at].events.get(&id).into_iter().flatten();
+        let of = events.filter_map(|event| match event {
+            SfuEvent::Quality { participant: PUBLISHER, quality } => Some(*quality),
+            _ => None,
+        });
+        of.collect::<Vec<_>>()
+    };
+    let (mut nodes, ..) = call(2);
+    nodes.run(MS(8000));
+    assert_eq!(qualities(&nodes, 1, SUBSCRIBER), [ConnectionQuality::Good]);
+    nodes.worlds[0].camera.layers = vec![Layer::Q];
+    nodes.run(MS(6000));
+    assert_eq!(qualities(&nodes, 1, SUBSCRIBER)[1..], [ConnectionQuality::Poor]);
+    let newcomer = ParticipantId(9);
+    nodes.join(1, newcomer);
+    nodes.run(MS(50));
+    assert_eq!(qualities(&nodes, 1, newcomer), [ConnectionQuality::Poor]);
+    // Nothing is kept of who has left.
+    let first = &mut nodes.worlds[0];
+    first.core.leave(first.now, PUBLISHER);
+    nodes.run(MS(50));
+    let known = nodes.worlds[1].core.known_qualities("room");
+    assert!(known.iter().all(|(id, _)| *id != PUBLISHER), "{known:?}");
 }

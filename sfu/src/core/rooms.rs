@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Instant;
 
+use windlass_types::ConnectionQuality;
+
 use super::gcra::Gcra;
 use super::output::Output;
 use super::shard::Shard;
@@ -20,6 +22,8 @@ pub(super) struct Room {
     pub(super) members: Vec<ParticipantId>,
     /// Members on other nodes.
     pub(super) remote_members: BTreeMap<ParticipantId, NodeId>,
+    /// The qualities of their connections, as far as they are known.
+    pub(super) remote_qualities: BTreeMap<ParticipantId, ConnectionQuality>,
     pub(super) loopback: bool,
     pub(super) speakers: Speakers,
     /// What is used of the limit of data messages.

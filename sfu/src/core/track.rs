@@ -36,6 +36,8 @@ pub(super) struct Track {
     pub(super) layers: Layers,
     /// What the publisher was asked to send.
     pub(super) params: PublisherParams,
+    /// The largest layer that its publisher sends where the uplink carries it, if it says that.
+    pub(super) largest: Option<Layer>,
     pub(super) recent: Recent,
     pub(super) keyframes: KeyFrameRequests,
     pub(super) taps: Taps,
@@ -55,6 +57,7 @@ impl Track {
             subscribers: Vec::new(),
             layers: Layers::default(),
             params: PublisherParams::default(),
+            largest: None,
             recent: Recent::default(),
             keyframes: KeyFrameRequests::default(),
             taps: Taps::default(),

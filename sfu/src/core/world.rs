@@ -139,8 +139,12 @@ impl World {
         let mut api = self.clients[at].rtc.sdp_api();
         let mid = api.add_media(MediaKind::Video, Direction::SendOnly, None, None, Some(simulcast));
         let (sdp, pending) = api.apply().expect("offer");
-        let publish =
-            vec![Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into() }];
+        let publish = vec![Publish {
+            mid: mid.to_string(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            max: None,
+        }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
         self.accept(at, pending, &answer);
@@ -209,8 +213,12 @@ impl World {
         api.add_channel(regions::CHANNEL.into());
         let (sdp, pending) = api.apply().expect("offer");
         let camera = self.camera.mid.expect("published");
-        let publish =
-            vec![Publish { mid: camera.to_string(), kind: Kind::Video, name: "camera".into() }];
+        let publish = vec![Publish {
+            mid: camera.to_string(),
+            kind: Kind::Video,
+            name: "camera".into(),
+            max: None,
+        }];
         let offer = Offer { sdp: sdp.to_sdp_string(), publish, subscribe: Vec::new() };
         let answer = self.core.offer(self.now, PUBLISHER, &offer).expect("answer");
         self.accept(0, pending, &answer);
@@ -378,7 +386,12 @@ pub(super) fn config() -> SfuConfig {
 
 /// A publisher and a subscriber in one room, connected.
 pub(super) fn call() -> (World, TrackId, usize) {
-    let mut world = World::new(config());
+    call_with(config())
+}
+
+/// The same on an SFU of that configuration.
+pub(super) fn call_with(config: SfuConfig) -> (World, TrackId, usize) {
+    let mut world = World::new(config);
     world.core.join(world.now, "room", PUBLISHER, JoinOptions::default()).expect("joined");
     let track = world.publish();
     world.run(Duration::from_secs(2));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_types::{Attributes, Rung, UplinkReport};
+use windlass_types::{Attributes, Layer, Rung, UplinkReport};
 
 use crate::data::{SendData, SetAttributes};
 use crate::error::{ErrorCode, ProtocolError};
@@ -152,6 +152,10 @@ pub struct Publish {
     pub kind: TrackKind,
     /// What the others see as the track's name, such as `camera`.
     pub name: String,
+    /// Of video: the largest layer that the client sends where its uplink carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
+    pub max: Option<Layer>,
 }
 
 /// A section of an offer that receives a track.

@@ -44,7 +44,7 @@ pub use grant::{AccessToken, Grant, UnknownGrant};
 pub use ice::{IceCredential, IceServer, IceServers};
 pub use moderate::{Knock, Moderate};
 pub use server::{Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
-pub use windlass_types::{Attributes, LayerKnobs, Rung};
+pub use windlass_types::{Attributes, ConnectionQuality, LayerKnobs, Rung};
 
 /// The protocol version that this crate speaks.
 pub const VERSION: u32 = 1;

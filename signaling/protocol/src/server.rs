@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_types::{Attributes, Bitrate, Layer, LayerKnobs, Refusal, Rung};
+use windlass_types::{Attributes, Bitrate, ConnectionQuality, Layer, LayerKnobs, Refusal, Rung};
 
 use crate::client::TrackKind;
 use crate::data::Base64;
@@ -128,6 +128,13 @@ pub enum ServerMessage {
     Speaker {
         /// Id of the participant who speaks.
         participant: String,
+    },
+    /// The quality of somebody's connection has changed, or is known now; also of the client's own.
+    Quality {
+        /// Whose.
+        participant: String,
+        /// From now on.
+        quality: ConnectionQuality,
     },
     /// From here on the client is given another rung of a track.
     Rung {

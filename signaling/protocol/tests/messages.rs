@@ -8,7 +8,7 @@ use windlass_protocol::{
     Report, Request, Rung, SendData, ServerMessage, SetAttributes, SetRung, Subscribe, Track,
     TrackKind, TrackStats, Uplink, View, Welcome, limits,
 };
-use windlass_types::{Attributes, Bitrate, Layer, Refusal, Size, UplinkReport};
+use windlass_types::{Attributes, Bitrate, ConnectionQuality, Layer, Refusal, Size, UplinkReport};
 
 fn shape(message: &ServerMessage) -> Value {
     serde_json::from_str(&message.to_json()).unwrap()
@@ -60,7 +60,7 @@ fn client_messages_have_the_documented_shapes() {
         ),
         (
             json!({"type": "offer", "id": 3, "sdp": "v=0\r\n",
-                "publish": [{"mid": "0", "kind": "video", "name": "camera"}],
+                "publish": [{"mid": "0", "kind": "video", "name": "camera", "max": "h"}],
                 "subscribe": [{"mid": "1", "track": "t1", "max": "q+"}, {"mid": "2", "track": "t2"}]}),
             Some(3),
             ClientMessage::Offer(Offer {
@@ -69,6 +69,7 @@ fn client_messages_have_the_documented_shapes() {
                     mid: "0".into(),
                     kind: TrackKind::Video,
                     name: "camera".into(),
+                    max: Some(Layer::H),
                 }],
                 subscribe: vec![
                     Subscribe { mid: "1".into(), track: "t1".into(), max: Some(Rung::QPlus) },
@@ -343,6 +344,10 @@ fn server_messages_have_the_documented_shapes() {
         (
             ServerMessage::Speaker { participant: "p1".into() },
             json!({"type": "speaker", "participant": "p1"}),
+        ),
+        (
+            ServerMessage::Quality { participant: "p1".into(), quality: ConnectionQuality::Poor },
+            json!({"type": "quality", "participant": "p1", "quality": "poor"}),
         ),
         (
             ServerMessage::Rung {
@@ -727,7 +732,12 @@ fn message() -> impl Strategy<Value = ClientMessage> {
         (any::<String>(), token(), token()).prop_map(|(sdp, a, b)| {
             ClientMessage::Offer(Offer {
                 sdp,
-                publish: vec![Publish { mid: "p".into(), kind: TrackKind::Audio, name: a }],
+                publish: vec![Publish {
+                    mid: "p".into(),
+                    kind: TrackKind::Audio,
+                    name: a,
+                    max: None,
+                }],
                 subscribe: vec![Subscribe { mid: "s".into(), track: b, max: None }],
             })
         }),

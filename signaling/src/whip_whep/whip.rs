@@ -47,7 +47,7 @@ fn published(sdp: &str) -> Result<Vec<Publish>, WishError> {
         .filter_map(|line| {
             let kind = line.kind?;
             let name = if kind == Kind::Video { "camera" } else { "microphone" }.to_owned();
-            Some(Publish { mid: line.mid, kind, name })
+            Some(Publish { mid: line.mid, kind, name, max: None })
         })
         .collect();
     if publish.len() > limits::PUBLISHED_TRACKS {

@@ -207,8 +207,32 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
     });
 
     test("how well others come through is on their tiles", async () => {
-      await until(async () => (await tile("Bo").locator(".bars").getAttribute("aria-label")) === "Good connection", "Bo has bars");
-      assert.equal(await tile("Cy").locator(".bars").isVisible(), false, "who sends nothing has none");
+      const bars = (of) => of.locator(".bars").getAttribute("aria-label");
+      for (const name of ["Bo", "Cy"]) {
+        await until(async () => (await bars(tile(name))) === "Good connection", `${name} has bars`, 30_000, () => bars(tile(name)));
+      }
+      await until(async () => (await bars(ana.page.locator(".own"))) === "Good connection", "so has one's own picture", 30_000);
+    });
+
+    test("a picture floats, goes on with the better one, and comes back", async () => {
+      const floating = () =>
+        ana.page.evaluate(() => {
+          const video = document.querySelector('.tile[aria-label="Bo"] windlass-video').shadowRoot.pictureInPictureElement;
+          return video === null ? null : { part: video.className, plays: !video.paused && video.videoWidth > 0 };
+        });
+      const float = named(ana.page, "Picture-in-picture: Bo");
+      await tile("Bo").hover();
+      await float.click();
+      await until(async () => (await floating())?.plays, "Bo's picture floats", 10_000, floating);
+      // What floats is what the tile shows.
+      const shown = (view) => ana.page.evaluate((view) => void (document.querySelector('.tile[aria-label="Bo"] windlass-video').view = view), view);
+      await shown("plain");
+      await ana.page.evaluate(() => document.querySelector('.tile[aria-label="Bo"] windlass-video').dispatchEvent(new CustomEvent("state")));
+      await until(async () => (await floating())?.part === "plain", "the plain picture floats", 10_000, floating);
+      await shown("enhanced");
+      await tile("Bo").hover();
+      await float.click();
+      await until(async () => (await floating()) === null, "nothing floats", 10_000, floating);
     });
 
     test("figures are for engineers, by a key", async () => {
@@ -350,6 +374,84 @@ describe("the demo page for people", { timeout: 120_000 }, () => {
       await named(tab.page, "Join the call").waitFor();
       assert.deepEqual(tab.errors, []);
       await tab.closePage();
+    });
+  });
+
+  describe("more people than a page of tiles holds", () => {
+    const NAMES = Array.from({ length: 14 }, (_, at) => `Guest ${String(at + 1).padStart(2, "0")}`);
+    let viewer;
+    let crowd;
+
+    before(async () => {
+      viewer = await ana.newPage();
+      await viewer.page.goto(`${server.url}/?room=crowd&name=Ana&auto=1&source=none&${SMALL}`);
+      await inCall(viewer.page, "Ana");
+      // All in one page, without media: the processors are few.
+      crowd = await ana.newPage();
+      await crowd.page.goto(`${server.url}/check`);
+      await crowd.page.evaluate(async (names) => {
+        const { join } = await import("/windlass-client.js");
+        window.guests = new Map();
+        for (const name of names) window.guests.set(name, await join(location.origin, { room: "crowd", name }));
+      }, NAMES);
+    });
+
+    after(async () => {
+      await crowd?.closePage();
+      await viewer?.closePage();
+    });
+
+    /** Who is on the page of tiles that is shown, in their places; and which page that is. */
+    const seen = () =>
+      viewer.page.evaluate(() => {
+        const tiles = [...document.querySelectorAll(".grid .tile")].filter((tile) => tile.checkVisibility());
+        const names = tiles.sort((a, b) => a.style.order - b.style.order).map((tile) => tile.getAttribute("aria-label"));
+        const pager = document.querySelector(".pager");
+        const ends = [...pager.querySelectorAll("button")].map((button) => button.getAttribute("aria-disabled"));
+        return { names, place: pager.hidden ? null : pager.querySelector(".place").textContent, ends };
+      });
+    const shows = (wanted) => until(async () => JSON.stringify(await seen()) === JSON.stringify(wanted), JSON.stringify(wanted), 20_000, seen);
+    const pageOf = (from, to, place, ends) => shows({ names: NAMES.slice(from, to), place, ends });
+
+    test("nine tiles are shown, and the others on the next page", async () => {
+      await pageOf(0, 9, "1 / 2", ["true", "false"]);
+      assert.deepEqual(await barriersOfBoth(viewer.page), []);
+      await viewer.page.keyboard.press("PageDown");
+      await pageOf(9, 14, "2 / 2", ["false", "true"]);
+      await viewer.page.keyboard.press("PageDown");
+      await pageOf(9, 14, "2 / 2", ["false", "true"]);
+      await named(viewer.page, "Previous page").click();
+      await pageOf(0, 9, "1 / 2", ["true", "false"]);
+      await named(viewer.page, "Next page").click();
+      await pageOf(9, 14, "2 / 2", ["false", "true"]);
+    });
+
+    test("a phone has pages of six", async () => {
+      await viewer.page.setViewportSize(PHONE);
+      await until(async () => (await seen()).place?.endsWith("/ 3"), "there are three pages", 10_000, seen);
+      assert.equal((await seen()).names.length, 6);
+      assert.deepEqual(await sticksOut(viewer.page), { scrolls: false, wide: [] });
+      await viewer.page.setViewportSize(USUAL);
+      await until(async () => (await seen()).place?.endsWith("/ 2"), "there are two pages", 10_000, seen);
+    });
+
+    test("who is pinned is large, and the others are in a strip of pages beside it", async () => {
+      await viewer.page.keyboard.press("PageUp");
+      await viewer.page.locator('.tile[aria-label="Guest 03"]').hover();
+      await named(viewer.page, "Pin: Guest 03").click();
+      await until(async () => (await seen()).place === "1 / 3", "the strip has three pages", 10_000, seen);
+      assert.equal(await viewer.page.locator(".tile.large").getAttribute("aria-label"), "Guest 03");
+      await viewer.page.keyboard.press("PageDown");
+      await until(async () => (await seen()).place === "2 / 3" && (await seen()).names.includes("Guest 03"), "it stays large on the next page", 10_000, seen);
+      await named(viewer.page, "Unpin: Guest 03").click();
+      await pageOf(0, 9, "1 / 2", ["true", "false"]);
+    });
+
+    test("pages end with who has left", async () => {
+      await viewer.page.keyboard.press("PageDown");
+      await crowd.page.evaluate(() => [...window.guests.values()].slice(9).forEach((room) => void room.leave()));
+      await shows({ names: NAMES.slice(0, 9), place: null, ends: ["true", "true"] });
+      assert.deepEqual([...viewer.errors, ...crowd.errors], []);
     });
   });
 

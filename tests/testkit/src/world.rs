@@ -147,7 +147,8 @@ impl World {
     pub fn publish(&mut self, at: usize, seed: u64) -> TrackId {
         let offered = self.parties[at].client.offer(&[Video::SendLayers], &[]);
         let mid = offered.mids[0];
-        let publish = Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into() };
+        let publish =
+            Publish { mid: mid.to_string(), kind: Kind::Video, name: "camera".into(), max: None };
         let answer = self.negotiate(at, offered, vec![publish], Vec::new());
         let begin = self.now + CAMERA + APART * at as u32;
         self.parties[at].camera = Some((mid, Camera::new(seed, begin)));

@@ -1,5 +1,12 @@
 /** A call in memory: its events are told by the test. */
-import type { Participant, ParticipantEvents, RoomEvents, ScreenShareEvents, WindlassError } from "windlass-client";
+import type {
+  ConnectionQuality,
+  Participant,
+  ParticipantEvents,
+  RoomEvents,
+  ScreenShareEvents,
+  WindlassError,
+} from "windlass-client";
 
 /** Something whose events are told by {@link tell}. */
 class Told<Events extends object> {
@@ -25,6 +32,7 @@ class Told<Events extends object> {
 /** A participant. */
 export class FakeParticipant extends Told<ParticipantEvents> {
   speaking = false;
+  quality: ConnectionQuality | null = null;
   away = false;
   camera = null;
   microphone = null;
@@ -56,6 +64,7 @@ export class FakeCall extends Told<RoomEvents> {
   /** How often it was left. */
   left = 0;
   participants: FakeParticipant[] = [];
+  quality: ConnectionQuality | null = null;
   share = new FakeShare();
   /** Why nothing is shared; null: it is. */
   shareFails: WindlassError | null = null;

@@ -1,5 +1,7 @@
 /** The divider between two pictures: a slider that is dragged, or moved by keys. */
 
+/** What a screen reader calls it, unless the page says something else. */
+const LABEL = "Divider between the plain and the enhanced picture";
 /** Percent that a key moves it. */
 const STEP = 5;
 
@@ -16,7 +18,7 @@ export class Divider {
       part: "divider",
       role: "slider",
       tabindex: "0",
-      "aria-label": "Divider between the plain and the enhanced picture",
+      "aria-label": LABEL,
       "aria-orientation": "horizontal",
       "aria-valuemin": "0",
       "aria-valuemax": "100",
@@ -41,6 +43,11 @@ export class Divider {
     this.place(this.at);
   }
 
+  /** What a screen reader calls it; null: in English. */
+  set label(label: string | null) {
+    this.element.setAttribute("aria-label", label ?? LABEL);
+  }
+
   /** Its place, percent of the width. */
   get position(): number {
     return this.at;
@@ -52,7 +59,7 @@ export class Divider {
     this.at = Math.min(100, Math.max(0, percent));
     this.stage.style.setProperty("--at", `${this.at}%`);
     this.element.setAttribute("aria-valuenow", String(Math.round(this.at)));
-    this.element.setAttribute("aria-valuetext", `${Math.round(this.at)} % plain`);
+    this.element.setAttribute("aria-valuetext", `${Math.round(this.at)} %`);
   }
 
   private key(event: KeyboardEvent): void {

@@ -50,7 +50,8 @@ function styleSheet(of: Document): CSSStyleSheet {
  * window's.
  *
  * - Attributes to set: `view` (`enhanced`, `split`, `plain`), `name` (its initials are shown where there is no picture),
- *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound).
+ *   `source` (`camera`, or `screen` for what the participant shares), `mirror`, `fixed-size` (the server is not told how large it is shown), `silent` (no sound),
+ *   `divider-label` (what a screen reader calls the divider; English by default).
  * - Attributes to read: `state`, `reason`, `video` (`on` or `off`), `speaking`, `paused`, `away`, `sound` (`on`, `off`,
  *   `blocked`).
  * - Slots: `left` and `right` (labels of the two sides), `captions`, `unblock` (text of the button), and what lies above
@@ -59,7 +60,7 @@ function styleSheet(of: Document): CSSStyleSheet {
  */
 export class WindlassVideo extends Base {
   /** @internal */
-  static readonly observedAttributes = ["view", "name", "source", "fixed-size", "silent"];
+  static readonly observedAttributes = ["view", "name", "source", "fixed-size", "silent", "divider-label"];
 
   private readonly plain = picture("plain");
   private readonly enhanced = picture("enhanced");
@@ -171,6 +172,7 @@ export class WindlassVideo extends Base {
   attributeChangedCallback(name: string): void {
     if (name === "view" && this.shown instanceof RemoteVideoTrack) this.shown.holdPlain(this.view === "split");
     if (name === "fixed-size") this.follow();
+    if (name === "divider-label") this.divider.label = this.getAttribute(name);
     if (name === "silent" || name === "source") this.update();
     this.dress();
   }

@@ -7,7 +7,7 @@ mod tidy;
 use std::fmt::Write;
 
 use ts_rs::{Config, TS};
-use windlass_types::{Layer, LayerKnobs, Refusal, Rung};
+use windlass_types::{ConnectionQuality, Layer, LayerKnobs, Refusal, Rung};
 
 use crate::{
     AccessToken, ClientMessage, Error, ErrorCode, FrameNetwork, Grant, IceCredential, IceServer,
@@ -62,6 +62,7 @@ pub fn file() -> String {
         Rung,
         Refusal,
         LayerKnobs,
+        ConnectionQuality,
     );
     text
 }
