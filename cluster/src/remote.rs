@@ -411,7 +411,7 @@ impl Task {
         match request {
             EnhancerRequest::Regions(_) => self.regions = Some(request.clone()),
             EnhancerRequest::Uplink(_) => self.uplink = Some(request.clone()),
-            EnhancerRequest::WholeAnchor
+            EnhancerRequest::KeyAnchor
             | EnhancerRequest::Decay { .. }
             | EnhancerRequest::Given(_) => {}
         }

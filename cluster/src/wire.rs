@@ -70,7 +70,7 @@ pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<pro
 pub fn request_to_worker(request: &EnhancerRequest, now: Instant) -> proto::ToWorker {
     use to_worker::Request;
     let request = match request {
-        EnhancerRequest::WholeAnchor => Request::WholeAnchor(proto::Nothing {}),
+        EnhancerRequest::KeyAnchor => Request::KeyAnchor(proto::Nothing {}),
         EnhancerRequest::Regions(possible) => Request::Regions(*possible),
         EnhancerRequest::Uplink(PublisherUplink { layer, report }) => {
             Request::Uplink(proto::Uplink {
@@ -154,7 +154,7 @@ fn request(
 ) -> Result<EnhancerRequest, WireError> {
     use to_worker::Request;
     Ok(match request {
-        Request::WholeAnchor(_) => EnhancerRequest::WholeAnchor,
+        Request::KeyAnchor(_) => EnhancerRequest::KeyAnchor,
         Request::Regions(possible) => EnhancerRequest::Regions(possible),
         Request::Uplink(uplink) => EnhancerRequest::Uplink(PublisherUplink {
             layer: layer(&uplink.layer)?,
@@ -416,7 +416,7 @@ mod tests {
             EnhancerRequest::Regions(true),
             EnhancerRequest::Uplink(uplink),
             EnhancerRequest::Decay { viewer: 6, decay: Decay { per_frame: 0.25, frames: 9.0 } },
-            EnhancerRequest::WholeAnchor,
+            EnhancerRequest::KeyAnchor,
         ]
     }
 

@@ -109,7 +109,7 @@ counters! {
     /// Other outputs dropped because nobody took them.
     dropped_output_queue,
     /// Requests for key anchors, which rest on no other; one anchor answers many.
-    whole_anchor_requests,
+    key_anchor_requests,
     /// Frames at HR size that the tap handed over, for captured anchors.
     captured_in,
     /// Gaps in the frames at HR size that the tap handed over.
@@ -133,7 +133,7 @@ counters! {
     /// Captured anchors handed to the SFU: made of the publisher's own pixels.
     captured_anchors,
     /// Key anchors handed to the SFU: they give all tiles and rest on no other.
-    whole_anchors,
+    key_anchors,
     /// Bytes of all anchors handed to the SFU.
     anchor_bytes,
     /// Captured pictures that the networks of their streams learned from.

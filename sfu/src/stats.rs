@@ -148,7 +148,7 @@ counters! {
     /// Key frame requests received from subscribers.
     keyframe_requests_in,
     /// Requests of subscribers for key anchors.
-    whole_anchor_requests_in,
+    key_anchor_requests_in,
     /// Key frame requests sent to publishers.
     keyframe_requests_out,
     /// Anchor messages that the data channel did not accept.

@@ -289,8 +289,8 @@ impl Socket {
             Action::SetView(track, view) => {
                 let _ = sfu.set_view(id, track, view).await;
             }
-            Action::WholeAnchor(track) => {
-                let _ = sfu.request_whole_anchor(id, track).await;
+            Action::KeyAnchor(track) => {
+                let _ = sfu.request_key_anchor(id, track).await;
             }
             Action::Uplink(track, report) => {
                 let _ = sfu.uplink(id, track, report).await;

@@ -260,7 +260,7 @@ impl TapInput {
 #[derive(Debug, Clone)]
 pub enum EnhancerRequest {
     /// A subscriber has none of the anchors so far: the next anchor is to be a key anchor. One for all subscribers, and throttled.
-    WholeAnchor,
+    KeyAnchor,
     /// Whether the publisher can be asked for regions.
     Regions(bool),
     /// What the publisher can send: from now on its knobs are adapted.

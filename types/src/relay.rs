@@ -90,7 +90,7 @@ pub enum Relayed {
         layer: Option<Layer>,
     },
     /// A subscriber needs a key anchor.
-    WholeAnchor {
+    KeyAnchor {
         /// The track.
         track: TrackId,
     },

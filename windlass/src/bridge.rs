@@ -160,6 +160,6 @@ mod tests {
     fn requests_find_room_where_frames_do_not() {
         let (sinks, _intake) = intake();
         while (sinks.tap)(TapInput::Gap { stream: STREAM }) {}
-        assert!((sinks.requests)(STREAM, EnhancerRequest::WholeAnchor));
+        assert!((sinks.requests)(STREAM, EnhancerRequest::KeyAnchor));
     }
 }

@@ -17,7 +17,7 @@ export type ClientMessage = {
   type: "view";
 } & View
   | {
-  type: "whole_anchor";
+  type: "key_anchor";
   /** The subscribed track. */
   track: string;
 }

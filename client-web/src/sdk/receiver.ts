@@ -31,7 +31,7 @@ export interface ReceiverListener {
   state(state: PictureState, reason: NativeReason | null): void;
   stats(stats: WorkerStats): void;
   /** A key anchor is needed. */
-  wholeAnchor(): void;
+  keyAnchor(): void;
 }
 
 /** Pauses before the rebuilder is restarted, milliseconds; none after the last. */
@@ -229,7 +229,7 @@ export class VideoReceiver {
 
   private handle(message: Exclude<FromWorker, { type: "frame" }>): void {
     if (message.type === "stats") this.listener?.stats(message.stats);
-    else if (message.type === "wholeAnchor") this.listener?.wholeAnchor();
+    else if (message.type === "keyAnchor") this.listener?.keyAnchor();
     else if (message.type === "state")
       this.listener?.state(message.state, message.state === "native" ? message.reason : null);
   }

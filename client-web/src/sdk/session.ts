@@ -545,7 +545,7 @@ export class Session extends Emitter<SessionEvents> {
     if (track instanceof RemoteVideoTrack) {
       track.on("stats", (stats) => this.emit("stats", { track, stats }));
       track.requests = {
-        wholeAnchor: () => this.socket.send({ type: "whole_anchor", track: info.id }),
+        keyAnchor: () => this.socket.send({ type: "key_anchor", track: info.id }),
         view: (width, height, pinned) => this.sendView(info.id, width, height, pinned),
         maxRung: (rung) => {
           // A later subscription carries its cap in its offer; the server may know of this one already.

@@ -101,7 +101,7 @@ export interface TrackView {
 
 /** What a video track asks of its session. @internal */
 export interface TrackRequests {
-  wholeAnchor(): void;
+  keyAnchor(): void;
   view(width: number, height: number, pinned: boolean): void;
   maxRung(rung: Rung): void;
 }
@@ -163,7 +163,7 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
     receiver.carry({
       state: (state, reason) => this.setState(state, reason),
       stats: (stats) => void this.addStats(stats),
-      wholeAnchor: () => this.requests?.wholeAnchor(),
+      keyAnchor: () => this.requests?.keyAnchor(),
     });
     this.currentReason = receiver.reason;
   }

@@ -205,7 +205,7 @@ export type FromWorker =
   | { type: "state"; state: "native"; reason: NativeReason }
   | { type: "stats"; stats: WorkerStats }
   /** The decoder lacks the anchors that the track's anchors refer to: a key anchor is needed. */
-  | { type: "wholeAnchor" }
+  | { type: "keyAnchor" }
   /** The decoder is warmed up. */
   | { type: "warm" }
   /** Pixels of rebuilt pictures per second; 0: the decoder does not work. */

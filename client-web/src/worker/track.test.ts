@@ -158,8 +158,8 @@ class Bench {
   }
 
   /** The number of requests for key anchors since the last call. */
-  wholeRequests(): number {
-    return this.posted.splice(0).filter((m) => m.type === "wholeAnchor").length;
+  keyAnchorRequests(): number {
+    return this.posted.splice(0).filter((m) => m.type === "keyAnchor").length;
   }
 
   /** The states posted since the last call. */
@@ -199,13 +199,13 @@ test("a slow machine searches less thoroughly before it gives up", () => {
   assert.equal(bench.pipeline.stats().pauses, 1);
 });
 
-test("another scale needs no key frame, and a whole anchor before tiles are of use", () => {
+test("another scale needs no key frame, and a key anchor before tiles are of use", () => {
   const bench = new Bench();
   bench.pipeline.setRung(true, 3);
   bench.run(3);
   bench.anchor("applied");
   bench.anchor("applied", { tiled: true });
-  assert.equal(bench.wholeRequests(), 0);
+  assert.equal(bench.keyAnchorRequests(), 0);
   bench.pipeline.setRung(true, 4);
   bench.pipeline.setRung(true, 4);
   bench.run(3);
@@ -213,7 +213,7 @@ test("another scale needs no key frame, and a whole anchor before tiles are of u
   assert.equal(bench.shown, 6);
   assert.equal(bench.keyRequests, 0);
   bench.anchor("applied", { tiled: true });
-  assert.equal(bench.wholeRequests(), 1);
+  assert.equal(bench.keyAnchorRequests(), 1);
 });
 
 test("what the former scale's anchors had bettered is not shown as theirs", () => {
@@ -338,27 +338,27 @@ test("without an anchor of the whole picture, tiles ask for one, once a second",
   bench.run(3);
   bench.anchor("applied", { tiled: true });
   bench.anchor("applied", { tiled: true });
-  assert.equal(bench.wholeRequests(), 1);
+  assert.equal(bench.keyAnchorRequests(), 1);
   bench.run(30);
   bench.anchor("applied-late", { tiled: true });
-  assert.equal(bench.wholeRequests(), 1);
+  assert.equal(bench.keyAnchorRequests(), 1);
   bench.anchor("applied");
   bench.run(30);
   bench.anchor("applied", { tiled: true });
-  assert.equal(bench.wholeRequests(), 0);
+  assert.equal(bench.keyAnchorRequests(), 0);
 });
 
-test("a whole anchor that came before its frame counts, and a decoder that begins anew needs another", () => {
+test("a key anchor that came before its frame counts, and a decoder that begins anew needs another", () => {
   const bench = new Bench();
   bench.pipeline.setRung(true, 3);
   bench.run(1);
   bench.anchor("early", { rtpTimestamp: 3600 });
   bench.run(1);
   bench.anchor("applied", { tiled: true });
-  assert.equal(bench.wholeRequests(), 0);
+  assert.equal(bench.keyAnchorRequests(), 0);
   bench.pipeline.restart(true);
   bench.anchor("applied", { tiled: true });
-  assert.equal(bench.wholeRequests(), 1);
+  assert.equal(bench.keyAnchorRequests(), 1);
 });
 
 test("what becomes of anchors is counted by kind", () => {

@@ -70,7 +70,7 @@ const MAX_EARLY = 8;
 /** Min time between two requests for key frames, milliseconds. */
 const KEY_REQUEST_MS = 1000;
 /** Min time between two requests for key anchors, milliseconds. */
-const WHOLE_REQUEST_MS = 1000;
+const KEY_ANCHOR_REQUEST_MS = 1000;
 /**
  * Detail of an anchor appears with the next frame. After this time without one, the last picture is rebuilt,
  * milliseconds.
@@ -117,8 +117,8 @@ export class TrackPipeline {
   private readonly early = new Map<number, boolean>();
   private lastKeyRequest = Number.NEGATIVE_INFINITY;
   /** Whether the decoder has had a key anchor, which anchors of tiles refine. */
-  private hasWhole = false;
-  private lastWholeRequest = Number.NEGATIVE_INFINITY;
+  private hasKeyAnchor = false;
+  private lastKeyAnchorRequest = Number.NEGATIVE_INFINITY;
   private starvedSince: number | null = null;
   private state: Exclude<PictureState, "native"> | NativeReason = "starting";
 
@@ -385,7 +385,7 @@ export class TrackPipeline {
       this.rest("fills");
       return;
     }
-    this.hasWhole = false;
+    this.hasKeyAnchor = false;
     // The detail of former anchors is gone.
     this.refreshAt = null;
     this.guarded((decoder) => decoder.rescale(scale));
@@ -512,8 +512,8 @@ export class TrackPipeline {
   /** Notes that an anchor was applied. Anchors of tiles need a key anchor before them. */
   private anchorApplied(rtpTimestamp: number, whole: boolean, now: number): void {
     this.anchorsUsed++;
-    this.hasWhole ||= whole;
-    if (!this.hasWhole) this.requestWholeAnchor(now);
+    this.hasKeyAnchor ||= whole;
+    if (!this.hasKeyAnchor) this.requestKeyAnchor(now);
     this.noteDecay(now);
     this.rates.anchors.add(now);
     this.times.anchor.add(now, this.arrivals.since(rtpTimestamp, now) ?? 0);
@@ -572,10 +572,10 @@ export class TrackPipeline {
     this.host.requestKeyFrame();
   }
 
-  private requestWholeAnchor(now: number): void {
-    if (now - this.lastWholeRequest < WHOLE_REQUEST_MS) return;
-    this.lastWholeRequest = now;
-    this.host.post({ type: "wholeAnchor" });
+  private requestKeyAnchor(now: number): void {
+    if (now - this.lastKeyAnchorRequest < KEY_ANCHOR_REQUEST_MS) return;
+    this.lastKeyAnchorRequest = now;
+    this.host.post({ type: "keyAnchor" });
   }
 
   /** Drops the decoder's state. Decoding continues at the next key frame. */
@@ -584,7 +584,7 @@ export class TrackPipeline {
     this.queue.clear();
     this.gpu.forget();
     this.early.clear();
-    this.hasWhole = false;
+    this.hasKeyAnchor = false;
     this.current = null;
     this.refreshAt = null;
     this.starvedSince = null;

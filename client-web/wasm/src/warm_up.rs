@@ -100,7 +100,7 @@ mod tests {
                 }
                 Piece::Message(message) => {
                     let anchor = reassembler.push(message).expect("a sound message");
-                    let outcome = decoder.push_anchor(&anchor.expect("a whole anchor"));
+                    let outcome = decoder.push_anchor(&anchor.expect("a key anchor"));
                     assert_eq!(outcome, AnchorOutcome::Applied { frames_late: 1 });
                     anchors += 1;
                 }

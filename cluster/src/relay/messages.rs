@@ -112,7 +112,7 @@ pub fn encode(
         Relayed::Enhance { track, layer } => {
             What::Enhance(proto::Enhance { track: track.0, layer: rid(*layer) })
         }
-        Relayed::WholeAnchor { track } => What::WholeAnchor(proto::WholeAnchor { track: track.0 }),
+        Relayed::KeyAnchor { track } => What::KeyAnchor(proto::KeyAnchor { track: track.0 }),
     };
     Message { room: room.to_owned(), what: Some(what) }
 }
@@ -202,7 +202,7 @@ pub fn decode(message: Message, now: Instant) -> Result<Option<RoomMessage>, Wir
         What::Enhance(message) => {
             Relayed::Enhance { track: track(message.track), layer: optional_layer(&message.layer)? }
         }
-        What::WholeAnchor(message) => Relayed::WholeAnchor { track: track(message.track) },
+        What::KeyAnchor(message) => Relayed::KeyAnchor { track: track(message.track) },
     };
     Ok(Some(RoomMessage { room: room.into(), relayed, who }))
 }

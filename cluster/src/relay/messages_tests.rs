@@ -83,7 +83,7 @@ fn all(now: Instant) -> Vec<Relayed> {
         Relayed::Layers { track, wanted: [true, false, true] },
         Relayed::Enhance { track, layer: Some(layer) },
         Relayed::Enhance { track, layer: None },
-        Relayed::WholeAnchor { track },
+        Relayed::KeyAnchor { track },
     ]
 }
 

@@ -115,7 +115,7 @@ pub(super) struct StreamDecoder {
     /// Losses that are still to come in the queue.
     pub gaps: Arc<AtomicUsize>,
     /// A subscriber has none of the anchors so far.
-    pub whole_wanted: Arc<AtomicBool>,
+    pub key_wanted: Arc<AtomicBool>,
     pub captures: Arc<Captures>,
     pub progress: Arc<Progress>,
     pub frames: Sender<Decoded>,
@@ -240,7 +240,7 @@ impl StreamDecoder {
             state.begin_anew(scale);
         }
         self.rescale(state, &frame);
-        if self.whole_wanted.swap(false, Ordering::Relaxed) {
+        if self.key_wanted.swap(false, Ordering::Relaxed) {
             state.anchors.want_key_anchor();
         }
         if state.waiting && !frame.key {

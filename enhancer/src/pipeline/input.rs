@@ -45,7 +45,7 @@ struct Feed<P> {
 struct Stream {
     low: Feed<Packet>,
     /// Read by the decoder at its next frame.
-    whole_wanted: Arc<AtomicBool>,
+    key_wanted: Arc<AtomicBool>,
     captures: Arc<Captures>,
     /// The decoder of pictures at HR size, while there are any.
     high: Option<Feed<CapturePacket>>,
@@ -322,11 +322,11 @@ impl Intake {
         let Some(registry) = &mut *guard else { return };
         let stream = registry.streams.get(&id);
         match request {
-            EnhancerRequest::WholeAnchor => {
-                count(&counters.whole_anchor_requests);
+            EnhancerRequest::KeyAnchor => {
+                count(&counters.key_anchor_requests);
                 // A stream without a decoder begins with a key anchor anyway.
                 if let Some(stream) = stream {
-                    stream.whole_wanted.store(true, Ordering::Relaxed);
+                    stream.key_wanted.store(true, Ordering::Relaxed);
                 }
             }
             EnhancerRequest::Regions(possible) => {
@@ -424,7 +424,7 @@ impl Intake {
         let (packets, queue) = bounded(self.config.decode_queue.max(2));
         let stop = Arc::new(AtomicBool::new(false));
         let gaps = Arc::new(AtomicUsize::new(0));
-        let whole_wanted = Arc::new(AtomicBool::new(false));
+        let key_wanted = Arc::new(AtomicBool::new(false));
         let captures = Arc::<Captures>::default();
         let slot_time = Arc::<SlotTime>::default();
         captures.regions.store(registry.with_regions.remove(&id), Ordering::Relaxed);
@@ -433,7 +433,7 @@ impl Intake {
             packets: queue,
             stop: Arc::clone(&stop),
             gaps: Arc::clone(&gaps),
-            whole_wanted: Arc::clone(&whole_wanted),
+            key_wanted: Arc::clone(&key_wanted),
             captures: Arc::clone(&captures),
             progress: Arc::default(),
             frames: registry.frames.clone(),
@@ -454,7 +454,7 @@ impl Intake {
         let thread = self.spawn(format!("decode-{}", id.0), move || decoder.run());
         let low = thread.map(|thread| Feed { packets, stop, broken: false, gaps, thread });
         if let Some(low) = low {
-            let stream = Stream { low, whole_wanted, captures, high: None, slot_time };
+            let stream = Stream { low, key_wanted, captures, high: None, slot_time };
             registry.streams.insert(id, stream);
             return true;
         }

@@ -60,11 +60,11 @@ fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
     enhancer.input().push(hand.frame(1, 0, KEY));
     assert!(!hand.anchor(&enhancer).tiled);
     for _ in 0..1001 {
-        enhancer.input().request(StreamId(1), EnhancerRequest::WholeAnchor);
+        enhancer.input().request(StreamId(1), EnhancerRequest::KeyAnchor);
     }
     let made = || {
         let counters = enhancer.stats().counters;
-        (counters.whole_anchors, counters.anchors + counters.known + counters.unchanged)
+        (counters.key_anchors, counters.anchors + counters.known + counters.unchanged)
     };
     // One in two seconds.
     for (n, whole) in [(2, 1), (3, 2)] {
@@ -74,7 +74,7 @@ fn an_anchor_of_all_tiles_comes_when_it_is_asked_for() {
         assert_eq!(made().0, whole);
     }
     let counters = enhancer.stats().counters;
-    assert_eq!((counters.whole_anchor_requests, counters.dropped_decode_queue), (1001, 0));
+    assert_eq!((counters.key_anchor_requests, counters.dropped_decode_queue), (1001, 0));
 }
 
 #[test]

@@ -707,21 +707,22 @@ fn a_subscriber_that_cannot_decode_the_anchors_gets_plain_rungs_and_is_counted()
 #[test]
 fn whoever_begins_to_get_anchors_or_has_lost_one_is_to_get_a_whole_one() {
     let (mut world, track, _) = call();
-    let wanted =
-        |world: &World| world.requests.iter().filter(|request| is_whole_request(request)).count();
-    world.core.request_whole_anchor(world.now, SUBSCRIBER, track);
+    let wanted = |world: &World| {
+        world.requests.iter().filter(|request| is_key_anchor_request(request)).count()
+    };
+    world.core.request_key_anchor(world.now, SUBSCRIBER, track);
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 0, "a plain rung has no anchors");
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::HPlus);
     world.run(Duration::from_secs(1));
     assert_eq!(wanted(&world), 1, "it begins to get anchors");
-    world.core.request_whole_anchor(world.now, PUBLISHER, track);
+    world.core.request_key_anchor(world.now, PUBLISHER, track);
     for _ in 0..100 {
-        world.core.request_whole_anchor(world.now, SUBSCRIBER, track);
+        world.core.request_key_anchor(world.now, SUBSCRIBER, track);
     }
     world.run(Duration::from_millis(100));
     assert_eq!(wanted(&world), 2, "it lost one, and says so often; the publisher gets none");
-    assert_eq!(world.core.stats().counters.whole_anchor_requests_in, 102);
+    assert_eq!(world.core.stats().counters.key_anchor_requests_in, 102);
 }
 
 #[test]

@@ -55,8 +55,8 @@ impl Core {
     }
 
     /// Requests a key anchor for a subscriber that lacks the anchors before it.
-    pub fn request_whole_anchor(&mut self, now: Instant, id: ParticipantId, track: TrackId) {
-        self.counters.whole_anchor_requests_in += 1;
+    pub fn request_key_anchor(&mut self, now: Instant, id: ParticipantId, track: TrackId) {
+        self.counters.key_anchor_requests_in += 1;
         let Some(t) = self.tracks.get_mut(track) else { return };
         let Some((layer, peer)) = t.tapped().zip(self.peers.get(id)) else { return };
         let holds = |slot: &Slot| {
@@ -66,7 +66,7 @@ impl Core {
         if !peer.slots.iter().any(holds) {
             return;
         }
-        self.outputs.extend(t.request_whole_anchor(now));
+        self.outputs.extend(t.request_key_anchor(now));
         self.schedule.wake(now);
     }
 

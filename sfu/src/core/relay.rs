@@ -125,9 +125,9 @@ impl Core {
                     self.schedule.request_allocation(now);
                 }
             }
-            Relayed::WholeAnchor { track } => {
+            Relayed::KeyAnchor { track } => {
                 if let Some(track) = self.relayed_track(node, track) {
-                    let request = track.request_whole_anchor(now);
+                    let request = track.request_key_anchor(now);
                     self.outputs.extend(request);
                 }
             }

@@ -182,7 +182,7 @@ fn anchors_are_made_once_and_reach_those_at_another_node() {
     assert!(!messages.is_empty(), "{:?}", nodes.worlds[1].core.counters);
     assert_eq!(nodes.worlds[1].core.counters.anchors_out, 1);
     // Who begins to watch is to have one that rests on no other.
-    assert!(nodes.worlds[0].requests.iter().any(is_whole_request));
+    assert!(nodes.worlds[0].requests.iter().any(is_key_anchor_request));
     // Nobody wants them any more.
     let world = &mut nodes.worlds[1];
     world.core.set_max_rung(world.now, SUBSCRIBER, track, Rung::Q);
@@ -327,7 +327,7 @@ fn senseless_messages_of_another_node_change_nothing() {
         Relayed::Left { participant: SUBSCRIBER },
         Relayed::Track(told),
         Relayed::KeyFrame { track, layer },
-        Relayed::WholeAnchor { track },
+        Relayed::KeyAnchor { track },
         Relayed::Layers { track, wanted: [false; 3] },
         Relayed::TrackRemoved { track },
     ] {

@@ -76,9 +76,9 @@ impl RemotePublisher {
         self.send(Relayed::KeyFrame { track: self.track, layer })
     }
 
-    /// Requests a whole anchor.
-    pub(super) fn request_whole_anchor(&self) -> Output {
-        self.send(Relayed::WholeAnchor { track: self.track })
+    /// Requests a key anchor.
+    pub(super) fn request_key_anchor(&self) -> Output {
+        self.send(Relayed::KeyAnchor { track: self.track })
     }
 }
 

@@ -52,10 +52,10 @@ fn told(world: &World) -> Vec<u16> {
 }
 
 #[test]
-fn subscribers_are_told_a_new_scale_and_get_a_whole_anchor() {
+fn subscribers_are_told_a_new_scale_and_get_a_key_anchor() {
     let mut world = watched(&[Layer::Q]);
     assert_eq!(told(&world), [2]);
-    let whole = |world: &World| world.requests.iter().filter(|r| is_whole_request(r)).count();
+    let whole = |world: &World| world.requests.iter().filter(|r| is_key_anchor_request(r)).count();
     let before = whole(&world);
     enlarge(&mut world, 4);
     assert_eq!(told(&world), [2, 4]);

@@ -21,8 +21,8 @@ use super::vp9::{Descriptor, key_frame_size};
 pub(super) const MAX_WAIT: Duration = Duration::from_millis(100);
 /// Packets that may wait behind a missing one.
 pub(super) const MAX_WAITING: usize = 64;
-/// Minimum time between two requests for a whole anchor: closer ones mean the same anchor.
-const MIN_WHOLE_ANCHOR_INTERVAL: Duration = Duration::from_millis(200);
+/// Minimum time between two requests for a key anchor: closer ones mean the same anchor.
+const MIN_KEY_ANCHOR_INTERVAL: Duration = Duration::from_millis(200);
 
 struct Waiting {
     packet: PacketIn,
@@ -76,8 +76,8 @@ pub(super) struct Tap {
     epochs: TapEpochs,
     out: VecDeque<TapInput>,
     keys: TapKeys,
-    /// When a whole anchor was requested last.
-    last_whole_request: Option<Instant>,
+    /// When a key anchor was requested last.
+    last_key_anchor_request: Option<Instant>,
     /// Gaps that are not counted yet.
     pub gaps: u64,
 }
@@ -109,7 +109,7 @@ impl Tap {
             epochs: TapEpochs::new(first_epoch),
             out: VecDeque::new(),
             keys: TapKeys::default(),
-            last_whole_request: None,
+            last_key_anchor_request: None,
             gaps: 0,
         }
     }
@@ -124,13 +124,13 @@ impl Tap {
         self.terms = terms;
     }
 
-    /// Whether to pass a request for a whole anchor to the enhancer; at most one in [`MIN_WHOLE_ANCHOR_INTERVAL`].
-    pub(super) fn admit_whole_request(&mut self, now: Instant) -> bool {
+    /// Whether to pass a request for a key anchor to the enhancer; at most one in [`MIN_KEY_ANCHOR_INTERVAL`].
+    pub(super) fn admit_key_anchor_request(&mut self, now: Instant) -> bool {
         let admitted = self
-            .last_whole_request
-            .is_none_or(|then| now.saturating_duration_since(then) >= MIN_WHOLE_ANCHOR_INTERVAL);
+            .last_key_anchor_request
+            .is_none_or(|then| now.saturating_duration_since(then) >= MIN_KEY_ANCHOR_INTERVAL);
         if admitted {
-            self.last_whole_request = Some(now);
+            self.last_key_anchor_request = Some(now);
         }
         admitted
     }

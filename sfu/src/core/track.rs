@@ -173,22 +173,22 @@ impl Track {
     }
 
     /// Requests a key anchor, at a limited rate: one serves all subscribers.
-    pub(super) fn request_whole_anchor(&mut self, now: Instant) -> Option<Output> {
+    pub(super) fn request_key_anchor(&mut self, now: Instant) -> Option<Output> {
         if let Some(remote) = &self.remote {
-            return Some(remote.request_whole_anchor());
+            return Some(remote.request_key_anchor());
         }
         let tap = self.taps.low_mut()?;
-        tap.admit_whole_request(now)
-            .then(|| Output::Request(tap.stream(), EnhancerRequest::WholeAnchor))
+        tap.admit_key_anchor_request(now)
+            .then(|| Output::Request(tap.stream(), EnhancerRequest::KeyAnchor))
     }
 
     /// Requests a key anchor for a subscriber that begins to receive anchors. Not limited, as these are few.
     pub(super) fn request_initial_anchor(&self) -> Option<Output> {
         if let Some(remote) = &self.remote {
-            return Some(remote.request_whole_anchor());
+            return Some(remote.request_key_anchor());
         }
         let stream = self.taps.low()?.stream();
-        Some(Output::Request(stream, EnhancerRequest::WholeAnchor))
+        Some(Output::Request(stream, EnhancerRequest::KeyAnchor))
     }
 
     /// Sends the anchor state to other nodes, if it has changed. `available`: there is an enhancer.

@@ -376,8 +376,8 @@ impl World {
 }
 
 /// Whether the enhancer is asked for a key anchor.
-pub(super) fn is_whole_request(request: &EnhancerRequest) -> bool {
-    matches!(request, EnhancerRequest::WholeAnchor)
+pub(super) fn is_key_anchor_request(request: &EnhancerRequest) -> bool {
+    matches!(request, EnhancerRequest::KeyAnchor)
 }
 
 pub(super) fn config() -> SfuConfig {

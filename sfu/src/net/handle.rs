@@ -195,12 +195,12 @@ impl SfuHandle {
     /// # Errors
     ///
     /// Fails if the SFU has stopped.
-    pub async fn request_whole_anchor(
+    pub async fn request_key_anchor(
         &self,
         id: ParticipantId,
         track: TrackId,
     ) -> Result<(), SfuClosed> {
-        self.commands(id).send(Command::WholeAnchor(id, track)).await.map_err(|_| SfuClosed)
+        self.commands(id).send(Command::KeyAnchor(id, track)).await.map_err(|_| SfuClosed)
     }
 
     /// Takes a publisher's report on its uplink, at most once a second.

@@ -54,7 +54,7 @@ enum Command {
     Offer(ParticipantId, Box<ReadOffer>, oneshot::Sender<Result<Answered, OfferError>>),
     SetMaxRung(ParticipantId, TrackId, Rung),
     SetView(ParticipantId, TrackId, View),
-    WholeAnchor(ParticipantId, TrackId),
+    KeyAnchor(ParticipantId, TrackId),
     Uplink(ParticipantId, TrackId, UplinkReport),
     Report(
         ParticipantId,
@@ -91,7 +91,7 @@ impl Command {
             Command::Offer(id, ..)
             | Command::SetMaxRung(id, ..)
             | Command::SetView(id, ..)
-            | Command::WholeAnchor(id, ..)
+            | Command::KeyAnchor(id, ..)
             | Command::Uplink(id, ..)
             | Command::Report(id, ..)
             | Command::SetMuted(id, ..)

@@ -139,7 +139,7 @@ impl TapOutput {
     }
 
     /// Sends a request or a report to the enhancer; `false`: it is lost. No frame is lost with it: a subscriber repeats its request for a
-    /// whole anchor, and reports come again.
+    /// key anchor, and reports come again.
     fn request(&mut self, stream: StreamId, request: EnhancerRequest) -> bool {
         // The stream continues, as above: a stop that came after the request would take it along.
         self.unsent_stops.remove(&stream);
@@ -346,7 +346,7 @@ impl Shell {
             }
             Command::SetMaxRung(id, track, max) => self.core.set_max_rung(now, id, track, max),
             Command::SetView(id, track, view) => self.core.set_view(now, id, track, view),
-            Command::WholeAnchor(id, track) => self.core.request_whole_anchor(now, id, track),
+            Command::KeyAnchor(id, track) => self.core.request_key_anchor(now, id, track),
             Command::Uplink(id, track, report) => self.core.uplink(now, id, track, report),
             Command::Report(id, track, report, decay, answer) => {
                 let _ = answer.send(self.core.report(now, id, track, report, decay));

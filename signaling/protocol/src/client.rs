@@ -38,7 +38,7 @@ pub enum ClientMessage {
     /// Tell how a track is shown.
     View(View),
     /// Ask for a key anchor, which rests on no other: the client has none of those that this track's are added to.
-    WholeAnchor {
+    KeyAnchor {
         /// The subscribed track.
         track: String,
     },
@@ -273,7 +273,7 @@ const TYPES: [&str; 15] = [
     "offer",
     "set_rung",
     "view",
-    "whole_anchor",
+    "key_anchor",
     "mute",
     "report",
     "uplink",
@@ -369,7 +369,7 @@ impl ClientMessage {
             ClientMessage::Offer(offer) => offer.check(),
             ClientMessage::SetRung(SetRung { track, .. })
             | ClientMessage::View(View { track, .. })
-            | ClientMessage::WholeAnchor { track }
+            | ClientMessage::KeyAnchor { track }
             | ClientMessage::Mute { track, .. }
             | ClientMessage::Uplink(Uplink { track, .. })
             | ClientMessage::Report(Report { track, .. }) => limits::check_track(track),

@@ -98,9 +98,9 @@ fn client_messages_have_the_documented_shapes() {
             ClientMessage::View(View { track: "t1".into(), width: 0, height: 0, pinned: true }),
         ),
         (
-            json!({"type": "whole_anchor", "track": "t1"}),
+            json!({"type": "key_anchor", "track": "t1"}),
             None,
-            ClientMessage::WholeAnchor { track: "t1".into() },
+            ClientMessage::KeyAnchor { track: "t1".into() },
         ),
         (
             json!({"type": "uplink", "track": "t1", "kbps": 410.5, "width": 1280, "height": 720, "fps": 30.0}),

@@ -58,7 +58,7 @@ pub enum Action {
     /// Set how the participant shows a track.
     SetView(TrackId, View),
     /// Ask for a key anchor of a track.
-    WholeAnchor(TrackId),
+    KeyAnchor(TrackId),
     /// Take the client's report of the uplink of a published track.
     Uplink(TrackId, UplinkReport),
     /// Mute or unmute a published track.

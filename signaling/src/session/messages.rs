@@ -63,10 +63,10 @@ impl Session {
                     self.actions.push_back(Action::SetView(id, View { width, height, pinned }));
                 }
             }
-            ClientMessage::WholeAnchor { track } => {
+            ClientMessage::KeyAnchor { track } => {
                 if let Some(id) = self.track_or_gone(&track)? {
                     self.may(Grant::Enhance)?;
-                    self.actions.push_back(Action::WholeAnchor(id));
+                    self.actions.push_back(Action::KeyAnchor(id));
                 }
             }
             ClientMessage::Uplink(uplink) => {

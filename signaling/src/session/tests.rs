@@ -120,7 +120,7 @@ fn everything_but_join_and_ping_needs_a_room() {
     for text in [
         r#"{"type":"offer","id":1,"sdp":"v=0"}"#,
         r#"{"type":"set_rung","id":1,"track":"t9","max":"f"}"#,
-        r#"{"type":"whole_anchor","id":1,"track":"t9"}"#,
+        r#"{"type":"key_anchor","id":1,"track":"t9"}"#,
         r#"{"type":"mute","id":1,"track":"t9","muted":true}"#,
         r#"{"type":"report","id":1,"track":"t9"}"#,
         r#"{"type":"leave","id":1}"#,
@@ -142,11 +142,11 @@ fn a_second_join_is_refused_and_the_first_one_stands() {
 }
 
 #[test]
-fn a_whole_anchor_is_asked_for_unless_its_track_has_gone() {
+fn a_key_anchor_is_asked_for_unless_its_track_has_gone() {
     let (mut session, now) = inside();
-    session.text(now, r#"{"type":"whole_anchor","track":"t9"}"#);
-    session.text(now, r#"{"type":"whole_anchor","track":"t77"}"#);
-    assert_eq!(drain(&mut session), [Action::WholeAnchor(TrackId(9))]);
+    session.text(now, r#"{"type":"key_anchor","track":"t9"}"#);
+    session.text(now, r#"{"type":"key_anchor","track":"t77"}"#);
+    assert_eq!(drain(&mut session), [Action::KeyAnchor(TrackId(9))]);
 }
 
 #[test]
@@ -427,7 +427,7 @@ fn said(grants: &[Grant], text: &str) -> Vec<Action> {
 fn what_a_token_does_not_grant_is_forbidden() {
     let publish = r#"{"type":"offer","id":7,"sdp":"v=0","publish":[{"mid":"0","kind":"audio","name":"mic"}]}"#;
     let subscribe = r#"{"type":"offer","id":7,"sdp":"v=0","subscribe":[{"mid":"1","track":"t9"}]}"#;
-    let whole = r#"{"type":"whole_anchor","id":7,"track":"t9"}"#;
+    let whole = r#"{"type":"key_anchor","id":7,"track":"t9"}"#;
     let all = Grant::PARTICIPANT;
     for (text, needed) in
         [(publish, Grant::Publish), (subscribe, Grant::Subscribe), (whole, Grant::Enhance)]

@@ -48,7 +48,7 @@ describe("a call of clients that can decode anchors and one that cannot", { time
 
   test("one who comes late gets an anchor of all tiles", async (t) => {
     if (slow) return t.skip(skipped(t.name, slow));
-    const whole = async () => (await server.metrics()).windlass_enhancer_whole_anchors_total;
+    const whole = async () => (await server.metrics()).windlass_enhancer_key_anchors_total;
     const before = await whole();
     const late = await subscribe(server, { name: "Late", browser: viewer });
     await enhanced(late.page, 20_000);

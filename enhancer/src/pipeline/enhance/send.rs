@@ -68,7 +68,7 @@ impl Worker {
             }
         }
         counters.learned_anchors.fetch_add(u64::from(learned), Ordering::Relaxed);
-        counters.whole_anchors.fetch_add(u64::from(order.job.choice.key), Ordering::Relaxed);
+        counters.key_anchors.fetch_add(u64::from(order.job.choice.key), Ordering::Relaxed);
         counters.anchor_bytes.fetch_add(anchor.payload.len() as u64, Ordering::Relaxed);
     }
 }
