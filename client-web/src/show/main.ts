@@ -257,6 +257,7 @@ class Page {
           make("p", { class: "fine" }, PAGE.uplinkHint),
           make("fieldset", {}, make("legend", {}, PAGE.clips), segments),
           make("p", { class: "fine" }, PAGE.measure),
+          make("p", { class: "fine" }, PAGE.worth),
         ),
         make(
           "section",
