@@ -32,7 +32,7 @@ async function weakUplink(kbps) {
   server.proxy.uplinkKbps = kbps;
   const publisher = await publish(server, makeScene({ clip: "s18", width: 1280, height: 720, out: "output" }), { layers: "qh" });
   const viewer = await subscribe(server);
-  const steady = async (width) => {
+  const steady = async (width, withinMs = 60_000) => {
     let since = null;
     let from = 0;
     await until(
@@ -43,7 +43,7 @@ async function weakUplink(kbps) {
         return since !== null && performance.now() - since >= 5000 && now.frames - from >= 25;
       },
       `pictures of ${width} columns come`,
-      60_000,
+      withinMs,
       () => sending(publisher.page),
     );
     console.log(`at ${server.proxy.uplinkKbps} kbit/s: ${JSON.stringify(await sending(publisher.page))}`);
@@ -67,7 +67,7 @@ describe("a camera on an uplink for a quarter of its size", { timeout: 120_000, 
   });
 });
 
-describe("a camera on a weak uplink", { timeout: 360_000 }, () => {
+describe("a camera on a weak uplink", { timeout: 480_000 }, () => {
   let call;
 
   before(async () => {
@@ -95,7 +95,8 @@ describe("a camera on a weak uplink", { timeout: 360_000 }, () => {
 
   test("sends its half size again when the uplink is wider", async () => {
     call.server.proxy.uplinkKbps = 220;
-    await call.steady(640);
+    // After losses Chromium holds its estimate for up to 60 s before it tries for more (libwebrtc, `loss_based_bwe_v2`, kMaxHoldDuration).
+    await call.steady(640, 150_000);
     assert.deepEqual([...call.publisher.errors, ...call.viewer.errors], []);
   });
 });
