@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
+import { WindlassError } from "./errors.js";
 import { connected, endCalls, makeCall } from "./testing/call.js";
 import { pass, settle, startClock, stopClock } from "./testing/clock.js";
 import { audio, FakeServer, fatal, startServers, stopServers, video } from "./testing/server.js";
@@ -238,6 +239,18 @@ test("a publication that the grants forbid is not sent again after a reconnect",
   server.cut();
   await pass(600);
   assert.equal(transports.latest.sent.size, 0);
+});
+
+test("a track that the server refuses after a reconnect is dropped, and the call goes on", async () => {
+  const server = new FakeServer("a");
+  const { call, transports, seen } = await connected(server);
+  await call.publish([publication("camera")]);
+  transports.refusal = new WindlassError("room_full", "full", "wait");
+  server.cut();
+  await pass(600);
+  assert.deepEqual(seen(), ["reconnecting 1 500 connection_lost", "reconnected", "refused"]);
+  assert.equal(call.publications.size, 0);
+  assert.notEqual(call.session, null);
 });
 
 test("caps hold on the same server, and not on another", async () => {

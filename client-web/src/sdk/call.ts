@@ -325,7 +325,17 @@ export class Call {
   }
 
   private sendAll(session: Session): void {
-    for (const publication of this.publications) session.publish(publication).catch(() => undefined); // `lost` follows
+    for (const publication of this.publications) {
+      session.publish(publication).catch((error: unknown) => this.notSent(session, publication, error));
+    }
+  }
+
+  /** A further server refuses a track: the call goes on without. Where the session itself is lost, `lost` follows. */
+  private notSent(session: Session, publication: Publication, error: unknown): void {
+    if (!this.sessions.includes(session) || !(error instanceof WindlassError)) return;
+    if (!this.publications.has(publication)) return;
+    this.unpublish(publication).catch(() => undefined);
+    this.host.emit("refused", error);
   }
 
   private moveRequested({ session, target }: MoveRequest<Session>): void {

@@ -72,7 +72,7 @@ class FakePeerConnection {
 
 interface Offer {
   subscribe: { mid: string; track: string; max?: Rung }[];
-  publish: unknown[];
+  publish: { mid: string; name: string }[];
 }
 
 const real = globalThis.RTCPeerConnection;
@@ -97,7 +97,8 @@ function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>
     request(offer: Offer) {
       offers.push(offer);
       const code = answers.shift();
-      if (code === undefined) return Promise.resolve({ type: "answer", id: 1, sdp, tracks: [] });
+      const tracks = offer.publish.map(({ mid, name }) => ({ mid, track: `own ${name}` }));
+      if (code === undefined) return Promise.resolve({ type: "answer", id: 1, sdp, tracks });
       return Promise.reject(new WindlassError(code as "internal", code, ""));
     },
     send: (message: unknown) => void sent.push(message),
@@ -119,6 +120,23 @@ function makeConnection(answers: string[] = [], maxRungs = new Map<string, Rung>
 }
 
 const tracks = ({ subscribe }: Offer) => subscribe.map(({ track }) => track);
+const names = ({ publish }: Offer) => publish.map(({ name }) => name);
+
+/** A sound that is sent, and what became of it. */
+function sound(name: string) {
+  const state = { attached: false, id: null as string | null };
+  const fake = {
+    kind: "audio",
+    name,
+    attach: () => void Object.assign(state, { attached: true }),
+    detach: () => void Object.assign(state, { attached: false, id: null }),
+    entry: () => (state.attached ? { mid: name, kind: "audio", name } : null),
+    mid: () => (state.attached ? name : null),
+    idAt: () => state.id,
+    setId: (_: unknown, id: string) => void Object.assign(state, { id }),
+  };
+  return { publication: fake as unknown as Publication, state };
+}
 
 // Negotiation.
 
@@ -162,7 +180,13 @@ test("a cap is in the offer of its subscription", async () => {
 test("a cap on the uplink is negotiated at once where something is sent, and is in every later answer", async () => {
   const answer = "v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 98\r\na=recvonly\r\n";
   const { connection, pc, offers } = makeConnection([], new Map(), answer);
-  const publication = { attach: () => undefined, detach: () => undefined, entry: () => null, mid: () => null };
+  const publication = {
+    attach: () => undefined,
+    detach: () => undefined,
+    entry: () => null,
+    mid: () => null,
+    idAt: () => null,
+  };
   connection.setMaxUplink(150);
   await connection.settled();
   assert.equal(offers.length, 0);
@@ -202,10 +226,18 @@ test("after a rate limit the next offer waits for a second", async () => {
   assert.deepEqual(lost, []);
 });
 
-test("any other error of the server ends the connection", async () => {
+test("an offer that is refused although nothing new is sent by it ends the connection", async () => {
+  for (const code of ["bad_sdp", "too_large"]) {
+    const { connection, offers, lost } = makeConnection([code]);
+    connection.subscribe(audio("t1", "ada"));
+    await connection.settled();
+    assert.deepEqual([offers.length, lost], [1, [code]]);
+  }
+});
+
+test("an error that is none of the tracks' ends the connection", async () => {
   const { connection, lost } = makeConnection(["bad_sdp"]);
-  connection.subscribe(audio("t1", "ada"));
-  await connection.settled();
+  await assert.rejects(connection.publish(sound("new").publication), { code: "bad_sdp" });
   assert.deepEqual(lost, ["bad_sdp"]);
 });
 
@@ -245,6 +277,51 @@ test("a publication takes its id from the announcement where the answer has none
   connection.learnOwn(audio("t8", "me", "tone"));
   connection.learnOwn(audio("t9", "me"));
   assert.deepEqual(ids, ["t9"]);
+});
+
+test("tracks that the server refuses are not sent, and what is sent already goes on", async () => {
+  for (const code of ["room_full", "too_large", "forbidden", "malformed", "no_codec"]) {
+    const answers: string[] = [];
+    const { connection, pc, offers, lost } = makeConnection(answers);
+    const [former, refused] = [sound("former"), sound("refused")];
+    await connection.publish(former.publication);
+    answers.push(code);
+    connection.subscribe(audio("t1", "ada"));
+    await assert.rejects(connection.publish(refused.publication), { code });
+    assert.deepEqual(offers.map(names), [["former"], ["former", "refused"], ["former"]]);
+    assert.deepEqual(offers.map(tracks), [[], ["t1"], ["t1"]]);
+    assert.deepEqual([former.state.id, refused.state.attached, pc.rollbacks, lost], ["own former", false, 1, []]);
+  }
+});
+
+test("a track that is published during a refused offer is in the next one", async () => {
+  const { connection, offers, lost } = makeConnection(["room_full"]);
+  const refused = assert.rejects(connection.publish(sound("first").publication), { code: "room_full" });
+  while (offers.length === 0) await Promise.resolve();
+  const later = connection.publish(sound("later").publication);
+  await refused;
+  await later;
+  assert.deepEqual(offers.map(names), [["first"], ["later"]]);
+  assert.deepEqual(lost, []);
+});
+
+test("where the grant is lost during an offer, its track is refused and the rest is offered again", async () => {
+  const { connection, offers, lost } = makeConnection(["forbidden"]);
+  const { publication } = sound("new");
+  const refused = assert.rejects(connection.publish(publication), { code: "forbidden" });
+  while (offers.length === 0) await Promise.resolve();
+  await connection.unpublish(publication);
+  await refused;
+  assert.deepEqual(offers.map(names), [["new"], []]);
+  assert.deepEqual(lost, []);
+});
+
+test("a track that was refused is given up without an offer", async () => {
+  const { connection, offers } = makeConnection(["too_large"]);
+  const { publication } = sound("new");
+  await assert.rejects(connection.publish(publication), { code: "too_large" });
+  await connection.unpublish(publication);
+  assert.equal(offers.length, 2);
 });
 
 // The media path.

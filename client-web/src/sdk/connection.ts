@@ -42,6 +42,8 @@ const IDLE_OFFER_MS = 5000;
 const MAX_REJECTED = 3;
 /** Pause before such a repetition, milliseconds. */
 const REJECTED_PAUSE_MS = 100;
+/** Codes of a refused offer for which the tracks may be the reason that are new in it. */
+const REFUSES_TRACKS: ReadonlySet<string> = new Set(["room_full", "too_large", "forbidden", "malformed", "no_codec"]);
 
 /**
  * States of the media path.
@@ -68,6 +70,10 @@ export class Connection {
   private readonly pc: RTCPeerConnection;
   private readonly slots: Slot[] = [];
   private readonly publications = new Set<Publication>();
+  /** The publications of the latest offer that the server does not know yet. */
+  private offered: Publication[] = [];
+  /** Why the server has refused a publication. */
+  private readonly refusals = new WeakMap<Publication, WindlassError>();
   private due = false;
   private negotiating: Promise<void> | null = null;
   private rejected = 0;
@@ -109,21 +115,29 @@ export class Connection {
     }, UPLINK_SAMPLE_MS);
   }
 
-  /** Sends a track. Resolves when that is negotiated. */
-  publish(publication: Publication): Promise<void> {
+  /** Sends a track. Resolves when that is negotiated; rejects where the server refuses it, and the rest goes on. */
+  async publish(publication: Publication): Promise<void> {
+    this.refusals.delete(publication);
     this.publications.add(publication);
     this.shareUplink();
     const { pc, relay, files, pictures } = this;
     publication.attach({ pc, relay, files, scale: pictures.scale, offer: () => this.renegotiate() });
-    return this.negotiate();
+    await this.negotiate();
+    const refusal = this.refusals.get(publication);
+    if (refusal !== undefined) throw refusal;
   }
 
   /** Stops sending a track. Resolves when that is negotiated. */
-  unpublish(publication: Publication): Promise<void> {
-    this.publications.delete(publication);
+  async unpublish(publication: Publication): Promise<void> {
+    if (this.remove(publication)) await this.negotiate();
+  }
+
+  /** False where it is removed already, as the server has refused it. */
+  private remove(publication: Publication): boolean {
+    if (!this.publications.delete(publication)) return false;
     publication.detach(this.pc);
     this.shareUplink();
-    return this.negotiate();
+    return true;
   }
 
   /** Caps what is sent, kbit/s; null: no cap. */
@@ -286,11 +300,24 @@ export class Connection {
           await new Promise((resolve) => setTimeout(resolve, REJECTED_PAUSE_MS));
           continue;
         }
+        if (error instanceof WindlassError && REFUSES_TRACKS.has(error.code) && this.withdraw(error)) continue;
         const cause = error instanceof WindlassError ? error : negotiationFailed(error);
         this.lose(cause);
         throw cause;
       }
     }
+  }
+
+  /**
+   * Gives up what was new in a refused offer; what the server knows goes on. False: there is nothing else to offer than
+   * before.
+   */
+  private withdraw(refusal: WindlassError): boolean {
+    for (const publication of this.offered.splice(0)) {
+      this.refusals.set(publication, refusal);
+      if (this.remove(publication)) this.due = true;
+    }
+    return this.due;
   }
 
   private async offer(): Promise<void> {
@@ -300,6 +327,7 @@ export class Connection {
     if (!this.isLive) return;
     const sdp = this.pc.localDescription?.sdp ?? "";
     const publish = [...this.publications].flatMap((publication) => publication.entry(this.pc) ?? []);
+    this.offered = [...this.publications].filter((p) => p.mid(this.pc) !== null && p.idAt(this.pc) === null);
     const subscribe = wanted.flatMap(({ transceiver: { mid }, track }): SubscribeEntry[] => {
       if (track === null || mid === null) return [];
       const max = this.maxRungs.get(track.id);

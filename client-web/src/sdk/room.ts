@@ -477,6 +477,9 @@ export class Room extends Emitter<RoomEvents> {
         for (const input of this.inputs) input.moderated(publication, muted);
         break;
       }
+      case "refused":
+        this.dropRefused();
+        break;
       case "grants":
         if (!this.may("publish")) {
           for (const input of this.inputs) if (input.publication !== null) input.dropped(input.publication);
@@ -490,6 +493,15 @@ export class Room extends Emitter<RoomEvents> {
         break;
     }
     this.emit(name as keyof RoomEvents, value as RoomEvents[keyof RoomEvents]);
+  }
+
+  /** A server to which the call has come may have refused a track of an input, or of the screen. */
+  private dropRefused(): void {
+    const { publications } = this.call;
+    for (const input of this.inputs) {
+      if (input.publication !== null && !publications.has(input.publication)) input.dropped(input.publication);
+    }
+    if (this.share?.publications.some((publication) => !publications.has(publication))) void this.share.stop();
   }
 
   private receive({ from, was, topic, ...message }: ReceivedMessage): void {

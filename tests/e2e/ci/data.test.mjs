@@ -108,6 +108,25 @@ describe("what participants of a room on two servers send each other", { timeout
     assert.deepEqual(codes, ["done", "too_large", "unknown_participant", "bad_option", "too_large"]);
   });
 
+  test("a track over the limit is refused with a code, and the call goes on with the others", async () => {
+    const { codes, sent, lost } = await ana.evaluate(async () => {
+      const { call, result } = window;
+      let lost = 0;
+      call.on("reconnecting", () => lost++);
+      const { stream } = new AudioContext().createMediaStreamDestination();
+      const tones = Array.from({ length: 8 }, () => stream.getAudioTracks()[0].clone());
+      const codes = [];
+      // The microphone is the first of eight that are allowed.
+      for (const [n, tone] of tones.entries()) codes.push(await result(call.publish(tone, { name: `tone-${n}` })));
+      codes.push(await result(call.send("chat", "Still here")));
+      const sent = call.published.filter(({ id }) => id !== null).map(({ name }) => name);
+      await Promise.all(call.published.filter(({ name }) => name !== "microphone").map((tone) => call.unpublish(tone)));
+      return { codes, sent, lost };
+    });
+    assert.deepEqual(codes, [...Array(7).fill("done"), "too_large", "done"]);
+    assert.deepEqual([sent, lost], [["microphone", ...Array.from({ length: 7 }, (_, n) => `tone-${n}`)], 0]);
+  });
+
   test("two hundred messages at once come in order, as fast as the server takes them", async () => {
     const codes = await bo.evaluate(() => Promise.all(Array.from({ length: 200 }, (_, n) => window.result(window.call.send("count", `${n}`)))));
     assert.deepEqual(new Set(codes), new Set(["done"]));

@@ -19,6 +19,8 @@ export class FakeTransport implements Transport {
   /** Whether pictures of the received tracks have come. */
   pictures = false;
   private readonly received: RemoteTrack[] = [];
+  /** With what the server refuses the next track. */
+  refusal: WindlassError | null = null;
 
   constructor(
     readonly welcome: Welcome,
@@ -36,6 +38,7 @@ export class FakeTransport implements Transport {
   }
 
   publish(publication: Publication): Promise<void> {
+    if (this.refusal !== null) return Promise.reject(this.refusal);
     this.sent.add(publication);
     this.ids.set(publication, `${this.welcome.participant}/${publication.name}`);
     return Promise.resolve();
@@ -109,6 +112,8 @@ export class FakeTransport implements Transport {
 /** Makes the transports of a test, in order. */
 export class FakeTransports implements Transports {
   readonly made: FakeTransport[] = [];
+  /** With what the servers of the next connections refuse tracks. */
+  refusal: WindlassError | null = null;
 
   ready(): Promise<boolean> {
     return Promise.resolve(true);
@@ -116,6 +121,7 @@ export class FakeTransports implements Transports {
 
   connect(_: unknown, welcome: Welcome, maxRungs: ReadonlyMap<string, Rung>): Transport {
     const transport = new FakeTransport(welcome, maxRungs);
+    transport.refusal = this.refusal;
     this.made.push(transport);
     return transport;
   }
