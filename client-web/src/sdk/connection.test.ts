@@ -9,66 +9,8 @@ import type { Publication } from "./publication.js";
 import type { Relay } from "./relay.js";
 import type { SignalSocket } from "./socket.js";
 import { pass, startClock, stopClock } from "./testing/clock.js";
+import { FakePeerConnection } from "./testing/peer-connection.js";
 import { audio } from "./testing/server.js";
-
-/** A peer connection without media: its transceivers get a `mid` with the local description. */
-class FakePeerConnection {
-  static latest: FakePeerConnection;
-  connectionState = "new";
-  signalingState = "stable";
-  localDescription: { sdp: string } | null = null;
-  remoteDescription: { sdp: string } | null = null;
-  onconnectionstatechange: (() => void) | null = null;
-  readonly transceivers: { mid: string | null; direction: string; receiver: { track: object } }[] = [];
-  iceRestarts = 0;
-  rollbacks = 0;
-  closed = false;
-
-  constructor() {
-    FakePeerConnection.latest = this;
-  }
-
-  createDataChannel(): void {}
-
-  addTransceiver(_: string, { direction }: { direction: string }) {
-    const transceiver = { mid: null, direction, receiver: { track: {} } };
-    this.transceivers.push(transceiver);
-    return transceiver;
-  }
-
-  setLocalDescription(description?: { type: string }): Promise<void> {
-    if (description?.type === "rollback") {
-      this.rollbacks++;
-      this.signalingState = "stable";
-      return Promise.resolve();
-    }
-    this.transceivers.forEach((transceiver, index) => {
-      transceiver.mid ??= `${index}`;
-    });
-    this.localDescription = { sdp: "v=0\r\n" };
-    this.signalingState = "have-local-offer";
-    return Promise.resolve();
-  }
-
-  setRemoteDescription(description: { sdp: string }): Promise<void> {
-    this.remoteDescription = description;
-    this.signalingState = "stable";
-    return Promise.resolve();
-  }
-
-  restartIce(): void {
-    this.iceRestarts++;
-  }
-
-  close(): void {
-    this.closed = true;
-  }
-
-  becomes(state: string): void {
-    this.connectionState = state;
-    this.onconnectionstatechange?.();
-  }
-}
 
 interface Offer {
   subscribe: { mid: string; track: string; max?: Rung }[];

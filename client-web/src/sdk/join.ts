@@ -1,10 +1,11 @@
 /** The public entry of the SDK. */
-import type { NetworkTier } from "../worker/network-choice.js";
+import { NETWORKS, type NetworkTier } from "../worker/network-choice.js";
 import type { TokenSource } from "./access-token.js";
 import type { Assets } from "./assets.js";
 import type { StartOptions } from "./devices/local-input.js";
 import { badOption } from "./errors.js";
-import type { NetworkBackend, OutputKind } from "./output.js";
+import { oneOf } from "./option-checks.js";
+import { NETWORK_BACKENDS, type NetworkBackend, OUTPUT_KINDS, type OutputKind } from "./output.js";
 import { Room } from "./room.js";
 
 /** Options of {@link join}. */
@@ -63,6 +64,10 @@ export async function join(url: string, options: JoinOptions): Promise<Room> {
       throw badOption(`The option "${name}" is missing.`, `Call join(url, { room: "standup", name: "Ada" }).`);
     }
   }
+  const { maxNetwork = "xs", networkBackend = "auto", output = "auto" } = options;
+  oneOf("network", maxNetwork, NETWORKS);
+  oneOf("backend", networkBackend, NETWORK_BACKENDS);
+  oneOf("output", output, OUTPUT_KINDS);
   return Room.enter(socketUrl(url), options);
 }
 

@@ -28,23 +28,20 @@ const LOW_LEVEL = 0.2;
 const EVENTS = ["chargingchange", "levelchange"] as const;
 const PAGE_EVENTS = ["visibilitychange", "enterpictureinpicture", "leavepictureinpicture"] as const;
 
-/** See the module's head. An unknown bound is none. */
+/** See the module's head. */
 export class NetworkLimit {
   /** Called when {@link max} has changed. */
   readonly onChange = new Set<() => void>();
-  private readonly allowed: NetworkTier;
   private current: NetworkTier;
   private battery: Battery | null = null;
   private closed = false;
 
   /** `allowed`: the application's bound. `ask`: how to find the machine's battery. `page`: null where there is none. */
   constructor(
-    allowed: NetworkTier,
+    private readonly allowed: NetworkTier,
     ask: () => Promise<Battery | null> = askBattery,
     private readonly page: Page | null = globalThis.document ?? null,
   ) {
-    // Without types, anything may come here.
-    this.allowed = NETWORKS.includes(allowed) ? allowed : "xs";
     this.current = this.limit();
     for (const event of PAGE_EVENTS) page?.addEventListener(event, this.update);
     ask().then(

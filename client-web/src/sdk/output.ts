@@ -21,11 +21,15 @@ export interface PictureOutput {
  */
 export type OutputKind = "auto" | "stream" | "post" | "canvas";
 
+export const OUTPUT_KINDS: readonly OutputKind[] = ["auto", "stream", "post", "canvas"];
+
 /**
  * What runs networks: `auto`, the decoder or the GPU, what takes less time; `webgpu`, the GPU whatever time it takes, also
  * a processor that plays one.
  */
 export type NetworkBackend = "auto" | "webgpu";
+
+export const NETWORK_BACKENDS: readonly NetworkBackend[] = ["auto", "webgpu"];
 
 /** How a room's pictures are rebuilt, and leave the worker. */
 export interface PictureSettings {

@@ -1,13 +1,14 @@
 /** Published tracks, and the senders of their layers. */
 
 import type { Files } from "./assets.js";
+import { oneOf } from "./option-checks.js";
 import { opusPreferences } from "./opus.js";
 import type { Knobs, Layer, LayerWish, PublishEntry, RegionRequest, UplinkReport } from "./protocol.js";
 import { vp9Preferences } from "./receiver.js";
 import type { Relay } from "./relay.js";
 import { Stills, type StillsState } from "./stills.js";
 import { capLayers } from "./uplink/cap.js";
-import { type Content, LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
+import { type Content, LAYER_CHOICES, LAYERS, type LayerSetting, type Layers, layerSettings } from "./uplink/layers.js";
 import { LeadingLayer } from "./uplink/lead.js";
 import { NarrowUplink } from "./uplink/narrow.js";
 import { pathSample } from "./uplink/sample.js";
@@ -20,6 +21,8 @@ export type { Content, Layers } from "./uplink/layers.js";
  * page must get the person's consent for the latter.
  */
 export type DetailChoice = "off" | "ask";
+
+const DETAIL_CHOICES: readonly DetailChoice[] = ["off", "ask"];
 
 /** Max time for which a change of the sender waits for the one before, milliseconds. */
 const MAX_CHANGE_MS = 2000;
@@ -82,6 +85,9 @@ export class Publication {
     /** What is sent: it decides on bitrates and frame rates. Video only. */
     readonly content: Content = "camera",
   ) {
+    oneOf("set of layers", layers, LAYER_CHOICES);
+    oneOf("choice of detail", detail, DETAIL_CHOICES);
+    oneOf("content", content, ["camera", "screen"]);
     this.kind = source.kind === "audio" ? "audio" : "video";
   }
 
@@ -214,7 +220,7 @@ export class Publication {
    */
   async setLayers(layers: Layers): Promise<void> {
     const before = largestOf(this.layers);
-    this.layers = layers;
+    this.layers = oneOf("set of layers", layers, LAYER_CHOICES);
     // The server must not take a layer that is not sent any more for one that the uplink does not carry.
     if (before !== largestOf(layers)) for (const { offer } of this.links.values()) offer();
     await this.applySettings();

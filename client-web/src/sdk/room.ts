@@ -12,12 +12,13 @@ import { LocalInput, type StartOptions } from "./devices/local-input.js";
 import { openBoth, openDevice } from "./devices/open.js";
 import { SoundGate } from "./devices/playback.js";
 import { Emitter } from "./emitter.js";
-import { left, noCodec, notConnected, notGranted, type WindlassError } from "./errors.js";
+import { badOption, left, noCodec, notConnected, notGranted, type WindlassError } from "./errors.js";
 import { type HostEvents, ROOM_EVENTS, type RoomEvents } from "./events.js";
 import type { JoinOptions } from "./join.js";
 import type { MessageData, ReceivedMessage, SendOptions } from "./message.js";
 import { Moderation } from "./moderation.js";
 import { NetworkLimit } from "./network-limit.js";
+import { finite } from "./option-checks.js";
 import type { Participant } from "./participant.js";
 import { People } from "./people.js";
 import { type Attributes, Profile } from "./profile.js";
@@ -56,6 +57,15 @@ export interface PublishOptions {
    * `contentHint` tells, else `camera`.
    */
   content?: Content;
+}
+
+/** The tracks of what a page gives. They may be of another document, such as that of a frame. */
+function tracksOf(source: unknown): readonly MediaStreamTrack[] {
+  const isTrack = (item: unknown): item is MediaStreamTrack =>
+    typeof item === "object" && item !== null && "kind" in item;
+  const tracks = source instanceof MediaStream ? source.getTracks() : isTrack(source) ? [source] : source;
+  if (Array.isArray(tracks) && tracks.every(isTrack)) return tracks;
+  throw badOption("There is no track to send.", "Give a MediaStream, a MediaStreamTrack or a list of tracks.");
 }
 
 /**
@@ -298,9 +308,11 @@ export class Room extends Emitter<RoomEvents> {
   ): Promise<Publication[]> {
     if (this.over) throw notConnected();
     if (!this.may("publish")) throw notGranted();
-    const tracks =
-      source instanceof MediaStream ? source.getTracks() : source instanceof MediaStreamTrack ? [source] : source;
-    const publications = tracks.map((track) => {
+    const wanted: unknown = options;
+    if (typeof wanted !== "object" || wanted === null || !["string", "undefined"].includes(typeof options.name)) {
+      throw badOption("These are no options.", `Call publish(track, { name: "camera" }), or without options.`);
+    }
+    const publications = tracksOf(source).map((track) => {
       const content = options.content ?? contentOf(track);
       const name = options.name ?? (track.kind === "audio" ? "microphone" : content);
       const { layers = content === "screen" ? "qf" : "qhf", detail = "off", redundancy } = options;
@@ -359,7 +371,7 @@ export class Room extends Emitter<RoomEvents> {
    * For people who pay for what they send. Kilobits per second; null: no cap, as at the start.
    */
   setMaxUplink(kbps: number | null): void {
-    this.maxUplinkKbps = kbps;
+    this.maxUplinkKbps = kbps === null ? null : finite("bitrate", kbps, 0);
     this.connection?.setMaxUplink(kbps);
   }
 

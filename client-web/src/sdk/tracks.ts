@@ -1,7 +1,8 @@
 /** Remote tracks. */
 import type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 import { Emitter } from "./emitter.js";
-import type { Refusal, Report, Rung, TrackInfo } from "./protocol.js";
+import { finite, oneOf } from "./option-checks.js";
+import { type Refusal, type Report, RUNGS, type Rung, type TrackInfo } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
 import { followShowing, type Shown } from "./showing.js";
 
@@ -223,7 +224,7 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
 
   /** Sets how it is shown. The server chooses its layer, and its share of the bandwidth, by that. */
   setView({ width, height, pinned = false }: TrackView): void {
-    const pixels = (size: number) => Math.min(MAX_VIEW_PIXELS, Math.max(0, Math.round(size)));
+    const pixels = (size: number) => Math.min(MAX_VIEW_PIXELS, Math.max(0, Math.round(finite("size", size))));
     this.requests?.view(pixels(width), pixels(height), pinned);
   }
 
@@ -250,7 +251,7 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
 
   /** Caps its rung. Holds over reconnects while the track keeps its id. */
   setMaxRung(rung: Rung): void {
-    this.requests?.maxRung(rung);
+    this.requests?.maxRung(oneOf("rung", rung, RUNGS));
   }
 
   /**

@@ -90,7 +90,7 @@ export class DeviceList extends Emitter<DeviceListEvents> {
 
   /** `media`: `navigator.mediaDevices`, or what stands in for it. */
   constructor(private readonly media: MediaDeviceSource | undefined = globalThis.navigator?.mediaDevices) {
-    super();
+    super(["change", "speaker"]);
     media?.addEventListener("devicechange", this.onDeviceChange);
   }
 

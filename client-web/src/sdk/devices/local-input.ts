@@ -108,7 +108,7 @@ export class LocalInput extends Emitter<LocalInputEvents> {
   private steps: Promise<unknown> = Promise.resolve();
 
   constructor(host: InputHost) {
-    super();
+    super(["change", "level", "ended"]);
     this.host = host;
     this.kind = host.kind;
     this.watch = new LevelWatch(host.meter ?? analyserMeter, (level) => this.emit("level", level));

@@ -81,7 +81,7 @@ export class SoundGate extends Emitter<SoundGateEvents> {
 
   /** `page`: where gestures are heard. */
   constructor(private readonly page: GestureTarget = globalThis.document) {
-    super();
+    super(["change"]);
   }
 
   /** Whether the browser blocks an element for want of a gesture. */

@@ -99,6 +99,11 @@ export class FakeServer {
       socket.give(this.answer ?? this.makeWelcome());
       this.onJoin();
     }
+    if (message["type"] === "offer") {
+      const publish = message["publish"] as { mid: string; name: string }[];
+      const tracks = publish.map(({ mid, name }) => ({ mid, track: `own ${name}` }));
+      socket.give({ type: "answer", id: message["id"], sdp: "v=0\r\n", tracks });
+    }
     if (message["type"] === "moderate") socket.give({ type: "done", id: message["id"] });
     if (message["type"] === "attributes" || (message["type"] === "send" && !this.mute)) {
       const code = this.refusals.shift();

@@ -10,6 +10,9 @@ import type { UplinkCaps } from "./narrow.js";
 /** The layers that are sent: quarter (`q`), half (`h`) and full (`f`) width. */
 export type Layers = "q" | "f" | "qh" | "qf" | "qhf";
 
+/** What may be chosen of the layers. */
+export const LAYER_CHOICES: readonly Layers[] = ["q", "f", "qh", "qf", "qhf"];
+
 /** The declaration of a layer. */
 export interface LayerCap {
   rid: string;
