@@ -145,7 +145,7 @@ test("what waits when the call ends is refused", async () => {
   await pass(50);
   watch("2", call.send("chat", "2", {}));
   await pass(50);
-  assert.deepEqual(seen(), ["1: removed", "2: connection_lost"]);
+  assert.deepEqual(seen(), ["1: removed", "2: ended"]);
 });
 
 test("messages that come before the participants are announced follow them", async () => {

@@ -12,7 +12,7 @@ import {
   remainingMove,
   successorSession,
 } from "./call-state.js";
-import { connectionLost, left, Moved, noData, OUT, unreachable, WindlassError } from "./errors.js";
+import { connectionLost, ended, left, Moved, noData, OUT, unreachable, WindlassError } from "./errors.js";
 import type { CallEvents, HostEvents } from "./events.js";
 import { Inbox } from "./inbox.js";
 import {
@@ -162,6 +162,7 @@ export class Call {
   /** Sends a message to other participants. Resolves when the server has taken it. */
   async send(topic: string, data: MessageData, options: SendOptions): Promise<void> {
     const message: Draft = draft(topic, data, options);
+    if (this.state.name === "closed") throw ended();
     if (this.session?.may("data") === false) throw noData();
     if (this.session === null && options.reliable === false) throw connectionLost();
     await this.outbox.send(message);

@@ -10,6 +10,7 @@ export type { ErrorCode as ServerErrorCode } from "./protocol.gen.js";
  * - `media_failed`: the media path could not be set up, or was lost.
  * - `moved`: the room is on another server.
  * - `no_token`: the page's function `token` failed. Its error is the `cause`.
+ * - `ended`: the call is over.
  * - `left`: this participant left, or aborted the attempt to join.
  * - `permission_denied`: the person did not allow the page to use the device, now or earlier.
  * - `permission_blocked`: the operating system, or the page's policy, does not allow it; asking the person is no use.
@@ -28,6 +29,7 @@ export type ClientErrorCode =
   | "media_failed"
   | "moved"
   | "no_token"
+  | "ended"
   | "left"
   | "permission_denied"
   | "permission_blocked"
@@ -121,6 +123,11 @@ export function noCodec(): WindlassError {
 /** This participant left. */
 export function left(): WindlassError {
   return new WindlassError("left", "You left the call.", "Join again whenever you like.");
+}
+
+/** The page asks something of a call that is over. */
+export function ended(): WindlassError {
+  return new WindlassError("ended", "The call is over.", "Join again.");
 }
 
 /** The socket was lost. */

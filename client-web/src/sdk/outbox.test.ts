@@ -204,7 +204,7 @@ test("what waits is refused when the call ends, and what is not reliable when th
   await settle();
   assert.deepEqual(seen(), ["1: left"]);
   await send("3");
-  assert.deepEqual(seen(), ["3: connection_lost"]);
+  assert.deepEqual(seen(), ["3: ended"]);
   const path = new FakePath();
   change(path);
   assert.deepEqual(path.texts, []);

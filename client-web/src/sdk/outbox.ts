@@ -3,7 +3,7 @@
  * reliable one waits for a connection, and is sent again where the connection was lost before the server took it;
  * receivers know it by its number.
  */
-import { connectionLost, notConnected, WindlassError } from "./errors.js";
+import { connectionLost, ended, WindlassError } from "./errors.js";
 import type { Draft, Receiver } from "./message.js";
 import type { SendData } from "./protocol.gen.js";
 import type { Outcome } from "./socket.js";
@@ -57,7 +57,7 @@ export class Outbox {
 
   /** Sends a message. Resolves when the server has taken it; rejects with a {@link WindlassError}. */
   send(draft: Draft): Promise<void> {
-    if (this.over) return Promise.reject(notConnected());
+    if (this.over) return Promise.reject(ended());
     if (draft.to?.some((receiver) => this.isGone(receiver))) return Promise.reject(unknownReceiver());
     if (this.entries.size >= MAX_WAITING || this.bytes + draft.bytes > MAX_WAITING_BYTES) {
       return Promise.reject(tooMany());

@@ -136,7 +136,7 @@ test("what is beyond the bounds is refused at once, and the end of the call ends
   profile.end(left());
   watch("after", profile.set({ k: "v" }));
   await settle();
-  assert.deepEqual(seen(), ["odd: left", "after: connection_lost"]);
+  assert.deepEqual(seen(), ["odd: left", "after: ended"]);
 });
 
 test("a half of a character is replaced, as JSON cannot carry it", async () => {

@@ -2,7 +2,7 @@
  * What this participant says of itself: its name and attributes. The page sets what they are to be; here each session is
  * told what differs, the latest state only, so that the page may set them as often as it likes.
  */
-import { badOption, notConnected, type WindlassError } from "./errors.js";
+import { badOption, ended, type WindlassError } from "./errors.js";
 import { KEY, tooLarge, utf8Length, wellFormed } from "./message.js";
 import type { SetAttributes } from "./protocol.gen.js";
 import type { ParticipantInfo } from "./protocol.js";
@@ -71,7 +71,7 @@ export class Profile {
    * others; rejects with a {@link WindlassError}, and what was wanted before is so again.
    */
   set(changes: Readonly<Record<string, string | null>>, name?: string): Promise<void> {
-    if (this.over) return Promise.reject(notConnected());
+    if (this.over) return Promise.reject(ended());
     const { wanted: before } = this;
     try {
       const attributes = new Map<string, string | null>(Object.entries({ ...this.wanted.attributes, ...changes }));

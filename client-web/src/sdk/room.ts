@@ -12,7 +12,7 @@ import { LocalInput, type StartOptions } from "./devices/local-input.js";
 import { openBoth, openDevice } from "./devices/open.js";
 import { SoundGate } from "./devices/playback.js";
 import { Emitter } from "./emitter.js";
-import { badOption, left, noCodec, notConnected, notGranted, type WindlassError } from "./errors.js";
+import { badOption, ended, left, noCodec, notConnected, notGranted, type WindlassError } from "./errors.js";
 import { type HostEvents, ROOM_EVENTS, type RoomEvents } from "./events.js";
 import type { JoinOptions } from "./join.js";
 import type { MessageData, ReceivedMessage, SendOptions } from "./message.js";
@@ -77,10 +77,11 @@ function tracksOf(source: unknown): readonly MediaStreamTrack[] {
  */
 export class Room extends Emitter<RoomEvents> {
   /**
-   * What a moderator may do to others. Needs the grant `moderate`; rejects with `connection_lost` without a connection.
+   * What a moderator may do to others. Needs the grant `moderate`; rejects with `connection_lost` without a connection, and
+   * with `ended` after the call.
    */
   readonly moderate = new Moderation(
-    (request) => this.call.session?.moderate(request) ?? Promise.reject(notConnected()),
+    (request) => this.call.session?.moderate(request) ?? Promise.reject(this.over ? ended() : notConnected()),
   );
   /** The cameras, microphones and loudspeakers of this machine. */
   readonly devices = new DeviceList();
@@ -164,6 +165,7 @@ export class Room extends Emitter<RoomEvents> {
     return new LocalInput({
       kind,
       devices: this.devices,
+      isOver: () => this.over,
       open: async (source, onlyFacing) => (await this.opened(kind)) ?? openDevice(kind, source, onlyFacing),
       publish: (track, options) => this.publishOne(track, options),
       unpublish: (publication) => this.unpublish(publication),
@@ -300,13 +302,14 @@ export class Room extends Emitter<RoomEvents> {
   /**
    * Sends tracks, with the same options for each. Resolves when the server has accepted them; without a connection at
    * once, and the tracks are sent when it is back. Rejects with a {@link WindlassError}: `forbidden` without the grant
-   * `publish`.
+   * `publish`; `room_full`, `too_large` or `malformed` where the server refuses them, and what is sent already goes on;
+   * `bad_option`; `ended`.
    */
   async publish(
     source: MediaStream | MediaStreamTrack | readonly MediaStreamTrack[],
     options: PublishOptions = {},
   ): Promise<Publication[]> {
-    if (this.over) throw notConnected();
+    if (this.over) throw ended();
     if (!this.may("publish")) throw notGranted();
     const wanted: unknown = options;
     if (typeof wanted !== "object" || wanted === null || !["string", "undefined"].includes(typeof options.name)) {
@@ -331,9 +334,10 @@ export class Room extends Emitter<RoomEvents> {
   /**
    * Shares a screen, a window or a tab, which the person chooses: the tracks `screen` and `screen_audio`, beside the
    * camera. Call it when a button is pressed. Rejects with a {@link WindlassError}: `permission_denied` where nothing was
-   * chosen, `forbidden` without the grant `publish`, `unsupported`.
+   * chosen, `forbidden` without the grant `publish`, `unsupported`, `ended`.
    */
   async shareScreen(options: ScreenOptions = {}): Promise<ScreenShare> {
+    if (this.over) throw ended();
     if (!this.may("publish")) throw notGranted();
     const publish = (track: MediaStreamTrack, how: PublishOptions) => this.publishOne(track, how);
     const host = { publish, unpublish: (publication: Publication) => this.unpublish(publication) };
@@ -387,7 +391,7 @@ export class Room extends Emitter<RoomEvents> {
    *
    * Rejects with a {@link WindlassError}: `too_large`; `unknown_participant`, if nobody of `to` is in the call;
    * `forbidden` without the grant `data`; `rate_limited`, if too many wait or all in the room send too much;
-   * `connection_lost`; the reason of the call's end; `bad_option`.
+   * `connection_lost`; the reason of the call's end, after it `ended`; `bad_option`.
    */
   send(topic: string, data: MessageData, options: SendOptions = {}): Promise<void> {
     return this.call.send(topic, data, options);
@@ -402,7 +406,7 @@ export class Room extends Emitter<RoomEvents> {
    * second, the others may see only the latest state.
    *
    * Resolves when the server has told the others. Rejects with a {@link WindlassError} (`forbidden` without the grant
-   * `data`, `too_large`, `bad_option`); the attributes are then as before.
+   * `data`, `too_large`, `bad_option`, `ended`); the attributes are then as before.
    */
   setAttributes(changes: Readonly<Record<string, string | null>>): Promise<void> {
     return this.call.describe(changes);

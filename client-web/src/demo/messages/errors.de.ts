@@ -50,6 +50,7 @@ export const errors: Errors = {
   connection_lost: { message: "Die Verbindung zum Server ist weg.", hint: "Bitte warten Sie, bis sie wieder da ist." },
   media_failed: { message: "Ton und Bild kommen nicht durch.", hint: `Eine Firewall kann sie aufhalten. ${AGAIN}` },
   moved: { message: "Der Anruf ist auf einen anderen Server umgezogen.", hint: "Die Seite geht gerade dorthin." },
+  ended: { message: "Der Anruf ist zu Ende.", hint: "Bitte nehmen Sie neu teil." },
   left: { message: "Sie haben den Anruf verlassen.", hint: "Sie können jederzeit wieder teilnehmen." },
   permission_denied: {
     message: "Der Browser darf das Gerät nicht benutzen.",

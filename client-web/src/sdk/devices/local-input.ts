@@ -5,7 +5,7 @@
  * longer wanted by then; so whatever is called, and however often, the last call holds.
  */
 import { Emitter } from "../emitter.js";
-import { WindlassError } from "../errors.js";
+import { ended, WindlassError } from "../errors.js";
 import type { Publication } from "../publication.js";
 import type { PublishOptions } from "../room.js";
 import { type Device, type DeviceList, ofKind } from "./device-list.js";
@@ -19,6 +19,8 @@ export interface InputHost {
   readonly kind: InputKind;
   /** The devices of this machine. */
   readonly devices: Pick<DeviceList, "list" | "refresh" | "on">;
+  /** Whether there is no call any more to send to. Default: there is. */
+  isOver?(): boolean;
   publish(track: MediaStreamTrack, options: PublishOptions): Promise<Publication>;
   unpublish(publication: Publication): Promise<void>;
   mute(publication: Publication, muted: boolean): void;
@@ -164,12 +166,13 @@ export class LocalInput extends Emitter<LocalInputEvents> {
   /**
    * Opens the device and publishes it; where it is started already, this does nothing. Rejects with a `WindlassError`:
    * `permission_denied`, `permission_blocked`, `device_missing`, `device_busy`, `device_unfit`, `insecure_page`,
-   * `forbidden` (without the grant `publish`), or `aborted` (by {@link stop}).
+   * `forbidden` (without the grant `publish`), `ended`, or `aborted` (by {@link stop}).
    */
   start(options: StartOptions = {}): Promise<void> {
-    if (this.begun !== null) {
+    const isOver = this.host.isOver?.() === true;
+    if (isOver || this.begun !== null) {
       options.track?.stop();
-      return this.begun;
+      return isOver ? Promise.reject(ended()) : (this.begun as Promise<void>);
     }
     const begun = this.begin(options);
     this.begun = begun;
