@@ -12,7 +12,7 @@ import {
   remainingMove,
   successorSession,
 } from "./call-state.js";
-import { connectionLost, ended, left, Moved, noData, OUT, unreachable, WindlassError } from "./errors.js";
+import { connectionLost, ended, left, Moved, noConnection, noData, OUT, unreachable, WindlassError } from "./errors.js";
 import type { CallEvents, HostEvents } from "./events.js";
 import { Inbox } from "./inbox.js";
 import {
@@ -141,8 +141,9 @@ export class Call {
     try {
       await this.connect();
     } catch (error) {
-      this.end(error instanceof WindlassError ? error : unreachable());
-      throw error;
+      const reason = error instanceof WindlassError ? error : noConnection(error);
+      this.end(reason);
+      throw reason;
     }
   }
 
@@ -511,7 +512,7 @@ export class Call {
     this.retry = setTimeout(() => {
       this.connect().then(
         () => emit("reconnected", undefined),
-        (error: unknown) => this.lost(error instanceof WindlassError ? error : unreachable()),
+        (error: unknown) => this.lost(error instanceof WindlassError ? error : noConnection(error)),
       );
     }, delayMs);
   }

@@ -337,6 +337,20 @@ test("after a thaw an outage restarts ICE again", async () => {
   assert.deepEqual(lost, []);
 });
 
+test("ICE servers that the browser does not take are told, and the former ones stay", (t) => {
+  const { connection, pc, lost } = makeConnection();
+  const warn = t.mock.method(console, "warn", () => undefined);
+  Object.assign(pc, {
+    getConfiguration: () => ({}),
+    setConfiguration: () => {
+      throw new DOMException("'turn:' is not a valid URL", "SyntaxError");
+    },
+  });
+  connection.setIceServers({ servers: [{ urls: ["turn:"] }] });
+  assert.match(String(warn.mock.calls[0]?.arguments[0]), /ICE servers.*not a valid URL/);
+  assert.deepEqual(lost, []);
+});
+
 test("a relay that is lost loses the connection; a closed connection loses nothing", () => {
   const { connection, pc, relay, lost } = makeConnection();
   for (const lose of [...relay.onLost]) lose();

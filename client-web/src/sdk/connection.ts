@@ -98,8 +98,8 @@ export class Connection {
     ice: IceServers,
   ) {
     this.ice = new IceAccess(ice);
-    relay.onLost.add(this.relayLost);
     this.pc = new RTCPeerConnection({ bundlePolicy: "max-bundle", iceServers: ice.servers });
+    relay.onLost.add(this.relayLost);
     this.pc.createDataChannel("ctl"); // so that the offer has an m-line for the server's channel
     this.pc.ondatachannel = ({ channel }) => {
       if (channel.label !== ANCHORS_LABEL) return;
@@ -428,10 +428,14 @@ export class Connection {
     void again();
   }
 
-  /** Sets the ICE servers of the next restart. */
+  /** Sets the ICE servers of the next restart. Those that the browser does not take change nothing. */
   setIceServers(ice: IceServers): void {
     if (this.isClosed) return;
-    this.pc.setConfiguration({ ...this.pc.getConfiguration(), iceServers: ice.servers });
+    try {
+      this.pc.setConfiguration({ ...this.pc.getConfiguration(), iceServers: ice.servers });
+    } catch (error) {
+      console.warn(`Windlass: the server's new ICE servers cannot be used. ${error}`);
+    }
     this.ice.renew(ice);
   }
 

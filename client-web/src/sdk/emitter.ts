@@ -1,6 +1,15 @@
 /** Typed events. Listeners are called in the order in which they were added. */
 import { unknownEvent } from "./errors.js";
 
+/** Calls a function of the page. What it throws is reported, and what follows happens all the same. */
+export function guarded(call: () => void): void {
+  try {
+    call();
+  } catch (error) {
+    reportError(error);
+  }
+}
+
 /** A class whose events are named and typed by `Events`. */
 export class Emitter<Events extends object> {
   private readonly listeners = new Map<keyof Events, Set<(value: never) => void>>();
@@ -28,11 +37,7 @@ export class Emitter<Events extends object> {
   /** Calls the listeners. What one throws is reported, and the others are called all the same. */
   protected emit<Name extends keyof Events>(name: Name, value: Events[Name]): void {
     for (const listener of [...(this.listeners.get(name) ?? [])]) {
-      try {
-        (listener as (value: Events[Name]) => void)(value);
-      } catch (error) {
-        reportError(error);
-      }
+      guarded(() => (listener as (value: Events[Name]) => void)(value));
     }
   }
 }

@@ -100,6 +100,17 @@ export function unreachable(): WindlassError {
   );
 }
 
+/** The browser makes no media connection, as where a URL of the server's ICE servers is wrong. */
+export function noConnection(cause: unknown): WindlassError {
+  const error = new WindlassError(
+    "media_failed",
+    `The browser makes no media connection: ${cause}`,
+    "Try another browser, or tell who runs the server.",
+  );
+  error.cause = cause;
+  return error;
+}
+
 /** The page's own function gave no access token. */
 export function noToken(cause: unknown): WindlassError {
   const error = new WindlassError(

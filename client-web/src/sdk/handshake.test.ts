@@ -96,6 +96,23 @@ test("the lobby has no time limit, and ends with the welcome", async () => {
   socket.close();
 });
 
+test("a page whose `waiting` throws is reported to, and waits all the same", async () => {
+  const reported: unknown[] = [];
+  Object.assign(globalThis, { reportError: (error: unknown) => reported.push(error) });
+  const server = new FakeServer("a");
+  server.answer = { type: "waiting" };
+  const planted = new Error("planted");
+  const waiting = () => {
+    throw planted;
+  };
+  const { socket, welcome } = await joining(server, { waiting });
+  await pass(10_000);
+  assert.deepEqual(reported, [planted]);
+  server.send(server.makeWelcome());
+  assert.equal((await welcome).room, "standup");
+  socket.close();
+});
+
 test("a moderator's refusal in the lobby rejects the join", async () => {
   const server = new FakeServer("a");
   server.answer = { type: "waiting" };

@@ -1,4 +1,5 @@
 /** The handshake of a session: `join`, the lobby where there is one, and the server's `welcome`. */
+import { guarded } from "./emitter.js";
 import { left, Moved, unreachable, WindlassError } from "./errors.js";
 import type { Attributes } from "./profile.js";
 import { ANCHOR_CODECS, PROTOCOL_VERSION, type Welcome } from "./protocol.js";
@@ -58,7 +59,7 @@ export function handshake(
       if (message.type === "moved") fail(new Moved(message.url, url, message.others ?? []));
       if (message.type === "waiting") {
         clearTimeout(timer);
-        waiting();
+        guarded(waiting);
       }
       if (message.type !== "welcome") return;
       settle();

@@ -1,10 +1,30 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
+import { WindlassError } from "./errors.js";
 import type { Room } from "./room.js";
 import { asked, joined, sound, startBrowser, stopBrowser } from "./testing/room.js";
+import { FakeServer } from "./testing/server.js";
 
 beforeEach(startBrowser);
 afterEach(stopBrowser);
+
+test("where the browser makes no media connection, the join is refused with a code and the cause", async () => {
+  const planted = new DOMException("'turn:' is not a valid URL", "SyntaxError");
+  Object.assign(globalThis, {
+    RTCPeerConnection: class {
+      constructor() {
+        throw planted;
+      }
+    },
+  });
+  const server = new FakeServer("a");
+  await assert.rejects(joined({}, server), (error) => {
+    assert.ok(error instanceof WindlassError);
+    assert.deepEqual([error.code, error.cause], ["media_failed", planted]);
+    return true;
+  });
+  assert.equal(server.open, 0);
+});
 
 /** What a page may still call after the end. */
 const LATE: Record<string, (room: Room) => Promise<unknown>> = {

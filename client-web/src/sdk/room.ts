@@ -11,7 +11,7 @@ import { deviceError, type InputKind } from "./devices/errors.js";
 import { LocalInput, type StartOptions } from "./devices/local-input.js";
 import { openBoth, openDevice } from "./devices/open.js";
 import { SoundGate } from "./devices/playback.js";
-import { Emitter } from "./emitter.js";
+import { Emitter, guarded } from "./emitter.js";
 import { badOption, ended, left, noCodec, notConnected, notGranted, type WindlassError } from "./errors.js";
 import { type HostEvents, ROOM_EVENTS, type RoomEvents } from "./events.js";
 import type { JoinOptions } from "./join.js";
@@ -538,7 +538,7 @@ export class Room extends Emitter<RoomEvents> {
       token: await tokenOf(token),
       signal,
       waiting: () => {
-        waiting?.();
+        guarded(() => waiting?.());
         this.emit("waiting", undefined);
       },
     };
