@@ -24,6 +24,19 @@ test("an address of something else is refused with a hint", () => {
   assert.throws(() => socketUrl("https://"), bad);
 });
 
+test("an address without a scheme is not taken for a page beside this one", () => {
+  const page = "https://page.example/a/b";
+  for (const wrong of ["calls.example", "calls.example/ws", "localhost", "", undefined as unknown as string]) {
+    assert.throws(
+      () => socketUrl(wrong, page),
+      (error) => bad(error) && /https:\/\//.test((error as WindlassError).hint),
+      wrong,
+    );
+  }
+  assert.equal(socketUrl("./ws", page), "wss://page.example/a/ws");
+  assert.equal(socketUrl("//calls.example/ws", page), "wss://calls.example/ws");
+});
+
 test("a missing option is named", async () => {
   const options = { room: "standup" } as Parameters<typeof join>[1];
   await assert.rejects(join("https://calls.example", options), (error) => bad(error) && /"name"/.test(String(error)));

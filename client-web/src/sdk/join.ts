@@ -50,7 +50,7 @@ export interface JoinOptions {
 
 /**
  * Joins a room. `url`: the address of the server, such as `https://calls.example/`, or of its WebSocket,
- * `wss://calls.example/ws`.
+ * `wss://calls.example/ws`; one that begins with `/` or `.` is relative to the page's.
  *
  * Participants and tracks that are there already are announced after the caller's current task, so that listeners that are
  * set right after `await join(…)` receive them.
@@ -73,6 +73,10 @@ export async function join(url: string, options: JoinOptions): Promise<Room> {
 
 /** The URL of a server's WebSocket. */
 export function socketUrl(url: string, base: string = globalThis.document?.baseURI): string {
+  // Else a host's name would be that of a page beside this one.
+  if (!/^([a-z][a-z\d+.-]*:|[./])/i.test(url)) {
+    throw badOption(`"${url}" is no URL of a server.`, 'Write "https://" before its name, or "/" before a path.');
+  }
   let address: URL;
   try {
     address = new URL(url, base);

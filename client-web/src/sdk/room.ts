@@ -341,11 +341,11 @@ export class Room extends Emitter<RoomEvents> {
     if (!this.may("publish")) throw notGranted();
     const publish = (track: MediaStreamTrack, how: PublishOptions) => this.publishOne(track, how);
     const host = { publish, unpublish: (publication: Publication) => this.unpublish(publication) };
-    const former = this.share;
     const share = await ScreenShare.start(host, options);
     // One screen at a time; the former goes on while the person chooses.
-    await former?.stop();
+    const former = this.share;
     this.share = share;
+    await former?.stop();
     return share;
   }
 

@@ -15,10 +15,17 @@ const capabilities = { codecs: [{ mimeType: "video/VP9" }, { mimeType: "audio/op
 /** What `getUserMedia` and `getDisplayMedia` were asked for; nothing is ever opened. */
 export const asked: string[] = [];
 
-class FakeStream {
+/** A stream of tracks. */
+export class FakeStream {
   constructor(private readonly tracks: FakeTrack[] = []) {}
   getTracks(): FakeTrack[] {
     return this.tracks;
+  }
+  getVideoTracks(): FakeTrack[] {
+    return this.tracks.filter(({ kind }) => kind === "video");
+  }
+  getAudioTracks(): FakeTrack[] {
+    return this.tracks.filter(({ kind }) => kind === "audio");
   }
 }
 
