@@ -147,6 +147,23 @@ describe("the page of a few lines, at a server that enhances", { timeout: 120_00
     await page.evaluate(() => document.body.append(window.element));
   });
 
+  test("what a page puts into the slot for captions is seen in the lower part of the picture", async () => {
+    const { page } = tabs[0];
+    const seen = await page.evaluate(() => {
+      const element = document.querySelector("windlass-video");
+      const line = document.createElement("p");
+      Object.assign(line, { slot: "captions", textContent: "Tea at five?" });
+      element.append(line);
+      const [place, text] = [element, line].map((shown) => shown.getBoundingClientRect());
+      const inside = text.left >= place.left && text.right <= place.right && text.bottom <= place.bottom;
+      const { name } = line.assignedSlot ?? {};
+      const [visible, low] = [text.width > 0 && text.height > 0, text.top > place.top + place.height / 2];
+      line.remove();
+      return { name, visible, inside, low };
+    });
+    assert.deepEqual(seen, { name: "captions", visible: true, inside: true, low: true });
+  });
+
   test("who leaves is gone from the others' pages", async () => {
     await tabs[2].page.goto("about:blank");
     for (const tab of tabs.slice(0, 2)) await until(async () => (await states(tab)).length === 1, "one is left", 15_000);
