@@ -119,7 +119,7 @@ const SOCKETS: [&str; 10] = [
 /// What else crates may not be built of: the map's last column, as far as libraries stand for it.
 const NEVER: [(&str, &[&[&str]]); 15] = [
     ("types", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
-    ("link", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
+    ("netem", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("htj2k", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("vp9", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
     ("network", &[&HTTP, &WEBRTC, &VIDEO, &SOCKETS]),
