@@ -288,6 +288,7 @@ class Page {
           this.slider,
           make("p", { class: "fine" }, words("show.uplink.hint")),
           make("fieldset", {}, make("legend", {}, words("show.clips")), segments),
+          make("p", { class: "fine" }, words("show.text.how")),
           make("p", { class: "fine" }, words("show.measure")),
           make("p", { class: "fine" }, words("show.worth")),
         ),
