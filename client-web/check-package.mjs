@@ -1,5 +1,5 @@
 // Checks what npm would pack of the SDK, or of the package in the folder that is named: these files and no others, none
-// larger than its `sizes.json` allows. They are built before.
+// larger than its `sizes.json` allows, and each about as large as the README says. They are built before.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -12,6 +12,8 @@ const LIMITS = "sizes.json";
 
 const read = (file) => JSON.parse(readFileSync(path.join(here, file), "utf8"));
 const limits = read(LIMITS);
+/** How far the README's sizes may be off. */
+const STATED = 0.05;
 const wanted = [
   "package.json",
   "README.md",
@@ -26,6 +28,15 @@ const pack = ["pack", "--dry-run", "--json", "--ignore-scripts", "--loglevel=err
 const [{ files }] = JSON.parse(execFileSync("npm", pack, { cwd: here, encoding: "utf8" }));
 const packed = files.map((file) => file.path);
 
+/** The sizes that a table of the README states of a file, in rows of `| \`name\`, more | raw | gzipped |`. */
+function stated(file) {
+  const name = path.basename(file).replaceAll(".", "\\.");
+  const [, raw, gzip] = readme.match(new RegExp(`^\\| \`${name}\`[^|]*\\| ([\\d ]+) \\| ([\\d ]+) \\|`, "m")) ?? [];
+  const number = (text) => Number(text.replaceAll(" ", ""));
+  return raw === undefined ? {} : { raw: number(raw), gzip: number(gzip) };
+}
+
+const readme = readFileSync(path.join(here, "README.md"), "utf8");
 const faults = [];
 for (const file of wanted) {
   if (!packed.includes(file))
@@ -38,8 +49,11 @@ for (const file of packed) {
 for (const file of packed.filter((file) => file in limits)) {
   const bytes = readFileSync(path.join(here, file));
   const sizes = { raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length };
+  const says = stated(file);
   for (const [how, size] of Object.entries(sizes)) {
     const max = limits[file][how];
+    if (Math.abs(says[how] - size) > STATED * size)
+      faults.push(`${file}, ${how}: ${size} bytes, and README.md says ${says[how]}`);
     if (size > max)
       faults.push(`${file}, ${how}: ${size} bytes of ${max}; raise the limit in ${LIMITS} if you mean it`);
   }

@@ -15,7 +15,15 @@ export type { CallOptions, CallState, CallStatus } from "./call-store.js";
 export { ControlBar } from "./control-bar.js";
 export { Grid } from "./grid.js";
 export { type Input, useDevices, useInput } from "./input.js";
-export { type OwnedTrack, type ParticipantState, useParticipant, useParticipants, useTracks } from "./people.js";
+export {
+  type OwnedTrack,
+  type ParticipantState,
+  type SpeakersState,
+  useParticipant,
+  useParticipants,
+  useSpeakers,
+  useTracks,
+} from "./people.js";
 export { type JoinChoices, PreJoin, type PreJoinProps } from "./pre-join.js";
 export type { InputChoice } from "./preview.js";
 export { Tile, type TileProps } from "./tile.js";

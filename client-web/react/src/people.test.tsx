@@ -4,7 +4,17 @@ import { renderToString } from "react-dom/server";
 import type { Participant, Room } from "windlass-client";
 import { CallProvider } from "./call.js";
 import { CallStore } from "./call-store.js";
-import { everybody, listenToAll, listenToOne, stateOf, tracksOf, useParticipants, useTracks } from "./people.js";
+import {
+  everybody,
+  listenToAll,
+  listenToOne,
+  listenToSpeakers,
+  speakersOf,
+  stateOf,
+  tracksOf,
+  useParticipants,
+  useTracks,
+} from "./people.js";
 import { FakeCall, FakeParticipant } from "./testing/call.js";
 import { Watch } from "./watch.js";
 
@@ -117,6 +127,18 @@ test("so do the tracks of all", () => {
   assert.equal(watch.get().length, 1);
   change(false, []);
   assert.equal(watch.get().length, 0);
+});
+
+test("who is heard is told, and nobody listens after the end", () => {
+  const call = new FakeCall();
+  const watch = new Watch(call as unknown as Room, speakersOf, listenToSpeakers);
+  const end = watch.subscribe(() => undefined);
+  const ada = new FakeParticipant("Ada");
+  Object.assign(call, { speakers: [ada], speaking: true });
+  call.tell("speakers", call.speakers as unknown as Participant[]);
+  assert.deepEqual([watch.get().others.map(({ name }) => name), watch.get().self], [["Ada"], true]);
+  end();
+  assert.equal(call.heard, 0);
 });
 
 test("a component out of a call says what is missing", () => {

@@ -31,6 +31,14 @@ export interface ParticipantState {
   readonly away: boolean;
 }
 
+/** Who is heard now. */
+export interface SpeakersState {
+  /** The others, the loudest first. */
+  readonly others: readonly Participant[];
+  /** Whether this participant is heard, by its microphone. */
+  readonly self: boolean;
+}
+
 /** A track with its owner; the tracks that it had, while that is `away`. */
 export interface OwnedTrack {
   /** What is sent. */
@@ -69,6 +77,22 @@ export function useTracks(...names: readonly string[]): readonly OwnedTrack[] {
 export function useOwnQuality(): ConnectionQuality | null {
   return useWatch(useCurrentCall().call, ownQuality, listenToQuality);
 }
+
+/**
+ * Who is heard now, several at once: the others, the loudest first, and whether this participant is. Levels are read while
+ * a component uses it.
+ */
+export function useSpeakers(): SpeakersState {
+  return useWatch(useCurrentCall().call, speakersOf, listenToSpeakers);
+}
+
+export const speakersOf = (call: Room | null): SpeakersState => ({
+  others: call?.speakers ?? [],
+  self: call?.speaking ?? false,
+});
+
+export const listenToSpeakers = (call: Room | null, changed: () => void) =>
+  call?.on("speakers", changed) ?? (() => undefined);
 
 const ownQuality = (call: Room | null) => call?.quality ?? null;
 

@@ -1,8 +1,13 @@
 /** The page `/check`: what a call needs, part by part, with what to do where something fails. It joins no call. */
 import { brand, type IconName, icon, make } from "../demo/dom.js";
+import { say, setLanguage, words, write } from "../demo/language.js";
+import { languageOf } from "../demo/preferences.js";
 import { CHECK_TITLES, type CheckName, type CheckResult, check } from "../sdk/index.js";
 import { reportText } from "./report.js";
-import { PAGE } from "./texts.js";
+import { summaryOf } from "./summary.js";
+
+setLanguage(languageOf(new URL(location.href)));
+document.title = say("check.tab");
 
 /** `window.windlassCheck`: the state of the page, for tests and the console. */
 const hook: { done: boolean; results: CheckResult[] } = { done: false, results: [] };
@@ -11,11 +16,11 @@ Object.assign(window, { windlassCheck: hook });
 const ICONS: Record<CheckResult["outcome"], IconName> = { ok: "check", failed: "alert", skipped: "skip" };
 
 const rows = new Map<CheckName, HTMLElement>();
-const summary = make("p", { class: "summary", role: "status" }, PAGE.running);
-const again = make("button", { class: "secondary", type: "button" }, PAGE.again);
-const copy = make("button", { class: "primary", type: "button" }, PAGE.copy);
+const summary = make("p", { class: "summary", role: "status" }, words("check.running"));
+const again = make("button", { class: "secondary", type: "button" }, words("check.again"));
+const copy = make("button", { class: "primary", type: "button" }, words("check.copy"));
 const report = make("textarea", { class: "report", readOnly: true, hidden: true, rows: 14 });
-report.setAttribute("aria-label", PAGE.report);
+write(report, words("check.report"), "aria-label");
 const list = make("ol", { class: "parts-list" });
 
 /** The access token, and its room: as on the page of calls. */
@@ -32,7 +37,12 @@ function row(name: CheckName): HTMLElement {
     "li",
     { class: "part waiting" },
     make("span", { class: "mark", "aria-hidden": "true" }),
-    make("div", { class: "what" }, make("h2", {}, CHECK_TITLES[name]), make("p", { class: "detail" }, PAGE.waiting)),
+    make(
+      "div",
+      { class: "what" },
+      make("h2", {}, words(`check.part.${name}`)),
+      make("p", { class: "detail" }, words("check.waiting")),
+    ),
   );
   element.dataset["part"] = name;
   rows.set(name, element);
@@ -46,10 +56,16 @@ function show(result: CheckResult): void {
   element.querySelector(".mark")?.replaceChildren(icon(ICONS[result.outcome]));
   element
     .querySelector(".what")
+    // The findings are the SDK's, which speaks English.
     ?.replaceChildren(
-      make("h2", {}, result.title, make("span", { class: "sr" }, `: ${PAGE.outcomes[result.outcome]}`)),
-      make("p", { class: "detail" }, result.detail),
-      ...(result.advice === "" ? [] : [make("p", { class: "advice" }, result.advice)]),
+      make(
+        "h2",
+        {},
+        words(`check.part.${result.name}`),
+        make("span", { class: "sr" }, words("check.outcome", { outcome: words(`check.outcome.${result.outcome}`) })),
+      ),
+      make("p", { class: "detail", lang: "en" }, result.detail),
+      ...(result.advice === "" ? [] : [make("p", { class: "advice", lang: "en" }, result.advice)]),
     );
 }
 
@@ -59,14 +75,13 @@ async function run(): Promise<void> {
   again.disabled = true;
   copy.disabled = true;
   report.hidden = true;
-  summary.textContent = PAGE.running;
+  write(summary, words("check.running"));
   list.replaceChildren(...(Object.keys(CHECK_TITLES) as CheckName[]).map(row));
   for await (const result of check(location.href, access())) {
     hook.results.push(result);
     show(result);
   }
-  const failures = hook.results.filter(({ outcome }) => outcome === "failed").length;
-  summary.textContent = PAGE.summary(failures, hook.results);
+  write(summary, summaryOf(hook.results));
   again.disabled = false;
   copy.disabled = false;
   hook.done = true;
@@ -76,16 +91,16 @@ async function copyReport(): Promise<void> {
   report.value = reportText(hook.results, { server: location.origin, browser: navigator.userAgent, at: new Date() });
   try {
     await navigator.clipboard.writeText(report.value);
-    copy.textContent = PAGE.copied;
+    write(copy, words("check.copied"));
   } catch {
     // No clipboard without https, or it was denied: the person copies it from the field.
-    copy.textContent = PAGE.select;
+    write(copy, words("check.select"));
     report.hidden = false;
     report.focus();
     report.select();
   }
   setTimeout(() => {
-    copy.textContent = PAGE.copy;
+    write(copy, words("check.copy"));
   }, 4000);
 }
 
@@ -98,10 +113,10 @@ app.append(
     "main",
     { class: "check" },
     brand(),
-    make("h1", {}, PAGE.title),
-    make("p", { class: "lead" }, PAGE.lead),
+    make("h1", {}, words("check.title")),
+    make("p", { class: "lead" }, words("check.lead")),
     make("div", { class: "card" }, summary, list, make("div", { class: "actions" }, copy, again), report),
-    make("p", { class: "fine" }, make("a", { href: "./" }, PAGE.toCall)),
+    make("p", { class: "fine" }, make("a", { href: "./" }, words("to.calls"))),
   ),
 );
 void run();

@@ -2,15 +2,15 @@
 import { join, RemoteVideoTrack, type Room, type TrackStats, WindlassError } from "../sdk/index.js";
 import { CallScreen } from "./call.js";
 import { saidOf, titleOf } from "./failure.js";
-import { chooseLanguage, say, setLanguage, words } from "./language.js";
+import { say, setLanguage, words } from "./language.js";
 import { type PageOptions, pageOptions } from "./options.js";
 import { overScreen, waitingScreen } from "./over.js";
-import { preferences } from "./preferences.js";
+import { languageOf } from "./preferences.js";
 import { type Choice, StartScreen } from "./start.js";
 import { TabToken } from "./token.js";
 
 const options = pageOptions(new URL(location.href));
-setLanguage(options.language ?? preferences.language ?? chooseLanguage(navigator.languages));
+setLanguage(languageOf(new URL(location.href)));
 const token = new TabToken(tabStore(), options.room, options.token);
 const app = document.getElementById("app") as HTMLElement;
 

@@ -3,7 +3,11 @@ import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { chooseLanguage, fill, LANGUAGES, MESSAGES, words } from "./language.js";
 
-const DEMO = new URL("../../src/demo/", import.meta.url);
+const SOURCES = new URL("../../src/", import.meta.url);
+/** The pages, each with its HTML. */
+const PAGES = { demo: "index.html", show: "show.html", check: "check.html" };
+/** Not the page's words: a picture of text, and a report for who helps. */
+const OTHERS = ["show/text.ts", "check/report.ts"];
 const places = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([place]) => place).sort();
 
 for (const language of LANGUAGES) {
@@ -16,16 +20,24 @@ for (const language of LANGUAGES) {
   });
 }
 
-/** The sources of the page, without their comments. */
+/** The sources of the pages, without their comments. */
 async function sources(): Promise<[string, string][]> {
-  const files = (await readdir(DEMO)).filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"));
+  const folders = Object.keys(PAGES).map(async (folder) =>
+    (await readdir(new URL(folder, SOURCES))).map((file) => `${folder}/${file}`),
+  );
+  const files = (await Promise.all(folders)).flat();
+  const scripts = files.filter((file) => /(?<!\.test)\.ts$/.test(file) && !OTHERS.includes(file));
   return Promise.all(
-    files.map(async (file): Promise<[string, string]> => {
-      const text = await readFile(new URL(file, DEMO), "utf8");
+    scripts.map(async (file): Promise<[string, string]> => {
+      const text = await readFile(new URL(file, SOURCES), "utf8");
       return [file, text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "")];
     }),
   );
 }
+
+/** The HTML of the pages. */
+const pages = () =>
+  Promise.all(Object.entries(PAGES).map(([folder, file]) => readFile(new URL(`${folder}/${file}`, SOURCES), "utf8")));
 
 /** The strings of a script. */
 const strings = (text: string) =>
@@ -41,20 +53,28 @@ const reads = (text: string) => {
 /** What is the same in all languages: commands of the server, names of things, and the paths of icons. */
 const SAME = [/^windlass(-lab)? /, /^\$\{network\}, WebGPU/, /^M\d[\d\s.,a-zA-Z-]*$/];
 
-test("no text of the page is outside of the files of texts", async () => {
+test("no text of the pages is outside of the files of texts", async () => {
   const found = (await sources()).flatMap(([file, text]) =>
     strings(text)
       .filter((string) => reads(string) && !SAME.some((same) => same.test(string)))
       .map((string) => `${file}: ${string}`),
   );
   assert.deepEqual(found, []);
-  const html = (await readFile(new URL("index.html", DEMO), "utf8")).replace(/<[^>]*>/g, "").trim();
-  assert.deepEqual(html.split(/\s+/), ["{head}", "{product}", "{noscript.all}"]);
+  for (const html of await pages()) {
+    const words = html
+      .replace(/<[^>]*>/g, "")
+      .trim()
+      .split(/\s+/);
+    assert.deepEqual(
+      words.filter((word) => !/^\{[a-z.]+\}$/.test(word)),
+      [],
+    );
+  }
 });
 
 test("every text is used", async () => {
   const all = (await sources()).map(([, text]) => text).join("");
-  const html = await readFile(new URL("index.html", DEMO), "utf8");
+  const html = (await pages()).join("");
   const keys = Object.keys(MESSAGES.en);
   /** Keys are also made of parts, such as `said.own.${kind}.on`. */
   const made = [...all.matchAll(/`([a-z_.-]*\$\{[^`]*)`/g)].map(

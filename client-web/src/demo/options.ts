@@ -7,8 +7,6 @@
 import type { Layers, NetworkBackend, NetworkTier, OutputKind, Rung, View } from "../sdk/index.js";
 import { RUNGS } from "../sdk/index.js";
 
-import { LANGUAGES, type Language } from "./language.js";
-
 /** The options of the page. */
 export interface PageOptions {
   room: string | null;
@@ -33,8 +31,6 @@ export interface PageOptions {
   adaptive: boolean;
   /** The figures of engineers are shown from the start. */
   figures: boolean;
-  /** Null: by the person's choice, or the browser's languages. */
-  language: Language | null;
 }
 
 function choice<T extends string>(value: string | null, allowed: readonly T[]): T | null {
@@ -80,7 +76,6 @@ export function pageOptions(address: URL): PageOptions {
     networkBackend: choice(query.get("networkBackend"), ["webgpu"] as const) ?? "auto",
     adaptive: query.get("adaptive") !== "0",
     figures: flag("figures"),
-    language: choice(query.get("lang"), LANGUAGES),
   };
 }
 

@@ -1,5 +1,5 @@
 /** What the page remembers of a person from one call to the next, in this browser. */
-import { LANGUAGES, type Language } from "./language.js";
+import { chooseLanguage, LANGUAGES, type Language } from "./language.js";
 
 /** See the module's head. */
 export interface Preferences {
@@ -57,4 +57,10 @@ function read(): string | null {
   } catch {
     return null;
   }
+}
+
+/** The language of a page: that of its address (`lang`), the person's choice, or the browser's. */
+export function languageOf({ searchParams }: URL): Language {
+  const asked = LANGUAGES.find((language) => language === searchParams.get("lang"));
+  return asked ?? preferences.language ?? chooseLanguage(navigator.languages);
 }

@@ -81,6 +81,8 @@ export interface RoomEvents
   message: Message;
   /** The active speaker, until the next such event. */
   speaker: Participant;
+  /** Who is heard now, several at once: `Room.speakers`. Told too when `Room.speaking` changes. */
+  speakers: readonly Participant[];
   /**
    * The server has assessed a connection anew: of another participant, whose {@link Participant.quality} it is, or of this
    * one (`participant` is null), whose is `Room.quality`.
@@ -99,6 +101,7 @@ export const ROOM_EVENTS = [
   "trackMuted",
   "publicationMuted",
   "speaker",
+  "speakers",
   "quality",
   "rung",
   "stats",

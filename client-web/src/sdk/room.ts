@@ -30,6 +30,7 @@ import { type ScreenOptions, ScreenShare } from "./screen.js";
 import { contentOf } from "./screen-content.js";
 import { Servers } from "./servers.js";
 import { Session, type SessionRequest, type Transports } from "./session.js";
+import { Speakers } from "./speakers.js";
 import type { RemoteTrack } from "./tracks.js";
 import { warmUpDecoder } from "./warm-up.js";
 
@@ -108,6 +109,7 @@ export class Room extends Emitter<RoomEvents> {
   private readonly call: Call;
   private readonly people: People;
   private readonly profile: Profile;
+  private readonly heard: Speakers;
 
   /** See `join`. @internal */
   static async enter(url: string, options: JoinOptions): Promise<Room> {
@@ -201,6 +203,14 @@ export class Room extends Emitter<RoomEvents> {
       left: (participant) => this.emit("participantLeft", participant),
       outlet: this,
     });
+    const { people, microphone } = this;
+    this.heard = new Speakers({
+      get participants() {
+        return people.all;
+      },
+      microphone,
+      changed: () => this.emit("speakers", this.heard.others),
+    });
     this.call = new Call({
       servers: this.servers,
       backoff: new Backoff(),
@@ -210,6 +220,7 @@ export class Room extends Emitter<RoomEvents> {
       emit: (name, value) => this.pass(name, value),
       release: () => {
         this.over = true;
+        this.heard.read(false);
         this.relay.close();
         this.networks.close();
         this.devices.close();
@@ -230,6 +241,33 @@ export class Room extends Emitter<RoomEvents> {
   /** The participant that speaks, or spoke last; null before the first, and where it is this participant. */
   get speaker(): Participant | null {
     return this.people.get(this.call.session?.speaker?.id ?? "") ?? null;
+  }
+
+  /**
+   * The others who are heard now, several at once, the loudest first; in a loopback room also this one. Event `speakers`.
+   * Empty while nobody listens to that event: only then levels are read, ten times a second.
+   *
+   * It rests on {@link Participant.level}, by which the browser tells what it receives and plays: averaged over some
+   * tenths of a second, heard from 45 dB below full scale on, until below 50 dB. So it counts any sound, not speech alone,
+   * and each page hears for itself; {@link speaker} is the server's word, the same for all.
+   */
+  get speakers(): readonly Participant[] {
+    return this.heard.others;
+  }
+
+  /** Whether this participant is heard now, by its {@link microphone}, as {@link speakers} has it of the others. */
+  get speaking(): boolean {
+    return this.heard.self;
+  }
+
+  override on<Name extends keyof RoomEvents>(name: Name, listener: (value: RoomEvents[Name]) => void): () => void {
+    const remove = super.on(name, listener);
+    const read = () => this.heard.read(!this.over && this.isHeard("speakers"));
+    read();
+    return () => {
+      remove();
+      read();
+    };
   }
 
   /** This participant's id. It changes when the call reconnects or migrates. */

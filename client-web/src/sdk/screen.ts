@@ -9,8 +9,9 @@ export interface ScreenOptions {
   /** Whether its sound is shared too, where the browser and the person allow it. Default: true. */
   audio?: boolean;
   /**
-   * `ask`: full-size stills of the screen, whole or in tiles, are sent when the server asks for them: they keep small
-   * print readable on a narrow uplink. Set it only with the person's consent. Default: `off`.
+   * `ask`: full-size stills are sent when the server asks for them. A screen has had none so far: it goes at full size,
+   * and at about one frame a second there are too few frames to find a still's by. Set it only with the person's consent.
+   * Default: `off`.
    */
   detail?: DetailChoice;
 }

@@ -1,6 +1,6 @@
 /** A loupe: the same small place of both pictures, three times as large as on the page, side by side. */
 import { make } from "../demo/dom.js";
-import { PAGE } from "./texts.js";
+import { type Words, words } from "../demo/language.js";
 
 /** How much it enlarges. */
 const TIMES = 3;
@@ -12,7 +12,7 @@ const KEY = 0.02;
 /** See the module's head. */
 export class Loupe {
   readonly element: HTMLElement;
-  readonly halves = [this.half(PAGE.plain), this.half(PAGE.rebuilt)] as const;
+  readonly halves = [this.half(words("show.plain")), this.half(words("show.rebuilt"))] as const;
   private readonly frame = make("span", { class: "loupe-frame", "aria-hidden": "true" });
   /** Its place, as parts of the picture's width and height. */
   private at = { x: 0.5, y: 0.5 };
@@ -26,7 +26,7 @@ export class Loupe {
     const { halves } = this;
     this.element = make(
       "div",
-      { class: "loupe", tabIndex: 0, role: "group", "aria-label": PAGE.loupe },
+      { class: "loupe", tabIndex: 0, role: "group", "aria-label": words("show.loupe") },
       ...halves.map(({ figure }) => figure),
     );
     stage.append(this.frame);
@@ -51,7 +51,7 @@ export class Loupe {
     this.frame.remove();
   }
 
-  private half(name: string) {
+  private half(name: Words) {
     const canvas = make("canvas", { ...HALF });
     const scale = Math.min(2, globalThis.devicePixelRatio || 1);
     Object.assign(canvas, { width: HALF.width * scale, height: HALF.height * scale });

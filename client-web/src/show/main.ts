@@ -3,11 +3,14 @@
  * server in a private room, and comes back as the others of a call would get it.
  */
 import { brand, make } from "../demo/dom.js";
+import { saidOf } from "../demo/failure.js";
+import { language, say, setLanguage, type Words, words, write } from "../demo/language.js";
+import { languageOf } from "../demo/preferences.js";
 import { join, type Publication, type Room, WindlassError, WindlassVideo } from "../sdk/index.js";
 import { Loupe } from "./loupe.js";
 import { type Figures, Meter } from "./meter.js";
 import { Scene, type SceneName } from "./scene.js";
-import { PAGE } from "./texts.js";
+import { Sway } from "./sway.js";
 
 /** The bitrates of the slider, kbit/s. */
 const UPLINKS = [60, 80, 100, 150, 200, 300, 450, 700, 1000, 1500, 2000] as const;
@@ -84,7 +87,7 @@ class Running {
       Scene.open(name),
       join(location.href, {
         room: named ?? `demo-${Math.random().toString(36).slice(2, 12)}`,
-        name: "Demonstration",
+        name: say("show.name"),
         loopback: true,
         ...(token === undefined ? {} : { token }),
       }),
@@ -128,12 +131,28 @@ class Running {
   }
 }
 
+const decimal = (value: number): string =>
+  value.toLocaleString(language(), { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+/** A bitrate in words. */
+const bitrate = (kbps: number): string =>
+  kbps >= 1000 ? say("show.mbps", { mbps: decimal(kbps / 1000) }) : say("show.kbps", { kbps });
+
+/** By how much one half is closer to the clip than the other, by their PSNR in dB. */
+function compared(plain: number, rebuilt: number): string {
+  const gain = rebuilt - plain;
+  const values = { gain: decimal(Math.abs(gain)), rebuilt: decimal(rebuilt), plain: decimal(plain) };
+  return say(gain >= 0 ? "show.closer" : "show.further", values);
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 /** The page. */
 class Page {
   readonly video = new WindlassVideo();
   readonly stage = make("div", { class: "scene" }, this.video);
   readonly loupe = make("div", { class: "loupe-place" });
-  private readonly sent = make("p", { class: "sent" }, PAGE.starting);
+  private readonly sent = make("p", { class: "sent" }, words("show.starting"));
   private readonly seen = make("p", { class: "seen" });
   private readonly problem = make("div", { class: "problem", role: "alert", hidden: true });
   private readonly uplink = make("output", { for: "uplink" });
@@ -145,6 +164,7 @@ class Page {
     step: "1",
     value: String(UPLINKS.indexOf(FIRST)),
   });
+  private readonly sway = new Sway(this.video, matchMedia("(prefers-reduced-motion: reduce)").matches);
   private scene: SceneName = "person";
   private running: Running | null = null;
   private starting: Promise<void> = Promise.resolve();
@@ -152,8 +172,12 @@ class Page {
   constructor() {
     this.video.view = "split";
     this.video.toggleAttribute("fixed-size", true);
-    this.video.setAttribute("name", PAGE.title);
-    this.video.append(make("span", { slot: "left" }, PAGE.plain), make("span", { slot: "right" }, PAGE.rebuilt));
+    write(this.video, words("show.title"), "name");
+    write(this.video, words("show.divider"), "divider-label");
+    this.video.append(
+      make("span", { slot: "left" }, words("show.plain")),
+      make("span", { slot: "right" }, words("show.rebuilt")),
+    );
     this.slider.oninput = () => {
       this.sayUplink();
       this.running?.limit(this.kbps);
@@ -167,27 +191,28 @@ class Page {
   tell(figures: Figures): void {
     hook.figures = figures;
     const { sentKbps, plain, rebuilt } = figures;
-    if (sentKbps !== null) this.sent.textContent = PAGE.sending(sentKbps);
+    this.sway.begin();
+    if (sentKbps !== null) this.sent.textContent = say("show.sending", { kbps: Math.round(sentKbps) });
     const reason = this.video.getAttribute("reason");
     const { width, height } = this.video.pictureSize;
-    const size = width > 0 ? PAGE.size(width, height) : "";
-    if (plain !== null && rebuilt !== null) this.seen.textContent = `${PAGE.gain(plain, rebuilt)} ${size}`;
-    else this.seen.textContent = reason === "fills" ? PAGE.whole : size;
+    const size = width > 0 ? say("show.size", { width, height }) : "";
+    if (plain !== null && rebuilt !== null) this.seen.textContent = `${compared(plain, rebuilt)} ${size}`;
+    else this.seen.textContent = reason === "fills" ? say("show.whole") : size;
   }
 
   /** Says why nothing is shown. */
   fail(error: unknown): void {
-    const { message, hint } = error instanceof WindlassError ? error : { message: String(error), hint: "" };
+    const { message, hint } = error instanceof WindlassError ? saidOf(error) : { message: messageOf(error), hint: "" };
     hook.failure = message;
-    const again = make("button", { class: "primary", type: "button" }, PAGE.again);
+    const again = make("button", { class: "primary", type: "button" }, words("show.again"));
     again.onclick = () => this.start();
     this.problem.replaceChildren(
-      make("p", {}, make("strong", {}, PAGE.failed), ` ${message} ${hint}`),
+      make("p", {}, make("strong", {}, words("show.failed")), ` ${message} ${hint}`),
       make(
         "p",
         { class: "actions" },
         again,
-        make("a", { class: "secondary", href: `check${location.hash}` }, PAGE.check),
+        make("a", { class: "secondary", href: `check${location.hash}` }, words("show.check")),
       ),
     );
     this.problem.hidden = false;
@@ -198,15 +223,16 @@ class Page {
   }
 
   private sayUplink(): void {
-    this.uplink.textContent = PAGE.kbps(this.kbps);
-    this.slider.setAttribute("aria-valuetext", PAGE.kbps(this.kbps));
+    const text = bitrate(this.kbps);
+    this.uplink.textContent = text;
+    this.slider.setAttribute("aria-valuetext", text);
   }
 
   /** Sends the chosen scene instead of what is sent now. */
   private start(): void {
     this.problem.hidden = true;
     hook.failure = null;
-    this.sent.textContent = PAGE.starting;
+    this.sent.textContent = say("show.starting");
     this.seen.textContent = "";
     // One after the other: the last choice stays.
     this.starting = this.starting.then(async () => {
@@ -221,7 +247,7 @@ class Page {
   }
 
   private lay(): HTMLElement {
-    const choice = (scene: SceneName, label: string) => {
+    const choice = (scene: SceneName, label: Words) => {
       const input = make("input", { type: "radio", name: "scene", value: scene, checked: scene === this.scene });
       input.onchange = () => {
         this.scene = scene;
@@ -229,20 +255,26 @@ class Page {
       };
       return make("label", {}, input, make("span", {}, label));
     };
-    const segments = make("div", { class: "segments" }, choice("person", PAGE.person), choice("text", PAGE.text));
+    const segments = make(
+      "div",
+      { class: "segments" },
+      choice("person", words("show.person")),
+      choice("text", words("show.text")),
+    );
     const credit = make(
       "p",
       { class: "fine" },
-      PAGE.credit,
-      make("a", { href: "https://creativecommons.org/licenses/by/4.0/" }, PAGE.licence),
-      PAGE.changed,
+      words("show.credit"),
+      " ",
+      make("a", { href: "https://creativecommons.org/licenses/by/4.0/" }, words("show.licence")),
+      words("show.changed"),
     );
     return make(
       "main",
       { class: "show" },
-      make("header", {}, brand(), make("a", { class: "quiet", href: "./" }, PAGE.toCall)),
-      make("h1", {}, PAGE.title),
-      make("p", { class: "lead" }, PAGE.lead),
+      make("header", {}, brand(), make("a", { class: "quiet", href: "./" }, words("to.calls"))),
+      make("h1", {}, words("show.title")),
+      make("p", { class: "lead" }, words("show.lead")),
       this.problem,
       this.stage,
       make(
@@ -252,19 +284,20 @@ class Page {
           "section",
           { class: "card controls" },
           make("div", { class: "said" }, this.sent, this.seen),
-          make("label", { class: "uplink", for: "uplink" }, make("span", {}, PAGE.uplink), this.uplink),
+          make("label", { class: "uplink", for: "uplink" }, make("span", {}, words("show.uplink")), this.uplink),
           this.slider,
-          make("p", { class: "fine" }, PAGE.uplinkHint),
-          make("fieldset", {}, make("legend", {}, PAGE.clips), segments),
-          make("p", { class: "fine" }, PAGE.measure),
-          make("p", { class: "fine" }, PAGE.worth),
+          make("p", { class: "fine" }, words("show.uplink.hint")),
+          make("fieldset", {}, make("legend", {}, words("show.clips")), segments),
+          make("p", { class: "fine" }, words("show.text.how")),
+          make("p", { class: "fine" }, words("show.measure")),
+          make("p", { class: "fine" }, words("show.worth")),
         ),
         make(
           "section",
           { class: "card" },
-          make("h2", {}, PAGE.loupe),
+          make("h2", {}, words("show.loupe")),
           this.loupe,
-          make("p", { class: "fine" }, PAGE.loupeHint),
+          make("p", { class: "fine" }, words("show.loupe.hint")),
         ),
       ),
       credit,
@@ -272,4 +305,6 @@ class Page {
   }
 }
 
+setLanguage(languageOf(new URL(location.href)));
+document.title = say("show.tab");
 new Page();

@@ -1,4 +1,5 @@
 /** What the page sends: a canvas that shows the clip, or small text, and gives a track of it. */
+import { say } from "../demo/language.js";
 import { i420Of } from "./i420.js";
 import { drawText, TEXT_SIZE } from "./text.js";
 
@@ -26,7 +27,7 @@ export class Scene {
   private constructor(readonly name: SceneName) {
     Object.assign(this.canvas, name === "text" ? TEXT_SIZE : CLIP_SIZE);
     const context = this.canvas.getContext("2d", { alpha: false, willReadFrequently: true });
-    if (context === null) throw new Error("This browser draws nothing.");
+    if (context === null) throw new Error(say("show.no_canvas"));
     this.context = context;
     // Frames of a captured canvas reach Chromium's encoder in another range of brightness than stills of them.
     if (typeof MediaStreamTrackGenerator !== "undefined") {
@@ -36,7 +37,7 @@ export class Scene {
       return;
     }
     const [track] = this.canvas.captureStream(FPS[name]).getVideoTracks();
-    if (track === undefined) throw new Error("This browser cannot send what a page draws.");
+    if (track === undefined) throw new Error(say("show.no_capture"));
     this.track = track;
   }
 
@@ -87,7 +88,7 @@ export class Scene {
 
   private async playClip(): Promise<void> {
     const response = await fetch("signing.webm");
-    if (!response.ok) throw new Error(`The clip is missing: HTTP status ${response.status}.`);
+    if (!response.ok) throw new Error(say("show.clip.missing", { status: response.status }));
     // A whole file in memory loops without a pause.
     this.url = URL.createObjectURL(await response.blob());
     const video = document.createElement("video");

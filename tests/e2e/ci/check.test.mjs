@@ -1,6 +1,7 @@
 // The page /check: what a call needs, part by part, on the server's default addresses and where something is missing.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { barriersOfBoth, sticksOut, tabTo } from "../support/barriers.mjs";
 import { openPage } from "../support/browser.mjs";
 import { until } from "../support/call.mjs";
 import { firefoxPath, openFirefox, ownAddress } from "../support/firefox.mjs";
@@ -9,8 +10,8 @@ import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
 /** Runs the check in a page, and gives its results by name. */
-async function checked(page, server) {
-  await page.goto(`${server.url}/check`);
+async function checked(page, server, query = "") {
+  await page.goto(`${server.url}/check${query}`);
   const results = await until(
     () => page.evaluate(() => window.windlassCheck?.done && window.windlassCheck.results),
     "the check is done",
@@ -52,6 +53,22 @@ describe("the check", { timeout: 120_000 }, () => {
     for (const name of Object.keys(WELL)) assert.ok(report.includes(name), report);
     assert.deepEqual(tab.errors, []);
     await until(async () => (await server.metrics()).windlass_sfu_participants === 0, "nobody is left in a room");
+  });
+
+  test("axe finds no barrier, in English and German, it fits on a phone, and Tab leads to its buttons", async () => {
+    const { page } = tab;
+    for (const [language, all] of [["en", "Everything that could be tried works."], ["de", "Alles, was sich versuchen ließ, geht."]]) {
+      await checked(page, server, `?lang=${language}`);
+      assert.equal(await page.evaluate(() => document.documentElement.lang), language);
+      assert.equal(await page.locator(".summary").innerText(), all);
+      assert.deepEqual(await barriersOfBoth(page), []);
+      await page.setViewportSize({ width: 360, height: 740 });
+      assert.deepEqual(await sticksOut(page), { scrolls: false, wide: [] });
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await tabTo(page, () => document.activeElement.matches("button.primary"), "the report");
+      await tabTo(page, () => document.activeElement.matches("button.secondary"), "the second check");
+    }
+    assert.deepEqual(tab.errors, []);
   });
 
   test("a network without UDP: TCP works, and UDP says what to do", async () => {

@@ -1,6 +1,7 @@
 // The page /demo: a clip through the real server, seen plain and rebuilt side by side, without a camera or a permission.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { barriersOfBoth, sticksOut, tabTo } from "../support/barriers.mjs";
 import { openPage } from "../support/browser.mjs";
 import { sleep, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
@@ -71,9 +72,16 @@ describe("the demonstration", { timeout: 120_000 }, () => {
 
   test("the handle moves, by pointer and by key", async () => {
     const { page } = tab;
+    const swayed = async () => Math.abs((await seen(page)).split - 50) > 3;
+    await until(swayed, "it sways by itself", 15_000, () => seen(page));
+    // The focus stops it.
+    await page.locator("windlass-video .divider").focus();
+    const stood = (await seen(page)).split;
+    await sleep(500);
+    assert.equal((await seen(page)).split, stood);
     const box = await page.locator(".scene").boundingBox();
     const at = (part) => [box.x + box.width * part, box.y + box.height / 2];
-    await page.mouse.move(...at(0.5));
+    await page.mouse.move(...at(stood / 100));
     await page.mouse.down();
     await page.mouse.move(...at(0.25), { steps: 3 });
     await page.mouse.up();
@@ -133,5 +141,31 @@ describe("the demonstration", { timeout: 120_000 }, () => {
     assert.equal((await server.metrics()).windlass_sfu_participants, 1);
     await page.screenshot({ path: "output/demo-text.png" });
     assert.deepEqual(tab.errors, []);
+  });
+
+  test("axe finds no barrier, in light and dark, and it fits on a phone", async () => {
+    const { page } = tab;
+    assert.deepEqual(await barriersOfBoth(page), []);
+    await page.setViewportSize({ width: 360, height: 740 });
+    assert.deepEqual(await sticksOut(page), { scrolls: false, wide: [] });
+  });
+
+  test("it speaks German, keeps the handle still for who wants no motion, and Tab leads to handle and slider", async () => {
+    const { page } = tab;
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    await page.goto(`${server.url}/demo?lang=de`);
+    assert.equal(await page.evaluate(() => document.documentElement.lang), "de");
+    await until(async () => /Gesendet: \d+ kbit\/s/.test(await page.locator(".said").innerText()), "it says what it sends", 20_000, () => seen(page));
+    await sleep(500);
+    assert.equal((await seen(page)).split, 50);
+    await tabTo(page, () => document.activeElement.shadowRoot?.activeElement?.matches(".divider") === true, "the handle");
+    await page.keyboard.press("ArrowRight");
+    assert.equal((await seen(page)).split, 55);
+    await tabTo(page, () => document.activeElement.id === "uplink", "the slider");
+    const before = await page.locator("#uplink").inputValue();
+    await page.keyboard.press("ArrowRight");
+    assert.notEqual(await page.locator("#uplink").inputValue(), before);
+    assert.deepEqual(await barriersOfBoth(page), []);
+    assert.deepEqual(await sticksOut(page), { scrolls: false, wide: [] });
   });
 });

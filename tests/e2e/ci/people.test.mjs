@@ -1,13 +1,12 @@
 // The demo page as people use it: what they see of themselves before a call, devices, layouts, keys, languages, phones, screen readers.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
+import { barriers, barriersOfBoth, sticksOut, tabTo } from "../support/barriers.mjs";
 import { openPage } from "../support/browser.mjs";
 import { until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const texts = (language) => JSON.parse(readFileSync(new URL(`../../../client-web/src/demo/messages/${language}.json`, import.meta.url), "utf8"));
 /** What makes a call of several people on a machine that has other things to do. */
 const SMALL = "layers=q&maxNetwork=none";
@@ -35,43 +34,6 @@ const listen = () => {
 const phase = (page) => page.evaluate(() => window.windlass?.phase);
 const inCall = (page, who) => until(async () => (await phase(page)) === "call", `${who} is in the call`, 20_000);
 const named = (page, name, role = "button") => page.getByRole(role, { name });
-
-/** What axe finds that keeps people out, by its rules. */
-async function barriers(page) {
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  return serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, any }) => `${html.slice(0, 160)} (${any[0]?.message ?? ""})`).join("; ")}`);
-}
-
-/** The same in light and dark. */
-async function barriersOfBoth(page) {
-  const found = [];
-  for (const colorScheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    found.push(...(await barriers(page)).map((barrier) => `${colorScheme}: ${barrier}`));
-  }
-  return found;
-}
-
-/** What sticks out of a window to its right, so that it would have to be scrolled. */
-const sticksOut = (page) =>
-  page.evaluate(() => {
-    const wide = [...document.querySelectorAll("body *")].filter((element) => {
-      const { right, width } = element.getBoundingClientRect();
-      return width > 1 && right > innerWidth + 1;
-    });
-    return { scrolls: document.documentElement.scrollWidth > innerWidth, wide: wide.map(({ className }) => String(className)) };
-  });
-
-/** Moves the focus by the Tab key until it is on what `wanted` is true of, in the page. */
-async function tabTo(page, wanted, what) {
-  for (let presses = 0; presses < 60; presses++) {
-    await page.keyboard.press("Tab");
-    if (await page.evaluate(wanted)) return;
-  }
-  throw new Error(`no Tab leads to ${what}`);
-}
 
 describe("the demo page for people", { timeout: 120_000 }, () => {
   let server;

@@ -64,6 +64,8 @@ export class FakeCall extends Told<RoomEvents> {
   /** How often it was left. */
   left = 0;
   participants: FakeParticipant[] = [];
+  speakers: FakeParticipant[] = [];
+  speaking = false;
   quality: ConnectionQuality | null = null;
   share = new FakeShare();
   /** Why nothing is shared; null: it is. */
