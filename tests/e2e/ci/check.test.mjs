@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { barriersOfBoth, sticksOut, tabTo } from "../support/barriers.mjs";
 import { openPage } from "../support/browser.mjs";
 import { until } from "../support/call.mjs";
-import { firefoxPath, openFirefox, ownAddress } from "../support/firefox.mjs";
+import { firefoxMissing, openFirefox, ownAddress } from "../support/firefox.mjs";
 import { blackHole } from "../support/paths.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
@@ -127,9 +127,8 @@ describe("the check", { timeout: 120_000 }, () => {
     assert.match(await tab.page.locator(".summary").innerText(), /No call is possible/);
   });
 
-  const missing = (!firefoxPath && "no Firefox found; set WINDLASS_FIREFOX to its path") || (!ownAddress && "no address but localhost");
   const name = "Firefox reaches a server as it starts, which loopback alone would not let it";
-  test(name, { skip: skipped(name, missing) }, async () => {
+  test(name, { skip: skipped(name, firefoxMissing) }, async () => {
     const firefox = await openFirefox();
     try {
       const { page, errors } = await firefox.newPage();

@@ -4,7 +4,9 @@ import { after, before, describe, test } from "node:test";
 import { barriersOfBoth, sticksOut, tabTo } from "../support/barriers.mjs";
 import { openPage } from "../support/browser.mjs";
 import { sleep, until } from "../support/call.mjs";
+import { firefoxMissing, framesShown, openFirefox } from "../support/firefox.mjs";
 import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 
 /** What the page shows and measures now. */
 const seen = (page) =>
@@ -167,5 +169,25 @@ describe("the demonstration", { timeout: 120_000 }, () => {
     assert.notEqual(await page.locator("#uplink").inputValue(), before);
     assert.deepEqual(await barriersOfBoth(page), []);
     assert.deepEqual(await sticksOut(page), { scrolls: false, wide: [] });
+  });
+
+  const name = "in Firefox both halves move too";
+  test(name, { skip: skipped(name, firefoxMissing) }, async () => {
+    const firefox = await openFirefox();
+    try {
+      const { page, errors } = await firefox.newPage();
+      const from = Date.now();
+      await page.goto(`${server.url}/demo`);
+      const moves = async () => {
+        const [frames = []] = await framesShown(page);
+        const { state } = await seen(page);
+        return state !== "native" && frames.length === 2 && frames.every((count) => count > 5);
+      };
+      await until(moves, "both halves move", 30_000, () => seen(page));
+      console.log(`demo: in Firefox both halves moved after ${((Date.now() - from) / 1000).toFixed(1)} s`);
+      assert.deepEqual(errors, []);
+    } finally {
+      await firefox.close();
+    }
   });
 });

@@ -7,7 +7,9 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "../support/browser.mjs";
 import { until } from "../support/call.mjs";
+import { firefoxMissing, framesShown, openFirefox } from "../support/firefox.mjs";
 import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
 
 /** Where the examples are built: beside the server. */
 const example = (name) => path.join(path.dirname(process.env.WINDLASS_BIN), "examples", name);
@@ -167,6 +169,69 @@ describe("the page of a few lines, at a server that enhances", { timeout: 120_00
   test("who leaves is gone from the others' pages", async () => {
     await tabs[2].page.goto("about:blank");
     for (const tab of tabs.slice(0, 2)) await until(async () => (await states(tab)).length === 1, "one is left", 15_000);
+    assert.deepEqual(tabs.map((tab) => tab.errors), [[], [], []]);
+  });
+});
+
+const withFirefox = "the page of a few lines, with Firefox";
+
+describe(withFirefox, { timeout: 180_000, skip: skipped(withFirefox, firefoxMissing) }, () => {
+  const page = readFileSync(path.join(import.meta.dirname, "../../../client-web/examples/call.html"), "utf8");
+  // Small pictures: three browsers of two kinds share one machine.
+  const html = page.replace("camera: true", 'camera: { width: 320, height: 180, publish: { layers: "q" } }');
+  let server;
+  let firefox;
+  const tabs = [];
+
+  before(async () => {
+    [server, firefox] = await Promise.all([startServer({ udpHost: "0.0.0.0" }), openFirefox()]);
+  });
+
+  after(async () => {
+    await Promise.all([firefox?.close(), ...tabs.map((tab) => tab.close?.())]);
+    await server?.stop();
+  });
+
+  async function openInFirefox() {
+    const tab = await firefox.newPage();
+    tabs.push(tab);
+    await tab.page.setRequestInterception(true);
+    tab.page.on("request", (request) => {
+      if (new URL(request.url()).pathname === "/five-lines") request.respond({ contentType: "text/html", body: html });
+      else request.continue();
+    });
+    await tab.page.goto(`${server.url}/five-lines`);
+  }
+
+  async function openInChromium() {
+    const tab = await openPage({ args: ["--disable-features=LocalNetworkAccessChecks"] });
+    tabs.push(tab);
+    await tab.page.route("**/five-lines", (route) => route.fulfill({ contentType: "text/html", body: html }));
+    await tab.page.goto(`${server.url}/five-lines`);
+  }
+
+  /** The others as a page has them: their states, frames shown of the better picture, and seconds of sound. */
+  async function others({ page }) {
+    const frames = await framesShown(page);
+    const all = await page.evaluate(() =>
+      [...document.querySelectorAll("windlass-video")].map((element) => ({
+        state: element.getAttribute("state"),
+        seconds: element.shadowRoot.querySelector("audio").currentTime,
+      })),
+    );
+    return all.map((other, at) => ({ ...other, frames: frames[at]?.[other.state === "native" ? 0 : 1] ?? 0 }));
+  }
+
+  test("three participants, one in Firefox, see and hear each other", async () => {
+    for (const open of [openInFirefox, openInChromium, openInChromium]) await open();
+    for (const tab of tabs) {
+      const there = async () => (await others(tab)).length === 2;
+      await until(there, "two others are there", 40_000, () => tab.page.evaluate(() => document.querySelector("#status").textContent));
+      const from = await others(tab);
+      const go = async () => (await others(tab)).every(({ frames, seconds }, at) => frames > from[at].frames + 20 && seconds > from[at].seconds);
+      await until(go, "both pictures move, and both are heard", 30_000, () => others(tab));
+    }
+    console.log("with Firefox:", (await Promise.all(tabs.map(others))).flat().map(({ state }) => state).join(" "));
     assert.deepEqual(tabs.map((tab) => tab.errors), [[], [], []]);
   });
 });

@@ -2,12 +2,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { enhanced, publish, remote, until } from "../support/call.mjs";
-import { firefoxPath, openFirefox, ownAddress } from "../support/firefox.mjs";
+import { firefoxMissing, openFirefox, ownAddress } from "../support/firefox.mjs";
 import { makeScene } from "../support/scene.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
-
-const missing = (!firefoxPath && "no Firefox found; set WINDLASS_FIREFOX to its path") || (!ownAddress && "no address but localhost");
 
 /** What a page shows of the first remote video: frames so far, and its picture in 64 × 36 grey values. */
 const shown = (page, selector) =>
@@ -50,7 +48,7 @@ async function moves(page, selector, frames = 60) {
 const PLAIN = "video.plain";
 const ENHANCED = "video.enhanced";
 
-describe("a room with Firefox and Chromium", { timeout: 240_000, only: true, skip: skipped("a room with Firefox and Chromium", missing) }, () => {
+describe("a room with Firefox and Chromium", { timeout: 240_000, only: true, skip: skipped("a room with Firefox and Chromium", firefoxMissing) }, () => {
   let server;
   let chromium;
   let firefox;

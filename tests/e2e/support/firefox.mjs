@@ -13,6 +13,9 @@ export const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((a) => a.family === "IPv4" && !a.internal)?.address;
 
+/** What a test in Firefox lacks here; false: nothing. */
+export const firefoxMissing = (!firefoxPath && "no Firefox found; set WINDLASS_FIREFOX to its path") || (!ownAddress && "no address but localhost");
+
 /** Opens a browser with a drawn camera and a tone; `newPage` opens pages, each with an `init` that runs before its scripts. */
 export async function openFirefox() {
   const browser = await puppeteer.launch({
@@ -41,3 +44,25 @@ export async function openFirefox() {
     close: () => browser.close(),
   };
 }
+
+/**
+ * Frames that each `<windlass-video>` of a page has shown since this was first asked, plain and enhanced. Firefox counts none in
+ * `getVideoPlaybackQuality()` where a stream is played.
+ */
+export const framesShown = (page) =>
+  page.evaluate(() =>
+    [...document.querySelectorAll("windlass-video")].map((element) =>
+      ["plain", "enhanced"].map((part) => {
+        const video = element.shadowRoot.querySelector(`video.${part}`);
+        if (video.framesSeen === undefined) {
+          video.framesSeen = 0;
+          const seen = () => {
+            video.framesSeen++;
+            video.requestVideoFrameCallback(seen);
+          };
+          video.requestVideoFrameCallback(seen);
+        }
+        return video.framesSeen;
+      }),
+    ),
+  );
