@@ -212,22 +212,27 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
 }
 
 /// Browser tests that no other test runs beside: they ask how good pictures are and how soon they come, of a browser that
-/// encodes, decodes and rebuilds them.
-const ALONE: [&str; 14] = [
+/// encodes, decodes and rebuilds them, or they ask for enhanced pictures of a server that others load.
+const ALONE: [&str; 19] = [
     "adapt",
     "call",
     "captured",
+    "cluster",
     "codec",
     "demo",
     "frames",
     "gpu-network",
     "hd",
+    "hostile",
     "impaired",
     "plain",
+    "quality",
     "rebuilt",
     "screen",
+    "spread",
     "stills",
     "webgpu",
+    "whip-whep",
 ];
 
 /// Runs test files as above, with these options of Node's test runner; what they need is built. Those that may run beside another
