@@ -137,7 +137,7 @@ describe("the demonstration", { timeout: 120_000 }, () => {
   test("small text is sent instead, and nothing of the clip stays behind", async () => {
     const { page } = tab;
     await setUplink(page, 150);
-    await page.getByText("Small text").click();
+    await page.getByText("Small text", { exact: true }).click();
     const text = async () => (await halves(page))[0].mean > 190 && (await seen(page)).state !== "native";
     await until(text, "the text is seen, rebuilt", 10_000, () => seen(page));
     assert.equal((await server.metrics()).windlass_sfu_participants, 1);

@@ -12,7 +12,7 @@ const server = await startServer();
 const tab = await openPage({ viewport: { width: 1080, height: 1300 }, colorScheme: "light" });
 try {
   await tab.page.goto(`${server.url}/demo`);
-  if (scene === "text") await tab.page.getByText("Small text").click();
+  if (scene === "text") await tab.page.getByText("Small text", { exact: true }).click();
   await sleep(20_000);
   console.log(await tab.page.locator(".said").innerText());
   const clip = await tab.page.locator(".show").evaluate((main) => {
