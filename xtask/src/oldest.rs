@@ -74,7 +74,7 @@ fn toolchain(listed: &str, version: Version) -> Option<&str> {
     named.next()
 }
 
-/// Of a compiler.
+/// The version of a compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     major: u32,

@@ -6,6 +6,7 @@ import { openPage } from "../support/browser.mjs";
 import { sleep, until } from "../support/call.mjs";
 import { firefoxMissing, framesShown, openFirefox } from "../support/firefox.mjs";
 import { startServer } from "../support/server.mjs";
+import { setUplink } from "../support/show.mjs";
 import { skipped } from "../support/skips.mjs";
 
 /** What the page shows and measures now. */
@@ -28,17 +29,6 @@ const halves = (page) =>
       return { mean, deviation: Math.sqrt(luma.reduce((sum, y) => sum + (y - mean) ** 2, 0) / luma.length) };
     }),
   );
-
-/** Moves the slider to the step that says `kbps`. */
-const setUplink = (page, kbps) =>
-  page.locator("#uplink").evaluate((slider, kbps) => {
-    for (let step = 0; step <= Number(slider.max); step++) {
-      slider.value = String(step);
-      slider.dispatchEvent(new Event("input", { bubbles: true }));
-      if (slider.getAttribute("aria-valuetext") === `${kbps} kbit/s`) return;
-    }
-    throw new Error(`no step of ${kbps} kbit/s`);
-  }, kbps);
 
 describe("the demonstration", { timeout: 120_000 }, () => {
   let server;

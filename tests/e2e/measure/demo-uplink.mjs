@@ -3,6 +3,7 @@
 import { openPage } from "../support/browser.mjs";
 import { sleep, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
+import { setUplink } from "../support/show.mjs";
 
 /** Seconds after a change of the slider before it is measured, and of the measurement. */
 const [SETTLE_S, MEASURE_S] = [12, 20];
@@ -25,14 +26,7 @@ try {
     await page.locator(`input[value="${scene}"]`).evaluate((input) => input.click());
     await until(async () => (await page.evaluate(() => window.windlassShow.figures?.sentKbps)) > 0, "the page sends");
     for (const kbps of positions) {
-      await page.locator("#uplink").evaluate((slider, kbps) => {
-        for (let step = 0; step <= Number(slider.max); step++) {
-          slider.value = String(step);
-          slider.dispatchEvent(new Event("input", { bubbles: true }));
-          if (slider.getAttribute("aria-valuetext") === `${kbps} kbit/s`) return;
-        }
-        throw new Error(`no step of ${kbps} kbit/s`);
-      }, kbps);
+      await setUplink(page, kbps);
       await sleep(SETTLE_S * 1000);
       let last = await sent();
       const [from, rates] = [last, []];
