@@ -81,6 +81,7 @@ mod unauthenticated;
 mod view;
 mod vp9;
 mod wakes;
+mod weights;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -347,6 +348,7 @@ impl Core {
         }
         if self.schedule.take_allocation(now) {
             self.allocate(now);
+            self.send_weights(now);
             self.remove_idle(now);
             self.remove_unconnected(now);
             self.schedule.request_key_frames(now);

@@ -12,6 +12,7 @@ use super::in_flight::InFlight;
 use super::reports::ReportQuota;
 use super::rewriter::Rewriter;
 use super::view::View;
+use super::weights::SentWeights;
 use crate::api::{Kind, TrackId, TrackStats};
 
 /// The last announcement of a subscription to the client ([`SfuEvent::RungChanged`](crate::SfuEvent::RungChanged)).
@@ -63,6 +64,8 @@ pub(super) struct Slot {
     pub(super) in_flight: InFlight,
     /// Totals of the subscription.
     pub sent: Sent,
+    /// What was sent of its track's weights.
+    pub(super) weights: SentWeights,
 }
 
 /// What one subscription was sent.
@@ -103,6 +106,7 @@ impl Slot {
             ssrc: None,
             in_flight: InFlight::new(now),
             sent: Sent::default(),
+            weights: SentWeights::default(),
         }
     }
 
@@ -116,6 +120,7 @@ impl Slot {
             self.announced = None;
             self.max = Rung::F;
             self.sent = Sent::default();
+            self.weights = SentWeights::default();
             self.interrupt();
         }
     }
