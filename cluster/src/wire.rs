@@ -484,6 +484,11 @@ mod tests {
         ]
     }
 
+    fn weights(own: Option<OwnWeights>) -> Weights {
+        let network = NetworkId { tier: 1, scale: 2 };
+        Weights { stream: STREAM, epoch: Epoch(2), network, own }
+    }
+
     /// Through bytes, as on the way.
     fn sent<M: prost::Message + Default>(message: &M) -> M {
         M::decode(&message.encode_to_vec()[..]).expect("our own bytes")

@@ -27,6 +27,7 @@ pub mod sustain;
 pub mod tiles;
 pub mod twin;
 
+pub use learn::own_weights;
 pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError, Tuning};
 pub use stats::{
     EnhancerStats, LatencySummary, NetworkStats, PipelineCounters, QueueLengths, SlotStats,

@@ -43,7 +43,7 @@ const BITS: usize = 8;
 
 /// What a viewer has of a picture before the network.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub struct View<'a> {
     /// The rebuilt luma.
     pub rebuilt: Samples<'a>,
     /// By cell, row by row, whether no network runs there; `None`: it runs everywhere.
@@ -52,7 +52,7 @@ pub(crate) struct View<'a> {
 
 /// What is to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Nothing.
     Same,
     /// These weights.
@@ -69,7 +69,7 @@ struct Candidate {
 }
 
 /// Learns one network for one stream and size.
-pub(crate) struct OwnWeightsTrainer {
+pub struct OwnWeightsTrainer {
     built_in: Arc<Network>,
     learned: Moments,
     held: Moments,
@@ -87,7 +87,7 @@ pub(crate) struct OwnWeightsTrainer {
 
 impl OwnWeightsTrainer {
     /// A trainer without pictures.
-    pub(crate) fn new(built_in: Arc<Network>) -> Self {
+    pub fn new(built_in: Arc<Network>) -> Self {
         let last = built_in.last_layer();
         let (size, outputs) = (last.weights.len() / last.bias.len() + 1, last.bias.len());
         Self {
@@ -104,7 +104,7 @@ impl OwnWeightsTrainer {
     }
 
     /// Size of the rebuilt pictures over that of the low ones.
-    pub(crate) fn scale(&self) -> usize {
+    pub fn scale(&self) -> usize {
         self.built_in.scale()
     }
 
@@ -113,7 +113,7 @@ impl OwnWeightsTrainer {
     /// # Panics
     ///
     /// Where a view or `wanted` is not of the HR size.
-    pub(crate) fn lesson(
+    pub fn lesson(
         &mut self,
         now: Instant,
         runner: &mut Runner,

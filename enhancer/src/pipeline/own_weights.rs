@@ -11,7 +11,8 @@ use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, Samples};
 
 use super::learn::Sample;
-use crate::learn::{OwnWeightsTrainer, Progress, Verdict, View};
+use crate::learn::Progress;
+use crate::learn::own_weights::{OwnWeightsTrainer, Verdict, View};
 use crate::stats::{Stats, count};
 
 /// Maximum streams whose networks learn at a time: the sums of each take 0.8 MB.

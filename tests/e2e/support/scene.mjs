@@ -22,6 +22,7 @@ export const CLIPS = {
   d6: { file: "LivePortrait__d6.mp4", crop: "480:270:0:80" },
   demo1: { file: "LatentSync__assets_demo1_video.mp4", crop: "1080:608:0:480" },
   demo2: { file: "LatentSync__assets_demo2_video.mp4", crop: "1080:608:0:100" },
+  terminal: { file: "chor2bspl__screencast.mp4", crop: "1066:600:0:0" },
   notebook: { file: "gh-scoped-creds__screencast.mp4", crop: "1616:908:0:300" },
 };
 
