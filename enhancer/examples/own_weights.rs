@@ -18,11 +18,11 @@ use std::error::Error;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use windlass_enhancer::own_weights::{OwnWeightsTrainer, Verdict, View};
+use windlass_enhancer::own_weights::{Lesson, OwnWeightsTrainer, Verdict};
 use windlass_hybrid::anchor::codec::{Htj2k, detail_of};
 use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::resample::box_down;
-use windlass_hybrid::{HybridConfig, HybridDecoder, enlarge};
+use windlass_hybrid::{HybridConfig, HybridDecoder};
 use windlass_network::{Runner, Tier};
 use windlass_types::message::{AnchorHeader, HTJ2K, ReassembledAnchor};
 use windlass_types::weights::{NetworkId, WeightsMessage};
@@ -121,15 +121,15 @@ impl Server {
         let seen = self.twin.picture_at(at).ok_or("a forgotten frame")?.y.clone();
         let kept = self.twin.kept().ok_or("a forgotten frame")?;
         let low = self.twin.lr().ok_or("no frame")?;
-        let [plain, ..] = enlarge(low, usize::from(self.id.scale));
         let low = low.to_picture().y;
-        let views = [
-            View { rebuilt: (&seen).into(), kept: Some(&kept) },
-            View { rebuilt: (&plain).into(), kept: None },
-        ];
+        let lesson = Lesson {
+            low: (&low).into(),
+            rebuilt: (&seen).into(),
+            kept: &kept,
+            wanted: wanted.into(),
+        };
         let begun = Instant::now();
-        let (trainer, runner) = (&mut self.trainer, &mut self.runner);
-        let verdict = trainer.lesson(now, runner, (&low).into(), &views, wanted.into());
+        let verdict = self.trainer.lesson(now, &mut self.runner, lesson);
         self.time += begun.elapsed();
         self.lessons += 1;
         let own = match verdict {

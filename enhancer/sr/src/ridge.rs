@@ -1,7 +1,7 @@
 //! Ridge regression of a convolution's weights about those that it has, by sums over samples.
 //!
-//! The sums tell exactly what any weights would have given, also on samples that were held back. So the strength of the pull
-//! is chosen by these.
+//! The sums tell exactly what any weights would have given, also on samples that nothing was learned from. So the strength of
+//! the pull is chosen by these.
 
 /// Minimum share of the squared error on held-back samples that new weights must remove.
 const MIN_GAIN: f64 = 0.01;
@@ -56,6 +56,19 @@ impl Moments {
         self.squares += errors.iter().map(|e| e * e).sum::<f64>();
     }
 
+    /// The squared error that there is without a change.
+    pub fn squares(&self) -> f64 {
+        self.squares
+    }
+
+    /// Adds the samples of another one of the same size.
+    pub fn merge(&mut self, other: &Moments) {
+        let pairs = self.products.iter_mut().zip(&other.products);
+        let pairs = pairs.chain(self.errors.iter_mut().zip(&other.errors));
+        pairs.for_each(|(sum, more)| *sum += more);
+        self.squares += other.squares;
+    }
+
     /// Lets what was added so far count for less.
     pub fn scale(&mut self, by: f64) {
         self.products.iter_mut().chain(&mut self.errors).for_each(|sum| *sum *= by);
@@ -79,8 +92,9 @@ impl Moments {
         Some((change, 10.0 * (before / left.max(1e-9)).log10()))
     }
 
-    /// The change of weights that leaves the least squared error, with a pull to none.
-    fn solve(&self, ridge: f64) -> Option<Vec<f64>> {
+    /// The change of weights that leaves the least squared error, with a pull to none of this strength, as a share of each
+    /// feature's own energy. `None` where there is nothing to learn from.
+    pub fn solve(&self, ridge: f64) -> Option<Vec<f64>> {
         let (n, outputs) = (self.size, self.outputs);
         let mean = (0..n).map(|i| self.product(i, i)).sum::<f64>() / n as f64;
         if mean <= 0.0 {
@@ -122,7 +136,7 @@ impl Moments {
     }
 
     /// The squared error that a change of weights would leave.
-    fn left_by(&self, change: &[f64]) -> f64 {
+    pub fn left_by(&self, change: &[f64]) -> f64 {
         let (n, outputs) = (self.size, self.outputs);
         let mut left = self.squares;
         for output in 0..outputs {

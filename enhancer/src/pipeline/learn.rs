@@ -22,6 +22,7 @@ use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 use super::MAX_SCALE;
+use super::captures::Captures;
 use super::Network;
 use super::clock::Clock;
 use super::job::Job;
@@ -57,6 +58,7 @@ const SWEEP: Duration = Duration::from_secs(2);
 pub(super) struct Sample {
     pub(super) progress: Weak<Progress>,
     pub(super) of: Of,
+    pub(super) captures: Weak<Captures>,
     pub(super) stream: StreamId,
     pub(super) epoch: Epoch,
     pub(super) low: Arc<FrameBuffer>,
@@ -95,6 +97,7 @@ impl SampleQueue {
         };
         let sample = Sample {
             progress: Arc::downgrade(&frame.progress),
+            captures: Arc::downgrade(&frame.captures),
             of,
             stream: frame.stream,
             epoch: frame.epoch,
@@ -204,7 +207,7 @@ impl Learner {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             state.places.retain(|place| place.progress.strong_count() > 0);
-            state.own.sweep();
+            state.own.sweep(self.clock.now());
             let enabled = self.enabled.load(Ordering::Relaxed);
             waiting.retain(|sample: &Sample| enabled && sample.progress.strong_count() > 0);
             let started = self.clock.now();
@@ -297,7 +300,7 @@ impl Learner {
             }
         }
         let report = place.trainer.train(engine, &views, high)?;
-        state.own.lesson(now, sample, scale, &plain);
+        state.own.lesson(now, sample, scale);
         count(&counters.lessons);
         match report {
             Report::Same => {}
@@ -374,8 +377,9 @@ mod tests {
         let (low, high) =
             (Arc::new(FrameBuffer::grey(width, 90)), Arc::new(FrameBuffer::grey(2 * width, 180)));
         let seen = Seen { luma: Plane::filled(2 * width, 180, 0), kept: Vec::new() };
-        let (stream, epoch) = (StreamId(1), Epoch(0));
-        Sample { progress: Arc::downgrade(progress), of, stream, epoch, low, seen, high }
+        let (stream, epoch, captures) = (StreamId(1), Epoch(0), Weak::new());
+        let progress = Arc::downgrade(progress);
+        Sample { progress, captures, of, stream, epoch, low, seen, high }
     }
 
     #[test]

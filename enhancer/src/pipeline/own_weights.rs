@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 use windlass_network::{Runner, Tier};
 use windlass_types::weights::{NetworkId, OwnWeights};
-use windlass_types::{EnhancerOutput, Epoch, Weights};
+use windlass_types::{EnhancerOutput, Epoch, StreamId, Weights};
 use windlass_vp9::simd::Isa;
-use windlass_vp9::{Plane, Samples};
+use windlass_vp9::Samples;
 
+use super::captures::Captures;
 use super::learn::Sample;
 use crate::learn::Progress;
-use crate::learn::own_weights::{OwnWeightsTrainer, Verdict, View};
+use crate::learn::own_weights::{Lesson, OwnWeightsTrainer, Verdict};
 use crate::stats::{Stats, count};
 
 /// Maximum streams whose networks learn at a time: the sums of each take 0.8 MB.
@@ -20,10 +21,18 @@ const MAX_STREAMS: usize = 32;
 /// Time without a sample after which a stream's sums may be evicted.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// Whose weights they are, and of which span.
+#[derive(Clone, Copy)]
+struct Span {
+    stream: StreamId,
+    epoch: Epoch,
+}
+
 /// The networks of one stream, of one size and scale.
 struct Place {
     progress: Weak<Progress>,
-    epoch: Epoch,
+    captures: Weak<Captures>,
+    span: Span,
     size: (usize, usize),
     trainers: Vec<(NetworkId, OwnWeightsTrainer)>,
     taught: Instant,
@@ -43,54 +52,60 @@ impl OwnWeightsLearner {
         Self { runner: Runner::new(Isa::detect()), places: Vec::new(), output, stats }
     }
 
-    /// Forgets streams that have ended.
-    pub(super) fn sweep(&mut self) {
+    /// Forgets streams that have ended, and takes weights back that nothing can prove as no captured pictures come.
+    pub(super) fn sweep(&mut self, now: Instant) {
         self.places.retain(|place| place.progress.strong_count() > 0);
+        let mut weights = Vec::new();
+        for place in &mut self.places {
+            if !place.captures.upgrade().is_some_and(|captures| captures.flow(now)) {
+                let back = place.trainers.iter_mut().filter_map(|(id, trainer)| {
+                    trainer.take_back().then(|| place.span.weights(*id, None))
+                });
+                weights.extend(back);
+            }
+        }
+        self.send(weights);
     }
 
     /// Forgets what the sample's stream has learned, and takes it back from viewers.
     pub(super) fn give_up(&mut self, sample: &Sample) {
         let Some(at) = self.places.iter().position(|place| place.is(sample)) else { return };
-        for (id, _) in self.places.swap_remove(at).trainers {
-            self.send(sample, id, None);
-        }
+        let Place { span, trainers, .. } = self.places.swap_remove(at);
+        self.send(trainers.into_iter().map(|(id, _)| span.weights(id, None)).collect());
         self.runner = Runner::new(Isa::detect());
     }
 
-    /// Trains with one sample. `plain`: what viewers see of it who have had no anchors.
-    pub(super) fn lesson(&mut self, now: Instant, sample: &Sample, scale: usize, plain: &Plane) {
+    /// Trains with one sample.
+    pub(super) fn lesson(&mut self, now: Instant, sample: &Sample, scale: usize) {
         let Some(at) = self.place(now, sample, scale) else { return };
         let low = Samples::from(&sample.low.planes()[0]);
         let wanted = Samples::from(&sample.high.planes()[0]);
-        let seen = View { rebuilt: (&sample.seen.luma).into(), kept: Some(&sample.seen.kept) };
-        let views = [seen, View { rebuilt: plain.into(), kept: None }];
-        let differs = sample.seen.luma.samples() != plain.samples();
-        let views = if differs { &views[..] } else { &views[1..] };
-        let mut verdicts = Vec::new();
-        for (id, trainer) in &mut self.places[at].trainers {
-            verdicts.push((*id, trainer.lesson(now, &mut self.runner, low, views, wanted)));
-        }
-        for (id, verdict) in verdicts {
-            match verdict {
+        let (rebuilt, kept) = ((&sample.seen.luma).into(), &sample.seen.kept[..]);
+        let lesson = Lesson { low, rebuilt, kept, wanted };
+        let place = &mut self.places[at];
+        let mut weights = Vec::new();
+        for (id, trainer) in &mut place.trainers {
+            match trainer.lesson(now, &mut self.runner, lesson) {
                 Verdict::Same => {}
-                Verdict::Send(own) => self.send(sample, id, Some(own)),
-                Verdict::TakeBack => self.send(sample, id, None),
+                Verdict::Send(own) => weights.push(place.span.weights(*id, Some(own))),
+                Verdict::TakeBack => weights.push(place.span.weights(*id, None)),
             }
         }
+        self.send(weights);
     }
 
-    /// Hands an update to the SFU. One that is dropped is made up for by the next.
-    fn send(&self, sample: &Sample, network: NetworkId, own: Option<OwnWeights>) {
+    /// Hands updates to the SFU. One that is dropped is made up for by the next.
+    fn send(&self, updates: Vec<Weights>) {
         let counters = &self.stats.counters;
-        let counter = match own {
-            Some(_) => &counters.own_weights,
-            None => &counters.own_weights_taken_back,
-        };
-        let (stream, epoch) = (sample.stream, sample.epoch);
-        let weights = Weights { stream, epoch, network, own };
-        match self.output.try_send(EnhancerOutput::Weights(weights)) {
-            Ok(()) => count(counter),
-            Err(_) => count(&counters.dropped_output_queue),
+        for weights in updates {
+            let counter = match weights.own {
+                Some(_) => &counters.own_weights,
+                None => &counters.own_weights_taken_back,
+            };
+            match self.output.try_send(EnhancerOutput::Weights(weights)) {
+                Ok(()) => count(counter),
+                Err(_) => count(&counters.dropped_output_queue),
+            }
         }
     }
 
@@ -116,7 +131,8 @@ impl OwnWeightsLearner {
         }
         self.places.push(Place {
             progress: sample.progress.clone(),
-            epoch: sample.epoch,
+            captures: sample.captures.clone(),
+            span: Span { stream: sample.stream, epoch: sample.epoch },
             size: sample.of.size,
             trainers,
             taught: now,
@@ -125,10 +141,16 @@ impl OwnWeightsLearner {
     }
 }
 
+impl Span {
+    fn weights(self, network: NetworkId, own: Option<OwnWeights>) -> Weights {
+        Weights { stream: self.stream, epoch: self.epoch, network, own }
+    }
+}
+
 impl Place {
     fn is(&self, sample: &Sample) -> bool {
         self.progress.ptr_eq(&sample.progress)
-            && (self.epoch, self.size) == (sample.epoch, sample.of.size)
+            && (self.span.epoch, self.size) == (sample.epoch, sample.of.size)
     }
 
     fn scale(&self) -> Option<usize> {

@@ -8,8 +8,9 @@ use thiserror::Error;
 use crate::Network;
 use crate::integers::Layer;
 
-/// Max sum of the magnitudes of an output's weights, as of built-in networks: 2¹⁵ times it fits in 32 bits.
-const MAX_SUM: u32 = 65_535;
+/// Max sum of an output's weights above zero, and magnitude of the sum of those below: features are not below zero, and 2¹⁵
+/// times either fits in 32 bits.
+const MAX_SUM: i32 = 65_535;
 /// Max magnitude of a bias.
 const MAX_BIAS: u32 = 1 << 30;
 
@@ -48,8 +49,8 @@ impl LastLayer {
     fn check(&self, outputs: usize) -> Result<(), LastLayerError> {
         let by_output = self.weights.chunks_exact(self.weights.len() / outputs);
         for (output, weights) in by_output.enumerate() {
-            let sum: u32 = weights.iter().map(|w| u32::from(w.unsigned_abs())).sum();
-            if sum > MAX_SUM {
+            let sum = |sign: i32| weights.iter().map(|&w| (sign * i32::from(w)).max(0)).sum::<i32>();
+            if sum(1) > MAX_SUM || sum(-1) > MAX_SUM {
                 return Err(LastLayerError::Weights(output));
             }
         }
