@@ -287,10 +287,8 @@ fn weights_message(weights: &Weights) -> proto::Weights {
 }
 
 fn weights_of(weights: proto::Weights, stream: StreamId) -> Result<Weights, WireError> {
-    let network = NetworkId {
-        tier: narrow(weights.tier, "tier")?,
-        scale: narrow(weights.scale, "scale")?,
-    };
+    let network =
+        NetworkId { tier: narrow(weights.tier, "tier")?, scale: narrow(weights.scale, "scale")? };
     let own = weights.own.map(|own| {
         if own.difference.len() > MAX_DIFFERENCE {
             return Err(WireError::Field("difference"));

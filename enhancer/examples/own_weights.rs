@@ -58,7 +58,8 @@ impl Settings {
         let of = |key: &str, default: usize| -> Result<usize, Failure> {
             Ok(given.get(key).map_or(Ok(default), |value| value.parse())?)
         };
-        let size = given.get("size").and_then(|s| s.split_once('x')).ok_or("size=WxH is missing")?;
+        let size =
+            given.get("size").and_then(|s| s.split_once('x')).ok_or("size=WxH is missing")?;
         let cuts = given.get("cuts").map(|cuts| cuts.split(',').map(str::parse).collect());
         Ok(Self {
             size: (size.0.parse()?, size.1.parse()?),
@@ -117,7 +118,12 @@ impl Server {
     }
 
     /// The message that comes of a lesson, if one does.
-    fn lesson(&mut self, now: Instant, at: u32, wanted: &Plane) -> Result<Option<Vec<u8>>, Failure> {
+    fn lesson(
+        &mut self,
+        now: Instant,
+        at: u32,
+        wanted: &Plane,
+    ) -> Result<Option<Vec<u8>>, Failure> {
         let seen = self.twin.picture_at(at).ok_or("a forgotten frame")?.y.clone();
         let kept = self.twin.kept().ok_or("a forgotten frame")?;
         let low = self.twin.lr().ok_or("no frame")?;
@@ -209,7 +215,8 @@ fn main() -> Result<(), Failure> {
     let mut viewers = [settings.decoder(Some(Tier::Xs)), settings.decoder(Some(Tier::Xs))];
     let mut anchors: Vec<(usize, ReassembledAnchor)> = Vec::new();
     let mut messages: Vec<(usize, Vec<u8>)> = Vec::new();
-    let (mut all, mut second, mut after) = (Errors::default(), Errors::default(), Errors::default());
+    let (mut all, mut second, mut after) =
+        (Errors::default(), Errors::default(), Errors::default());
     let (mut sent, mut bytes_sent, start) = (0, 0, Instant::now());
     let mut bytes = vec![0; width * height * 3 / 2];
     let per_second = settings.fps.round() as usize;

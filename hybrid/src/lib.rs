@@ -38,7 +38,8 @@ pub mod still;
 mod threads;
 
 pub use decoder::{
-    AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats, WeightsOutcome, WeightsRefusal,
+    AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats, WeightsOutcome,
+    WeightsRefusal,
 };
 pub use detail::Detail;
 pub use enlarge::enlarge;

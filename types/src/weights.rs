@@ -134,7 +134,8 @@ impl OwnWeights {
         let (scene, difference) = rest.split_first_chunk::<SCENE>()?;
         let u16_at = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
         let size = Size::new(u16_at(0), u16_at(2));
-        let sound = size.width > 0 && size.height > 0 && (1..=MAX_DIFFERENCE).contains(&difference.len());
+        let sound =
+            size.width > 0 && size.height > 0 && (1..=MAX_DIFFERENCE).contains(&difference.len());
         sound.then(|| Self {
             size,
             hash: u32::from_be_bytes([head[4], head[5], head[6], head[7]]),

@@ -22,8 +22,8 @@ use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 use super::MAX_SCALE;
-use super::captures::Captures;
 use super::Network;
+use super::captures::Captures;
 use super::clock::Clock;
 use super::job::Job;
 use super::own_weights::OwnWeightsLearner;
@@ -31,7 +31,7 @@ use crate::learn::{Of, Progress, Report, TimeBudget, Trainer, Waiting, truth_of}
 use crate::stats::{Stats, count};
 use crate::twin::Seen;
 
-/// Share of one core that learning may take, for all streams together.
+/// Share of one core that learning may take, for all streams together: networks of the server's that much, and viewers' as much.
 const SHARE: f64 = 0.1;
 /// Averaging window of [`SHARE`].
 const SPAN: Duration = Duration::from_secs(5);
@@ -189,12 +189,13 @@ impl Learner {
             own: OwnWeightsLearner::new(self.output.clone(), self.stats.clone()),
         };
         let mut budget = TimeBudget::new(SHARE, SPAN, self.clock.now());
+        let mut own_budget = TimeBudget::new(SHARE, SPAN, self.clock.now());
         let mut waiting = Waiting::new(MAX_WAITING);
         loop {
             let now = self.clock.now();
             let mut until = now + SWEEP;
             if !waiting.is_empty() {
-                until = until.min(budget.ready_at(now));
+                until = until.min(budget.ready_at(now)).min(own_budget.ready_at(now));
             }
             match self.samples.recv_timeout(self.clock.until(until)) {
                 Ok(sample) => {
@@ -211,12 +212,24 @@ impl Learner {
             let enabled = self.enabled.load(Ordering::Relaxed);
             waiting.retain(|sample: &Sample| enabled && sample.progress.strong_count() > 0);
             let started = self.clock.now();
-            if budget.ready_at(started) > started {
+            let mut ready = |budget: &mut TimeBudget| budget.ready_at(started) <= started;
+            let (trains, teaches) = (ready(&mut budget), ready(&mut own_budget));
+            if !trains && !teaches {
                 continue;
             }
             let trained = |sample: &Sample| sample.progress.upgrade().and_then(|p| p.trained());
             let Some(sample) = waiting.take(trained) else { continue };
-            let processor = processor_time();
+            if teaches {
+                let before = processor_time();
+                self.teach(&mut state, &sample);
+                let took = processor_time().saturating_sub(before);
+                own_budget.spend(self.clock.now(), took);
+                *self.stats.learning.lock() += took;
+            }
+            if !trains {
+                continue;
+            }
+            let (started, processor) = (self.clock.now(), processor_time());
             self.turn(&mut state, &sample);
             let now = self.clock.now();
             let took = if state.on_processor(sample.of.network) {
@@ -226,6 +239,16 @@ impl Learner {
             };
             budget.spend(now, took);
             *self.stats.learning.lock() += took;
+        }
+    }
+
+    /// Teaches viewers' networks one sample.
+    fn teach(&self, state: &mut State, sample: &Sample) {
+        let now = self.clock.now();
+        let taught = catch_unwind(AssertUnwindSafe(|| state.own.lesson(now, sample)));
+        if taught.is_err() {
+            count(&self.stats.counters.panics);
+            state.own.give_up(sample);
         }
     }
 
@@ -245,7 +268,6 @@ impl Learner {
                 state.engines[sample.of.network] = None;
                 state.priors = Default::default();
                 state.places.retain(|place| !place.is(sample));
-                state.own.give_up(sample);
                 progress.put(sample.of, None);
                 progress.rest(self.clock.now() + REST);
             }
@@ -300,7 +322,6 @@ impl Learner {
             }
         }
         let report = place.trainer.train(engine, &views, high)?;
-        state.own.lesson(now, sample, scale);
         count(&counters.lessons);
         match report {
             Report::Same => {}

@@ -7,8 +7,8 @@ use crossbeam_channel::Sender;
 use windlass_network::{Runner, Tier};
 use windlass_types::weights::{NetworkId, OwnWeights};
 use windlass_types::{EnhancerOutput, Epoch, StreamId, Weights};
-use windlass_vp9::simd::Isa;
 use windlass_vp9::Samples;
+use windlass_vp9::simd::Isa;
 
 use super::captures::Captures;
 use super::learn::Sample;
@@ -76,7 +76,8 @@ impl OwnWeightsLearner {
     }
 
     /// Trains with one sample.
-    pub(super) fn lesson(&mut self, now: Instant, sample: &Sample, scale: usize) {
+    pub(super) fn lesson(&mut self, now: Instant, sample: &Sample) {
+        let scale = sample.seen.luma.width() / sample.of.size.0.max(1);
         let Some(at) = self.place(now, sample, scale) else { return };
         let low = Samples::from(&sample.low.planes()[0]);
         let wanted = Samples::from(&sample.high.planes()[0]);
@@ -113,7 +114,8 @@ impl OwnWeightsLearner {
     fn place(&mut self, now: Instant, sample: &Sample, scale: usize) -> Option<usize> {
         // Another span is of another layer or size.
         self.places.retain(|place| {
-            !place.progress.ptr_eq(&sample.progress) || place.is(sample) && place.scale() == Some(scale)
+            !place.progress.ptr_eq(&sample.progress)
+                || place.is(sample) && place.scale() == Some(scale)
         });
         let known = self.places.iter().position(|place| place.is(sample));
         if let Some(at) = known {

@@ -32,7 +32,9 @@ pub enum DifferenceError {
 /// `own` is of another size, the step larger than there is, or a difference too large.
 pub fn write(built_in: &Network, own: &LastLayer, step: u8) -> Option<Vec<u8>> {
     let base = built_in.last_layer();
-    if step > MAX_STEP || (own.weights.len(), own.bias.len()) != (base.weights.len(), base.bias.len()) {
+    if step > MAX_STEP
+        || (own.weights.len(), own.bias.len()) != (base.weights.len(), base.bias.len())
+    {
         return None;
     }
     let weights = own.weights.iter().zip(&base.weights).map(|(&a, &b)| i64::from(a) - i64::from(b));

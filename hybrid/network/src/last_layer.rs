@@ -49,7 +49,8 @@ impl LastLayer {
     fn check(&self, outputs: usize) -> Result<(), LastLayerError> {
         let by_output = self.weights.chunks_exact(self.weights.len() / outputs);
         for (output, weights) in by_output.enumerate() {
-            let sum = |sign: i32| weights.iter().map(|&w| (sign * i32::from(w)).max(0)).sum::<i32>();
+            let sum =
+                |sign: i32| weights.iter().map(|&w| (sign * i32::from(w)).max(0)).sum::<i32>();
             if sum(1) > MAX_SUM || sum(-1) > MAX_SUM {
                 return Err(LastLayerError::Weights(output));
             }

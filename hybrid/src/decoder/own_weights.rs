@@ -109,10 +109,16 @@ impl OwnNetworks {
     }
 
     /// The network that a tier runs at a scale on a low picture, if the stream has one of its own for such pictures.
-    pub(super) fn of(&mut self, tier: Tier, scale: usize, low: Samples<'_>) -> Option<Arc<Network>> {
-        let own = self.networks.iter_mut().find(|own| {
-            tier_of(own.id.tier) == Some(tier) && usize::from(own.id.scale) == scale
-        })?;
+    pub(super) fn of(
+        &mut self,
+        tier: Tier,
+        scale: usize,
+        low: Samples<'_>,
+    ) -> Option<Arc<Network>> {
+        let own = self
+            .networks
+            .iter_mut()
+            .find(|own| tier_of(own.id.tier) == Some(tier) && usize::from(own.id.scale) == scale)?;
         let size = (low.width, low.height);
         own.holds = own.size == size && own.scene.holds(&Scene::of(low), own.holds);
         own.holds.then(|| own.network.clone())

@@ -80,10 +80,7 @@ fn pictures_of_another_scene_or_size_are_made_by_the_built_in_network() {
         change(message.own.as_mut().expect("own weights"));
         message.to_bytes()
     };
-    let others = [
-        with(&|own| own.scene.reverse()),
-        with(&|own| own.size.width += 2),
-    ];
+    let others = [with(&|own| own.scene.reverse()), with(&|own| own.size.width += 2)];
     for (n, other) in others.into_iter().enumerate() {
         assert_eq!(own.push_weights(&other), WeightsOutcome::Taken);
         assert_eq!(push(&mut plain, n + 1), push(&mut own, n + 1));

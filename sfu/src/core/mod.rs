@@ -561,9 +561,9 @@ mod relay_tests;
 #[cfg(test)]
 mod scale_tests;
 #[cfg(test)]
-mod weights_tests;
-#[cfg(test)]
 #[path = "core_tests.rs"]
 mod tests;
+#[cfg(test)]
+mod weights_tests;
 #[cfg(test)]
 mod world;

@@ -22,7 +22,8 @@ export const CLIPS = {
   d6: { file: "LivePortrait__d6.mp4", crop: "480:270:0:80" },
   demo1: { file: "LatentSync__assets_demo1_video.mp4", crop: "1080:608:0:480" },
   demo2: { file: "LatentSync__assets_demo2_video.mp4", crop: "1080:608:0:100" },
-  terminal: { file: "chor2bspl__screencast.mp4", crop: "1066:600:0:0" },
+  // A page of text that is moved about, until another one comes.
+  page: { file: "gh-scoped-creds__screencast.mp4", crop: "1500:844:'58+50*sin(n/40)':'320+12*sin(n/65)'" },
   notebook: { file: "gh-scoped-creds__screencast.mp4", crop: "1616:908:0:300" },
 };
 
