@@ -53,7 +53,7 @@
 //!
 //! ## Weights
 //!
-//! 1 they count where pictures look like those that they are for · 2 the built-in weights count again · 3 of a former epoch, nothing has changed ·
+//! 1 they count while pictures look like those that they are for · 2 the built-in weights count again · 3 of a former epoch, nothing has changed ·
 //! -1 no such decoder. Wrong ones, after which the built-in weights of all networks count again: -2 malformed · -3 another version · -4 no such
 //! network · -5 too large · -6 not what their hash says.
 //!

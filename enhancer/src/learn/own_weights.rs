@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use windlass_network::difference::{read, write};
 use windlass_network::{Changed, LastLayer, Network, Runner, Scene};
 use windlass_sr::Moments;
+use windlass_types::Size;
 use windlass_types::weights::OwnWeights;
-use windlass_types::{Bitrate, Size};
 use windlass_vp9::{Plane, Samples};
 
 /// Validations in a row that must come out better before weights are sent, the last on a picture of the scene of now.
@@ -34,8 +34,6 @@ const NO_LOSS_DB: f64 = 0.01;
 const UNSEEN: f64 = 0.5;
 /// Minimum time between two updates.
 const EVERY: Duration = Duration::from_secs(5);
-/// Bitrate of a network's updates at most; what is larger has longer pauses.
-const MAX_RATE: Bitrate = Bitrate::kbps(8.0);
 /// Decay of a picture's weight per further picture: half after 34.
 const KEEP: f64 = 0.98;
 /// The same where another scene begins, or weights are taken back.
@@ -134,9 +132,10 @@ impl OwnWeightsTrainer {
             self.learned.scale(KEEP_AT_CUT);
         }
         self.scene = Some(scene);
+        // Viewers have dropped them by themselves; newcomers shall not get them.
+        let stale = self.sent.take_if(|(_, of)| !of.holds(&scene, true)).is_some();
         let mut test = Test::new(&self.built_in, runner, lesson);
-        if let Some((sent, of)) = &self.sent
-            && of.holds(&scene, true)
+        if let Some((sent, _)) = &self.sent
             && test.gain_db(&sent.network, runner) < -NO_LOSS_DB
         {
             self.take_back();
@@ -157,7 +156,7 @@ impl OwnWeightsTrainer {
         let verdict =
             proved.map_or(Verdict::Same, |proved| self.send(now, lesson.low, proved, scene));
         self.learn(runner, lesson, test.mean());
-        verdict
+        if stale && verdict == Verdict::Same { Verdict::TakeBack } else { verdict }
     }
 
     /// Takes back what viewers have, as it cannot be proved for now; whether they have anything.
@@ -175,9 +174,7 @@ impl OwnWeightsTrainer {
         if known || self.due.is_some_and(|due| now < due) {
             return Verdict::Same;
         }
-        let bits = 8 * proved.difference.len() as u64;
-        let pause = Duration::from_secs_f64(bits as f64 / MAX_RATE.as_bps() as f64);
-        self.due = Some(now + pause.max(EVERY));
+        self.due = Some(now + EVERY);
         let own = OwnWeights {
             size: Size::new(side(low.width), side(low.height)),
             hash: proved.network.last_layer().hash(),
@@ -471,13 +468,14 @@ mod tests {
     }
 
     #[test]
-    fn another_scene_needs_proof_of_its_own_and_takes_nothing_back() {
+    fn another_scene_needs_proof_of_its_own() {
         let (mut call, truth) = (Call::new(), other());
         while !matches!(call.second(&truth), Verdict::Send(_)) {
             assert!(call.second < 9);
         }
         let before = call.trainer.sent.as_ref().unwrap().1;
-        // The built-in weights are right there: viewers have them by themselves.
+        // The built-in weights are right there: viewers have them by themselves, and newcomers get no others.
+        assert_eq!(call.darker_second(&built_in(), 50), Verdict::TakeBack);
         for _ in 0..7 {
             assert_eq!(call.darker_second(&built_in(), 50), Verdict::Same);
         }

@@ -212,7 +212,7 @@ impl Learner {
             let enabled = self.enabled.load(Ordering::Relaxed);
             waiting.retain(|sample: &Sample| enabled && sample.progress.strong_count() > 0);
             let started = self.clock.now();
-            let mut ready = |budget: &mut TimeBudget| budget.ready_at(started) <= started;
+            let ready = |budget: &mut TimeBudget| budget.ready_at(started) <= started;
             let (trains, teaches) = (ready(&mut budget), ready(&mut own_budget));
             if !trains && !teaches {
                 continue;

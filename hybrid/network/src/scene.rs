@@ -18,7 +18,7 @@ pub const SCENE_BYTES: usize = LIGHTNESS + EDGES;
 const EVERY: usize = 2;
 /// Largest part of the samples that may lie in other steps, of 255, in pictures of one scene.
 const MAX_APART: u32 = 26;
-/// The same for pictures that begin to count as of that scene: so that pictures near the limit do not come and go.
+/// The same for the first picture: what begins near the limit would soon end.
 const MAX_APART_AT_FIRST: u32 = 20;
 
 /// What the pictures of a scene look like.

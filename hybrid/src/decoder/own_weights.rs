@@ -1,8 +1,9 @@
 //! Weights that a publisher's stream has of its own, in place of those of built-in networks.
 //!
-//! The server learns them from the publisher's own pixels and sends them as [`WeightsMessage`]s. They count only for
-//! pictures that look like those that they were proved on ([`Scene`]): after a scene cut the built-in network runs at once,
-//! and where the scene comes back, so do the weights. Nothing else rests on them.
+//! The server learns them from the publisher's own pixels and sends them as [`WeightsMessage`]s. They count for pictures
+//! that look like those that they were proved on ([`Scene`]). The first picture that does not ends them: after a scene cut the
+//! built-in network runs at once, until newer weights come. Should the scene come back, its pictures are coarse at first, and
+//! were not what was learned from. Nothing else rests on weights.
 //!
 //! Foreign bytes: a message costs the time of a few hundred numbers, and no more is kept than one last convolution of each
 //! built-in network. One that is wrong takes back all weights, as its sender is not to be trusted.
@@ -17,7 +18,7 @@ use windlass_vp9::Samples;
 /// What became of a weights message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightsOutcome {
-    /// The weights count from the next picture on that looks like those that they are for.
+    /// The weights count from the next picture on, while pictures look like those that they are for.
     Taken,
     /// The built-in weights count again.
     TakenBack,
@@ -49,7 +50,7 @@ struct Own {
     scene: Scene,
     /// Width and height of the low pictures that it is for.
     size: (usize, usize),
-    /// Whether the last picture was of its scene.
+    /// Whether a picture was made by it.
     holds: bool,
 }
 
@@ -108,20 +109,25 @@ impl OwnNetworks {
         *self = Self::default();
     }
 
-    /// The network that a tier runs at a scale on a low picture, if the stream has one of its own for such pictures.
+    /// The network that a tier runs at a scale on a low picture, if the stream has one of its own for such pictures. One for
+    /// others is forgotten.
     pub(super) fn of(
         &mut self,
         tier: Tier,
         scale: usize,
         low: Samples<'_>,
     ) -> Option<Arc<Network>> {
-        let own = self
-            .networks
-            .iter_mut()
-            .find(|own| tier_of(own.id.tier) == Some(tier) && usize::from(own.id.scale) == scale)?;
+        let is =
+            |own: &Own| tier_of(own.id.tier) == Some(tier) && usize::from(own.id.scale) == scale;
+        let at = self.networks.iter().position(is)?;
+        let own = &mut self.networks[at];
         let size = (low.width, low.height);
-        own.holds = own.size == size && own.scene.holds(&Scene::of(low), own.holds);
-        own.holds.then(|| own.network.clone())
+        if own.size != size || !own.scene.holds(&Scene::of(low), own.holds) {
+            self.networks.remove(at);
+            return None;
+        }
+        own.holds = true;
+        Some(own.network.clone())
     }
 }
 

@@ -86,7 +86,7 @@ fn pictures_of_another_scene_or_size_are_made_by_the_built_in_network() {
         assert_eq!(push(&mut plain, n + 1), push(&mut own, n + 1));
         assert!(!own.runs_own_weights());
     }
-    // They are kept for the scene to come back.
+    // A gap is no other scene, another stream is.
     own.push_weights(&sound.to_bytes());
     push(&mut own, 3);
     own.reset();

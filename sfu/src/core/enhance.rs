@@ -11,6 +11,7 @@ use super::forward::Forwarding;
 use super::regions::Refused;
 use super::rewriter::Source;
 use super::slot::Slot;
+use super::tap::Tap;
 use super::{Core, Output};
 use crate::api::{
     AnchorReport, Decay, ParticipantId, ReportError, SfuEvent, TakenReport, TrackId, UplinkReport,
@@ -100,7 +101,8 @@ impl Core {
 
     /// Sends subscribers the weights that they have not been sent.
     pub(super) fn send_weights(&mut self, now: Instant) {
-        for track in self.tracks.iter().filter(|track| !track.weights.is_empty()) {
+        for track in self.tracks.iter_mut().filter(|track| !track.weights.is_empty()) {
+            track.weights.keep(track.taps.low().and_then(Tap::epoch));
             let Some(stream) = track.info.stream else { continue };
             for &subscriber in &track.subscribers {
                 if let Some(peer) = self.peers.get_mut(subscriber) {

@@ -77,7 +77,6 @@ impl Enhancement {
             let max_frame_bytes = config.limits.tap_frame_bytes;
             if track.taps.set_layer(stream, wanted, max_frame_bytes) {
                 outputs.push_back(Output::Tap(TapInput::Stop { stream }));
-                track.weights.take_back();
                 let ended = track.params.end_adaptation();
                 outputs.extend(ended.map(|layers| track.ask(layers)));
             }

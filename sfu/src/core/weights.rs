@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use str0m::Rtc;
 use str0m::channel::{ChannelConfig, ChannelId, Reliability};
 use windlass_types::weights::{CHANNEL, NetworkId, OwnWeights, WeightsMessage};
-use windlass_types::{Bitrate, Layer, Weights};
+use windlass_types::{Bitrate, Epoch, Layer, Weights};
 
 use super::link::Link;
 use super::slot::Slot;
@@ -31,8 +31,8 @@ pub(super) struct TrackWeights {
 #[derive(Debug)]
 struct Newest {
     network: NetworkId,
-    /// The layer whose pictures they are for.
-    layer: Layer,
+    /// The tapped span that they were learned in, and its layer.
+    span: (Epoch, Layer),
     serial: u64,
     own: Option<OwnWeights>,
 }
@@ -40,17 +40,19 @@ struct Newest {
 impl TrackWeights {
     /// Takes an update for pictures of a layer.
     pub(super) fn take(&mut self, layer: Layer, weights: Weights) {
+        let span = (weights.epoch, layer);
         self.serial += 1;
         self.newest.retain(|newest| newest.network != weights.network);
         if self.newest.len() < MAX_NETWORKS {
             let (network, own, serial) = (weights.network, weights.own, self.serial);
-            self.newest.push(Newest { network, layer, serial, own });
+            self.newest.push(Newest { network, span, serial, own });
         }
     }
 
-    /// Takes all weights back: nothing is learned of the track any more.
-    pub(super) fn take_back(&mut self) {
-        for newest in self.newest.iter_mut().filter(|newest| newest.own.is_some()) {
+    /// Takes back all weights but those of the span that is tapped now: nothing is learned of others any more.
+    pub(super) fn keep(&mut self, tapped: Option<Epoch>) {
+        let gone = |newest: &&mut Newest| newest.own.is_some() && Some(newest.span.0) != tapped;
+        for newest in self.newest.iter_mut().filter(gone) {
             self.serial += 1;
             (newest.serial, newest.own) = (self.serial, None);
         }
@@ -133,7 +135,7 @@ impl WeightsChannel {
             let next = weights.newest.iter().find(|newest| {
                 let sent = slot.weights.of(newest.network);
                 match newest.own {
-                    Some(_) => sent != Some(newest.serial) && layer == Some(newest.layer),
+                    Some(_) => sent != Some(newest.serial) && layer == Some(newest.span.1),
                     None => sent.is_some_and(|sent| sent != newest.serial),
                 }
             });
