@@ -2,7 +2,7 @@
 //!
 //! A byte `step`, a byte `k`, then a bit for each bit: the differences by `2^step`, first all weights, then all biases, in
 //! Rice's code. Of the difference `d`, as `2d` or `−2d − 1`, comes first what is beyond `k` bits, as so many ones and a
-//! zero, then the `k` bits. [`ESCAPE`] ones come before 24 plain bits in their place. Bits that fill the last byte are zero.
+//! zero, then the `k` bits. [`ESCAPE`] ones come before 28 plain bits in their place. Bits that fill the last byte are zero.
 //!
 //! Differences are always to the built-in network, never to what was sent before: whoever has the newest has all.
 
@@ -13,7 +13,7 @@ use crate::{LastLayer, LastLayerError, Network};
 /// Ones that say that plain bits follow.
 const ESCAPE: u32 = 16;
 /// Plain bits of such a number.
-const PLAIN: u32 = 24;
+const PLAIN: u32 = 28;
 /// Max step and `k`.
 const MAX_STEP: u8 = 15;
 

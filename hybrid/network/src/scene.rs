@@ -14,8 +14,6 @@ const LIGHTNESS: usize = 16;
 const EDGES: usize = 8;
 /// Numbers of a scene.
 pub const SCENE_BYTES: usize = LIGHTNESS + EDGES;
-/// One row in so many is looked at.
-const EVERY: usize = 2;
 /// Largest part of the samples that may lie in other steps, of 255, in pictures of one scene.
 const MAX_APART: u32 = 26;
 /// The same for the first picture: what begins near the limit would soon end.
@@ -29,7 +27,7 @@ impl Scene {
     /// The scene of a low luma.
     pub fn of(low: Samples<'_>) -> Self {
         let (mut lightness, mut edges) = ([0u32; LIGHTNESS], [0u32; EDGES]);
-        for y in (0..low.height).step_by(EVERY) {
+        for y in 0..low.height {
             let row = low.row(y);
             for &luma in row {
                 lightness[usize::from(luma) * LIGHTNESS / 256] += 1;
