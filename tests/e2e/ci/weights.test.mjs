@@ -73,7 +73,7 @@ describe("weights of a publisher's own", { timeout: 420_000 }, () => {
 
   before(async () => {
     // Text that moves, few frames a second. Chromium sends no third layer of a smaller camera.
-    scene = makeScene({ clip: "page", width: 960, height: 540, fps: 8, frames: 88, out: "output" });
+    scene = makeScene({ clip: "page", width: 960, height: 540, fps: 8, frames: 112, out: "output" });
     server = await startServer({ args: ["--no-congestion-control", "--anchor-fraction", "0.2"] });
     publisher = await publish(server, scene, { layers: "qhf" });
   });
