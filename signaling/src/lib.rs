@@ -60,7 +60,7 @@ pub use metrics::metrics_page;
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
 pub use session::ParticipantInfo;
-pub use shared::{EnhancerMetrics, EnhancerSwitch, Services, SignalingConfig};
+pub use shared::{Drain, EnhancerMetrics, EnhancerSwitch, Services, SignalingConfig};
 pub use tls::{Tls, TlsError};
 pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
+use crate::admin::AdminCommand;
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
-use crate::{devices, health, key, token};
+use crate::{devices, doctor, health, key, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -42,12 +43,19 @@ pub(crate) enum Command {
     Devices(devices::DevicesArgs),
     /// Print the configuration file with every option, or check one.
     Config(ConfigArgs),
+    /// Look for what would keep a server with these options from serving, and say what mends it.
+    ///
+    /// It takes the options of `windlass serve`, starts nothing, and ends with an error where there is a fault.
+    Doctor(Box<doctor::DoctorArgs>),
     /// Ask a server whether it lives; the status tells it.
     Health(health::HealthArgs),
     /// Make a key that access tokens are signed with, in a file, unless it is there.
     Key(key::KeyArgs),
     /// Make an access token, by which a participant joins or an operator administers a server with token keys.
     Token(token::TokenArgs),
+    /// What an operator asks of a running server.
+    #[command(flatten)]
+    Admin(AdminCommand),
 }
 
 /// Arguments of `windlass serve`.

@@ -33,4 +33,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(rights::revoke, rights::reinstate))
         .routes(routes!(switches::set_policy))
         .routes(routes!(switches::switch_enhancer))
+        .routes(routes!(switches::drain))
 }
