@@ -116,7 +116,7 @@ fn other_machines_that_do_not_answer() {
         ["--webhook", &url("http"), "--webhook-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"];
     let mend = planted(&doctor(&hook), "webhooks", "fault");
     assert!(mend.contains("--webhook"), "{mend}");
-    let nats = ["--nats", &url("nats"), "--cluster-token", "a token of sixteen letters"];
+    let nats = ["--nats", &url("nats"), "--cluster-token", "0123456789abcdef0123"];
     let mend = planted(&doctor(&nats), "nats", "fault");
     assert!(mend.contains("--nats-credentials"), "{mend}");
     let turn = format!("turn:127.0.0.1:{port}?transport=tcp");

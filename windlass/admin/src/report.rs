@@ -188,7 +188,7 @@ mod tests {
             {"room": "lectures", "participants": 11, "tracks": 1, "max_participants": 40,
              "policy": "cost-effective"}]}));
         let lines: Vec<_> =
-            said.text.lines().map(|line| line.split_whitespace().collect()).collect();
+            said.text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
         let expected: [Vec<&str>; 3] = [
             vec!["ROOM", "PARTICIPANTS", "TRACKS", "MAX", "POLICY"],
             vec!["tea", "2", "3", "-", "-"],

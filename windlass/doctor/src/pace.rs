@@ -28,7 +28,7 @@ pub fn pace(threads: usize) -> Finding {
 fn told(form: Simd, pace: f64, threads: usize) -> Finding {
     let all = pace * threads as f64;
     let found = format!(
-        "kernels {form:?}: {pace:.0} anchors of {}×{} a second and thread, so {all:.0} publishers with one a second by {threads} threads",
+        "kernels {form:?}: a thread makes {pace:.0} anchors of {}×{} a second; by {threads} of them inference for {all:.0} publishers with one a second",
         SIZE.0, SIZE.1
     );
     if form == Simd::Scalar {

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use turn_client_proto::api::{TurnConfig, TurnEvent, TurnPollRet, TurnRecvRet};
+use turn_client_proto::api::{TurnConfig, TurnEvent, TurnPollRet};
 use turn_client_proto::prelude::TurnClientApi;
 use turn_client_proto::stun::agent::Transmit;
-use turn_client_proto::stun::types::TransportType;
-use turn_client_proto::stun::types::attribute::XorMappedAddress;
+use turn_client_proto::stun::types::attribute::{ErrorCode, XorMappedAddress};
 use turn_client_proto::stun::types::message::{
     BINDING, Message, MessageWrite, MessageWriteExt, MessageWriteVec,
 };
@@ -24,6 +23,9 @@ use crate::connect::{resolve, tcp};
 use crate::finding::Finding;
 
 const CHECK: &str = "turn";
+const REFUSED: &str = "refused: it does not take these credentials";
+/// How long one wait for an answer is: in between, requests are sent, or sent again.
+const WAIT: Duration = Duration::from_millis(60);
 /// Larger than any answer to an allocation.
 const MAX_ANSWER: usize = 2048;
 
@@ -92,12 +94,16 @@ fn allocated(place: &Place<'_>, user: &(String, String)) -> Result<String, Strin
         return talk(&mut TurnClientUdp::allocate(from, to, config), &mut Datagrams(socket));
     }
     let stream = tcp(place.host, place.port)?;
-    stream.set_read_timeout(Some(TIMEOUT)).map_err(said)?;
     let (from, to) = (stream.local_addr().map_err(said)?, stream.peer_addr().map_err(said)?);
     let mut client = TurnClientTcp::allocate(from, to, config);
     if place.tls {
-        return talk(&mut client, &mut Bytes(secured(place.host, stream)?));
+        // The handshake needs more patience than what follows.
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(said)?;
+        let stream = secured(place.host, stream)?;
+        stream.sock.set_read_timeout(Some(WAIT)).map_err(said)?;
+        return talk(&mut client, &mut Bytes(stream));
     }
+    stream.set_read_timeout(Some(WAIT)).map_err(said)?;
     talk(&mut client, &mut Bytes(stream))
 }
 
@@ -151,6 +157,7 @@ impl<S: Read + Write> Carries for Bytes<S> {
 fn talk(client: &mut impl TurnClientApi, carrier: &mut impl Carries) -> Result<String, String> {
     let begun = Instant::now();
     let mut answer = [0; MAX_ANSWER];
+    let mut refusals = 0;
     loop {
         let passed = begun.elapsed();
         if passed > TIMEOUT {
@@ -159,7 +166,7 @@ fn talk(client: &mut impl TurnClientApi, carrier: &mut impl Carries) -> Result<S
         let nanos = i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX);
         let now = turn_client_proto::stun::Instant::from_nanos(nanos);
         if let TurnPollRet::Closed = client.poll(now) {
-            return Err("refused: the credentials are not those that it takes".to_owned());
+            return Err(REFUSED.to_owned());
         }
         while let Some(event) = client.poll_event() {
             match event {
@@ -167,7 +174,7 @@ fn talk(client: &mut impl TurnClientApi, carrier: &mut impl Carries) -> Result<S
                     return Ok(format!("relays, at {}", relayed.ip()));
                 }
                 TurnEvent::AllocationCreateFailed(_) => {
-                    return Err("refused: the credentials are not those that it takes".to_owned());
+                    return Err(REFUSED.to_owned());
                 }
                 _ => {}
             }
@@ -179,25 +186,32 @@ fn talk(client: &mut impl TurnClientApi, carrier: &mut impl Carries) -> Result<S
         let size = match carrier.receive(&mut answer) {
             Ok(0) => return Err("it closed the connection".to_owned()),
             Ok(size) => size,
-            // By UDP the client asks again when its time has come.
+            // The client asks, or asks again, when its time has come.
             Err(error) if is_timeout(&error) => continue,
             Err(error) => return Err(said(error)),
         };
+        // The first request has no credentials, and is refused as that. The client goes on after another refusal.
+        refusals += u32::from(is_unauthorized(&answer[..size]));
+        if refusals > 1 {
+            return Err(REFUSED.to_owned());
+        }
         let (from, to) = (client.remote_addr(), client.local_addr());
-        let data = answer[..size].to_vec();
-        let transport = client.transport();
-        let TurnRecvRet::Handled = client.recv(Transmit { data, transport, from, to }, now) else {
-            continue;
-        };
+        let (data, transport) = (answer[..size].to_vec(), client.transport());
+        // What it is not for is of no use here.
+        let _ = client.recv(Transmit { data, transport, from, to }, now);
     }
+}
+
+/// Whether an answer has the error code 401.
+fn is_unauthorized(answer: &[u8]) -> bool {
+    let message = Message::from_bytes(answer).ok();
+    let error = message.and_then(|message| message.attribute::<ErrorCode>().ok());
+    error.is_some_and(|error| error.code() == ErrorCode::UNAUTHORIZED)
 }
 
 fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
 }
-
-/// How long one wait for a datagram is: requests are sent again in between.
-const WAIT: Duration = Duration::from_millis(200);
 
 fn udp(place: &Place<'_>) -> Result<(UdpSocket, SocketAddr), String> {
     let to = resolve(place.host, place.port)?[0];
