@@ -245,10 +245,8 @@ impl AdminCommand {
         let client = Client::new(&target.server, target.token()?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let report = runtime.context("no runtime")?.block_on(perform(&client, &order))?;
-        logging::announce(&match target.json {
-            true => report.json.to_string(),
-            false => report.text,
-        })
+        let said = if target.json { report.json.to_string() } else { report.text };
+        logging::announce(&said)
     }
 }
 

@@ -38,10 +38,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
             vec![Finding::fault("configuration", format!("{error:#}"), mend)]
         }
     });
-    logging::announce(&match args.json {
-        true => serde_json::to_string(&report)?,
-        false => report.to_string(),
-    })?;
+    let said = if args.json { serde_json::to_string(&report)? } else { report.to_string() };
+    logging::announce(&said)?;
     if report.has_faults() {
         bail!("the server would not do all that it is configured for");
     }

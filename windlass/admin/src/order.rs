@@ -189,5 +189,5 @@ async fn mute(client: &Client, room: &str, what: &str, muted: bool) -> Result<Re
         let path = Request::new(Method::PUT, &["rooms", room, "tracks", &track, "muted"]);
         now.push(client.send(path.with(json!({"muted": muted}))).await?);
     }
-    Ok(report::muted(what, now))
+    Ok(report::muted(what, &now))
 }

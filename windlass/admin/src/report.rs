@@ -1,5 +1,6 @@
 //! What came of an order, for programs and for people.
 
+use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use comfy_table::Table;
@@ -51,9 +52,10 @@ pub(crate) fn rooms(rooms: Value) -> Report {
                 .to_vec()
         })
         .collect();
-    let text = match rows.is_empty() {
-        true => "There are no rooms.".to_owned(),
-        false => table(&["ROOM", "PARTICIPANTS", "TRACKS", "MAX", "POLICY"], rows),
+    let text = if rows.is_empty() {
+        "There are no rooms.".to_owned()
+    } else {
+        table(&["ROOM", "PARTICIPANTS", "TRACKS", "MAX", "POLICY"], rows)
     };
     Report { json: rooms, text }
 }
@@ -70,7 +72,8 @@ fn described(room: &Value, now: Duration) -> String {
     let mut text = format!("Room {}: {}", self::text(room, "room"), count(participants.len()));
     for (name, head) in [("max_participants", "at most"), ("policy", "policy")] {
         if !room[name].is_null() {
-            text.push_str(&format!(", {head} {}", shown(&room[name])));
+            // Writing to a string does not fail.
+            let _ = write!(text, ", {head} {}", shown(&room[name]));
         }
     }
     if participants.is_empty() {
@@ -158,11 +161,11 @@ pub(crate) fn enhancer(now: Value, wanted: bool) -> Report {
     Report { json: now, text: text.to_owned() }
 }
 
-pub(crate) fn muted(what: &str, now: Vec<Value>) -> Report {
-    let text = match now.is_empty() {
-        true => format!("{what} publishes no sound: nothing was changed."),
-        false => now.iter().map(track).collect::<Vec<_>>().join("\n"),
-    };
+pub(crate) fn muted(what: &str, now: &[Value]) -> Report {
+    if now.is_empty() {
+        return Report::said(format!("{what} publishes no sound: nothing was changed."));
+    }
+    let text = now.iter().map(track).collect::<Vec<_>>().join("\n");
     Report { json: json!({"tracks": now}), text }
 }
 
