@@ -24,10 +24,10 @@ pub use api::{
     SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats,
     UplinkReport,
 };
-pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
+pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};
 pub use latency::Percentiles;
-pub use net::{RECEIVE_BUFFER, Sfu, SfuHandle, ThreadFault, outward_addresses};
+pub use net::{Sfu, SfuHandle, ThreadFault, outward_addresses};
 pub use relay::{
     AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedData, RelayedPacket,
     RelayedTrack,

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::admin::AdminCommand;
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
-use crate::{devices, doctor, health, key, token};
+use crate::{devices, health, key, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
     /// Look for what would keep a server with these options from serving, and say what mends it.
     ///
     /// It takes the options of `windlass serve`, starts nothing, and ends with an error where there is a fault.
-    Doctor(Box<doctor::DoctorArgs>),
+    Doctor(Box<DoctorArgs>),
     /// Ask a server whether it lives; the status tells it.
     Health(health::HealthArgs),
     /// Make a key that access tokens are signed with, in a file, unless it is there.
@@ -90,6 +90,17 @@ impl ServeArgs {
     pub(crate) fn load(&self) -> Result<Config> {
         Config::resolve(self.settings()?)
     }
+}
+
+/// Arguments of `windlass doctor`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub serve: ServeArgs,
 }
 
 /// Arguments of `windlass config`.

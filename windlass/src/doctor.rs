@@ -4,7 +4,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
-use clap::Args;
 use windlass_doctor::{
     Finding, Listens, Protocol, Reach, Relay, Report, TIMEOUT, Wanted, addresses, certificate,
     clock, connect, limits, pace, ports, relay,
@@ -12,25 +11,13 @@ use windlass_doctor::{
 use windlass_sr::EngineChoice;
 use windlass_sr::cuda::devices::Devices;
 
-use crate::cli::ServeArgs;
 use crate::cluster;
 use crate::config::Config;
 use crate::{logging, tls};
 
-/// Arguments of `windlass doctor`.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct DoctorArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    serve: ServeArgs,
-}
-
-/// Looks at everything that a server with these options needs; an error where it would not serve.
-pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
-    let report = Report::new(match args.serve.load() {
+/// Looks at everything that a server with this configuration needs; an error where it would not serve.
+pub(crate) fn run(config: Result<Config>, json: bool) -> Result<()> {
+    let report = Report::new(match config {
         Ok(config) => findings(&config),
         Err(error) => {
             let mend =
@@ -38,7 +25,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<()> {
             vec![Finding::fault("configuration", format!("{error:#}"), mend)]
         }
     });
-    let said = if args.json { serde_json::to_string(&report)? } else { report.to_string() };
+    let said = if json { serde_json::to_string(&report)? } else { report.to_string() };
     logging::announce(&said)?;
     if report.has_faults() {
         bail!("the server would not do all that it is configured for");

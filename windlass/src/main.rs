@@ -50,7 +50,9 @@ fn main() -> ExitCode {
         Command::Enhance(args) => enhance::run(&args),
         Command::Devices(args) => logging::init("warn", false).and_then(|_| devices::run(&args)),
         Command::Config(args) => args.run(),
-        Command::Doctor(args) => logging::init("error", false).and_then(|_| doctor::run(&args)),
+        Command::Doctor(args) => {
+            logging::init("error", false).and_then(|_| doctor::run(args.serve.load(), args.json))
+        }
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),

@@ -1,13 +1,16 @@
 //! The commands that administer a server, against a real one.
 
+mod cluster;
 mod server;
 
+use std::net::TcpListener;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use windlass_protocol::Grant;
 use windlass_signaling::access::{Claims, Grants, TokenKey};
 
+use cluster::{Nats, TOKEN, alone, eventually};
 use server::{Client, Server};
 
 const KEY: &str = "k1=0123456789abcdef0123456789abcdef";
@@ -106,6 +109,43 @@ async fn a_drained_server_lets_its_rooms_end() {
     assert!(server.is_running());
     drop(ana);
     assert_eq!(server.ended().0, Some(0));
+}
+
+/// A server of a cluster.
+fn member(nats: &Nats) -> Server {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (http, url) = (format!("127.0.0.1:{port}"), format!("ws://127.0.0.1:{port}/ws"));
+    let cluster =
+        ["--nats", &nats.url(), "--cluster-token", TOKEN, "--node-url", &url].map(str::to_owned);
+    let args = ["--http".to_owned(), http].into_iter().chain(cluster).collect::<Vec<_>>();
+    Server::start(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_server_of_a_cluster_answers_for_all() {
+    let _turn = alone();
+    let Some(nats) = Nats::start(None) else { return };
+    let (one, other) = (member(&nats), member(&nats));
+    for server in [&one, &other] {
+        let both = || (server.metric("windlass_cluster_nodes") - 2.0).abs() < 0.1;
+        eventually(server, "the servers know each other", both);
+    }
+    let (_ana, _) = Client::join(&one, "tea", "Ana").await;
+    let (mut bo, _) = Client::join(&other, "coffee", "Bo").await;
+    for server in [&one, &other] {
+        let rooms = json(server, &["rooms"]);
+        let names = [&rooms["rooms"][0]["room"], &rooms["rooms"][1]["room"]];
+        assert_eq!(names, ["coffee", "tea"], "{rooms}");
+    }
+    let seen = windlass(&one, &["room", "coffee"]).unwrap();
+    assert!(seen.starts_with("Room coffee: 1 participant\n") && seen.contains("Bo"), "{seen}");
+    windlass(&one, &["room", "coffee", "--max-participants", "1"]).unwrap();
+    let (_cy, answer) = Client::join(&other, "coffee", "Cy").await;
+    assert_eq!(answer["code"], "room_full");
+    windlass(&one, &["kick", "coffee", "Bo"]).unwrap();
+    assert_eq!(bo.hear(&["error"]).await["code"], "removed");
+    let error = windlass(&one, &["room", "water"]).unwrap_err();
+    assert!(error.contains("there is no such room"), "{error}");
 }
 
 #[test]

@@ -26,7 +26,6 @@ pub use self::handle::SfuHandle;
 use self::handle::ThreadSenders;
 pub use self::outward::outward_addresses;
 use self::placement::Placement;
-pub use self::socket::RECEIVE_BUFFER;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{

@@ -4,6 +4,7 @@
 //! ([`operator`]), so bodies of other requests are not read. The state of rooms comes from the directory.
 
 pub(crate) mod error;
+pub(crate) mod everywhere;
 mod operator;
 mod rights;
 mod room;

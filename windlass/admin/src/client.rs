@@ -1,5 +1,6 @@
 //! Requests to the admin API by HTTP, and their errors.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
@@ -18,6 +19,17 @@ use thiserror::Error;
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum size of an answer in bytes: some tens of thousands of participants.
 const MAX_ANSWER: usize = 32 << 20;
+
+/// Header of an answer: how many servers of a cluster answered of how many there are, `2/3`.
+const SERVERS: &str = "windlass-servers";
+
+/// How many did not answer.
+fn silent(servers: &str) -> usize {
+    let number = |text: &str| text.parse::<usize>().unwrap_or(0);
+    servers
+        .split_once('/')
+        .map_or(0, |(answered, all)| number(all).saturating_sub(number(answered)))
+}
 
 /// A request to the admin API.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,6 +145,7 @@ pub struct Client {
     http: Http,
     server: String,
     token: Option<String>,
+    silent: AtomicUsize,
 }
 
 impl Client {
@@ -163,7 +176,17 @@ impl Client {
         let connector = builder.https_or_http().enable_http1().wrap_connector(connector);
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
         let http = http.build(connector);
-        Ok(Client { http, server: server.trim_end_matches('/').to_owned(), token })
+        Ok(Client {
+            http,
+            server: server.trim_end_matches('/').to_owned(),
+            token,
+            silent: AtomicUsize::new(0),
+        })
+    }
+
+    /// The largest number of servers of the cluster that did not answer a request.
+    pub(crate) fn silent(&self) -> usize {
+        self.silent.load(Ordering::Relaxed)
     }
 
     /// Sends a request; the answer's body, which is null where it has none.
@@ -194,6 +217,8 @@ impl Client {
                 .await
                 .map_err(|source| AdminError::Unreachable { server: server.clone(), source })?;
             let status = answer.status();
+            let servers = answer.headers().get(SERVERS).and_then(|value| value.to_str().ok());
+            self.silent.fetch_max(servers.map_or(0, silent), Ordering::Relaxed);
             let foreign = || AdminError::Foreign { server: server.clone(), status };
             let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
             let body = body.map_err(|_| foreign())?.to_bytes();
@@ -221,6 +246,13 @@ mod tests {
         let path = |segments: &[&str]| Request::new(Method::GET, segments).path;
         assert_eq!(path(&["rooms"]), "/admin/rooms");
         assert_eq!(path(&["rooms", "a/b ?", "bans", "é"]), "/admin/rooms/a%2Fb%20%3F/bans/%C3%A9");
+    }
+
+    #[test]
+    fn servers_that_did_not_answer_are_counted() {
+        for (servers, count) in [("3/3", 0), ("1/3", 2), ("", 0), ("x/y", 0)] {
+            assert_eq!(silent(servers), count, "{servers}");
+        }
     }
 
     #[test]

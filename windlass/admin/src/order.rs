@@ -95,6 +95,10 @@ pub struct RoomChange {
 ///
 /// The server does not answer or refuses, or the room has nobody and nothing that is called so.
 pub async fn perform(client: &Client, order: &Order) -> Result<Report, AdminError> {
+    Ok(send(client, order).await?.without(client.silent()))
+}
+
+async fn send(client: &Client, order: &Order) -> Result<Report, AdminError> {
     match order {
         Order::Rooms => {
             let rooms = client.send(Request::new(Method::GET, &["rooms"])).await?;

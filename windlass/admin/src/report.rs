@@ -23,6 +23,21 @@ impl Report {
     pub(crate) fn said(text: String) -> Report {
         Report { json: json!({"done": &text}), text }
     }
+
+    /// Says that so many servers of the cluster did not answer.
+    pub(crate) fn without(mut self, silent: usize) -> Report {
+        if silent > 0 {
+            self.json["silent_servers"] = silent.into();
+            let servers =
+                if silent == 1 { "1 server".to_owned() } else { format!("{silent} servers") };
+            // Writing to a string does not fail.
+            let _ = write!(
+                self.text,
+                "\n{servers} of the cluster did not answer: what is there is missing."
+            );
+        }
+        self
+    }
 }
 
 fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
@@ -212,6 +227,18 @@ mod tests {
         for part in ["1 h 1 min", "t1 audio microphone, muted by an operator", "t2 h+", "Ana Li"] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
+    }
+
+    #[test]
+    fn an_answer_without_all_servers_says_so() {
+        let whole = Report::said("Done.".to_owned());
+        assert_eq!(whole.clone().without(0), whole);
+        let part = whole.without(1);
+        assert!(
+            part.text
+                .ends_with("1 server of the cluster did not answer: what is there is missing.")
+        );
+        assert_eq!(part.json["silent_servers"], 1);
     }
 
     #[test]
