@@ -29,8 +29,8 @@ use self::placement::Placement;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
-    AnchorReport, DataError, DataMessage, Decay, EnhancerSinks, JoinError, JoinOptions, Joined,
-    OfferError, ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId,
+    DataError, DataMessage, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
+    ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId, TrackReport,
     UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
@@ -59,8 +59,7 @@ enum Command {
     Report(
         ParticipantId,
         TrackId,
-        AnchorReport,
-        Option<Decay>,
+        TrackReport,
         oneshot::Sender<Result<TakenReport, ReportError>>,
     ),
     SetMuted(ParticipantId, TrackId, bool),
