@@ -20,10 +20,10 @@ mod way_counts;
 
 pub use api::{
     AnchorReport, Answer, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason,
-    EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer, OfferError, ParseIdError,
-    ParticipantId, Permissions, Publish, RegionRequest, ReportError, RequestSink, SfuClosed,
-    SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackReport, TrackStats,
-    UplinkReport,
+    EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer, OfferError,
+    ParseIdError, ParticipantId, Permissions, Publish, RegionRequest, ReportError, RequestSink,
+    SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo,
+    TrackReport, TrackStats, UplinkReport,
 };
 pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};

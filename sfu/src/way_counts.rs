@@ -41,10 +41,7 @@ mod tests {
         others.add((Way::Flow, WayReason::NetworkOff));
         others.add((Way::Layer, WayReason::Fills));
         let all: Vec<_> = counts.plus(others).iter().collect();
-        assert_eq!(
-            all,
-            [(Way::Layer, WayReason::Fills, 1), (Way::Flow, WayReason::NetworkOff, 3)]
-        );
+        assert_eq!(all, [(Way::Layer, WayReason::Fills, 1), (Way::Flow, WayReason::NetworkOff, 3)]);
     }
 
     #[test]

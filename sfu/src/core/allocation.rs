@@ -147,7 +147,11 @@ fn refuses(track: &Track, demand: &Demand, layer: Layer) -> bool {
 /// Counts the subscriptions by how their pictures are made.
 pub(super) fn count_ways(peers: &Peers) -> WayCounts {
     let mut counts = WayCounts::default();
-    peers.iter().flat_map(|peer| &peer.slots).filter_map(|slot| slot.way).for_each(|way| counts.add(way));
+    peers
+        .iter()
+        .flat_map(|peer| &peer.slots)
+        .filter_map(|slot| slot.way)
+        .for_each(|way| counts.add(way));
     counts
 }
 

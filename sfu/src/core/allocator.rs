@@ -432,8 +432,7 @@ mod tests {
         let mut changes = 0;
         for step in 0..100 {
             // It runs a network for five seconds of ten.
-            let network =
-                if step / 25 % 2 == 0 { FrameNetwork::Xs } else { FrameNetwork::None };
+            let network = if step / 25 % 2 == 0 { FrameNetwork::Xs } else { FrameNetwork::None };
             let shown = Shown { network, ..ALL.shown };
             let demand = Demand { rates, anchors: [ENHANCED; 3], shown, current: held, ..ALL };
             let at = now + step * Duration::from_millis(200);

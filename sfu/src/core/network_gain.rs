@@ -101,7 +101,10 @@ mod tests {
             let said = gain(network, scale, 2.0);
             let (points, left) = measured(network, scale, true);
             assert!((said.points - points).abs() < 0.06, "{network:?} ×{scale}: {points}");
-            assert!((said.captured_left - left.min(1.0)).abs() < 0.06, "{network:?} ×{scale}: {left}");
+            assert!(
+                (said.captured_left - left.min(1.0)).abs() < 0.06,
+                "{network:?} ×{scale}: {left}"
+            );
         }
     }
 
@@ -112,15 +115,21 @@ mod tests {
             let said = gain(network, scale, 2.0);
             let (points, left) = measured(network, scale, false);
             assert!((said.points - points).abs() < 1.0, "{network:?} ×{scale}: {points}");
-            assert!((said.captured_left - left.min(1.0)).abs() < 0.25, "{network:?} ×{scale}: {left}");
+            assert!(
+                (said.captured_left - left.min(1.0)).abs() < 0.25,
+                "{network:?} ×{scale}: {left}"
+            );
         }
     }
 
     #[test]
     fn where_there_is_no_network_nothing_changes() {
-        for (network, scale) in
-            [(FrameNetwork::None, 2), (FrameNetwork::Xs, 3), (FrameNetwork::Xxs, 4), (FrameNetwork::Other, 2)]
-        {
+        for (network, scale) in [
+            (FrameNetwork::None, 2),
+            (FrameNetwork::Xs, 3),
+            (FrameNetwork::Xxs, 4),
+            (FrameNetwork::Other, 2),
+        ] {
             assert_eq!(gain(network, scale, 1.0), NetworkGain::NONE);
         }
     }

@@ -49,9 +49,9 @@ impl View {
 
     /// The smallest layer that fills the tile, given the layers' sizes where known; `None`: no layer does.
     pub fn sufficient_layer(self, sizes: [Option<Size>; 3]) -> Option<Layer> {
-        Layer::ALL.into_iter().find(|&layer| {
-            sizes[layer as usize].is_some_and(|size| fills(self.size(), size))
-        })
+        Layer::ALL
+            .into_iter()
+            .find(|&layer| sizes[layer as usize].is_some_and(|size| fills(self.size(), size)))
     }
 
     /// The smallest anchor scale that fills the tile with a layer of this size, or else the largest scale.

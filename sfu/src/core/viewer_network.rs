@@ -1,7 +1,8 @@
 //! The network that a viewer runs on every frame of a track, as its reports say.
 //!
-//! One that ends counts as gone at once: anchors begin. One that begins counts from [`PROVED_AFTER`] on: so long anchors go on, since a
-//! network may turn out too slow. Between two changes the viewer's own machine waits longer each time.
+//! One that ends counts as gone at once: anchors begin. One that begins counts after [`FIRST_PROOF`]: so long anchors go on, since a
+//! network may turn out too slow. Each one that ends after its proof doubles the next proof, so that anchors do not come and go; one that
+//! ran for [`FORGIVEN`] resets that.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +11,21 @@ use windlass_types::{FrameNetwork, NoNetwork};
 use crate::api::NetworkReport;
 
 /// Time for which a network must have run before anchors end for it.
-const PROVED_AFTER: Duration = Duration::from_secs(10);
+const FIRST_PROOF: Duration = Duration::from_secs(10);
+/// Longest such time.
+const MAX_PROOF: Duration = Duration::from_secs(160);
+/// Time of a network after which the next proof is a first one.
+const FORGIVEN: Duration = Duration::from_secs(300);
 /// Time for which a report holds: there is one each second.
 const HOLDS_FOR: Duration = Duration::from_secs(5);
 
 /// What a viewer's reports say of its network.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct ViewerNetwork(Option<Last>);
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ViewerNetwork {
+    last: Option<Last>,
+    /// Time for which the next network must run.
+    proof: Duration,
+}
 
 /// The last report.
 #[derive(Debug, Clone, Copy)]
@@ -27,13 +36,26 @@ struct Last {
     since: Option<Instant>,
 }
 
+impl Default for ViewerNetwork {
+    fn default() -> ViewerNetwork {
+        ViewerNetwork { last: None, proof: FIRST_PROOF }
+    }
+}
+
 impl ViewerNetwork {
     /// Takes a report. Returns whether a network has begun or ended with it.
     pub(super) fn report(&mut self, now: Instant, said: NetworkReport) -> bool {
         let ran = self.last(now).and_then(|last| last.since);
         let runs = said.network != FrameNetwork::None;
+        if let Some(since) = ran.filter(|_| !runs) {
+            self.proof = match now.saturating_duration_since(since) {
+                lasted if lasted >= FORGIVEN => FIRST_PROOF,
+                lasted if lasted >= self.proof => (self.proof * 2).min(MAX_PROOF),
+                _ => self.proof,
+            };
+        }
         let since = runs.then_some(ran.unwrap_or(now));
-        self.0 = Some(Last { said, at: now, since });
+        self.last = Some(Last { said, at: now, since });
         ran.is_some() != runs
     }
 
@@ -45,9 +67,7 @@ impl ViewerNetwork {
     /// The network that runs, if it has for long enough to be relied on.
     pub(super) fn proved(&self, now: Instant) -> FrameNetwork {
         let since = self.last(now).and_then(|last| last.since);
-        let proved = since.is_some_and(|since| {
-            now.saturating_duration_since(since) >= PROVED_AFTER
-        });
+        let proved = since.is_some_and(|since| now.saturating_duration_since(since) >= self.proof);
         if proved { self.running(now) } else { FrameNetwork::None }
     }
 
@@ -57,7 +77,7 @@ impl ViewerNetwork {
     }
 
     fn last(&self, now: Instant) -> Option<&Last> {
-        self.0.as_ref().filter(|last| now.saturating_duration_since(last.at) < HOLDS_FOR)
+        self.last.as_ref().filter(|last| now.saturating_duration_since(last.at) < HOLDS_FOR)
     }
 }
 
@@ -71,7 +91,12 @@ mod tests {
         NetworkReport { network: FrameNetwork::None, absence: Some(NoNetwork::Slow) };
 
     /// Reports, one a second from `start` on; returns when the last one came.
-    fn reports(network: &mut ViewerNetwork, start: Instant, said: NetworkReport, count: u32) -> Instant {
+    fn reports(
+        network: &mut ViewerNetwork,
+        start: Instant,
+        said: NetworkReport,
+        count: u32,
+    ) -> Instant {
         (0..count).for_each(|n| {
             network.report(start + n * SECOND, said);
         });
@@ -82,11 +107,17 @@ mod tests {
     fn a_network_counts_once_it_has_run_for_a_while_and_is_gone_at_once() {
         let (mut network, start) = (ViewerNetwork::default(), Instant::now());
         let at = reports(&mut network, start, XS, 10);
-        assert_eq!((network.running(at), network.proved(at)), (FrameNetwork::Xs, FrameNetwork::None));
+        assert_eq!(
+            (network.running(at), network.proved(at)),
+            (FrameNetwork::Xs, FrameNetwork::None)
+        );
         let at = reports(&mut network, at + SECOND, XS, 1);
         assert_eq!(network.proved(at), FrameNetwork::Xs);
         assert!(network.report(at, SLOW), "it has ended");
-        assert_eq!((network.running(at), network.proved(at)), (FrameNetwork::None, FrameNetwork::None));
+        assert_eq!(
+            (network.running(at), network.proved(at)),
+            (FrameNetwork::None, FrameNetwork::None)
+        );
         assert_eq!(network.absence(at), NoNetwork::Slow);
         assert!(network.report(at, XS), "it has begun");
         assert_eq!(network.proved(at), FrameNetwork::None, "anew");
@@ -99,6 +130,29 @@ mod tests {
         let smaller = NetworkReport { network: FrameNetwork::Xxs, absence: None };
         assert!(!network.report(at, smaller));
         assert_eq!(network.proved(at), FrameNetwork::Xxs);
+    }
+
+    /// Seconds after which a network that begins is relied on.
+    fn proof(network: &mut ViewerNetwork, start: Instant) -> u32 {
+        let runs = |n: &u32| {
+            let at = start + *n * SECOND;
+            network.report(at, XS);
+            network.proved(at) == FrameNetwork::Xs
+        };
+        (0..1000).find(runs).expect("it is relied on")
+    }
+
+    #[test]
+    fn a_network_that_comes_and_goes_is_relied_on_later_each_time_until_one_lasts() {
+        let (mut network, mut now) = (ViewerNetwork::default(), Instant::now());
+        for seconds in [10, 20, 40, 80, 160, 160] {
+            assert_eq!(proof(&mut network, now), seconds);
+            now += seconds * SECOND;
+            network.report(now, SLOW);
+        }
+        now = reports(&mut network, now, XS, 301) + SECOND;
+        network.report(now, SLOW);
+        assert_eq!(proof(&mut network, now), 10);
     }
 
     #[test]

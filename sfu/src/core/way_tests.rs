@@ -35,7 +35,12 @@ fn watch(world: &mut World, id: ParticipantId, track: TrackId) {
 }
 
 /// Lets the viewers report once a second for so long.
-fn report(world: &mut World, track: TrackId, said: &[(ParticipantId, NetworkReport)], seconds: u32) {
+fn report(
+    world: &mut World,
+    track: TrackId,
+    said: &[(ParticipantId, NetworkReport)],
+    seconds: u32,
+) {
     for _ in 0..seconds {
         for &(id, network) in said {
             let report = TrackReport { network, ..TrackReport::default() };
@@ -69,8 +74,7 @@ fn each_viewer_of_a_publisher_has_its_own_way_and_is_told_why() {
     report(&mut world, track, &[(SUBSCRIBER, XS), (OTHER, none(NoNetwork::Off))], 12);
     assert_eq!((told(&world, SUBSCRIBER), told(&world, OTHER)), (NETWORK, FLOW_AS_OFF));
     let ways: Vec<_> = world.core.stats().ways.iter().collect();
-    let counted =
-        [(Way::Flow, WayReason::NetworkOff, 1), (Way::Network, WayReason::LittleGain, 1)];
+    let counted = [(Way::Flow, WayReason::NetworkOff, 1), (Way::Network, WayReason::LittleGain, 1)];
     assert_eq!((ways.as_slice(), world.core.stats().taps), (counted.as_slice(), 1));
 }
 

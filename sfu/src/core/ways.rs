@@ -88,7 +88,8 @@ mod tests {
 
     /// Enhanced anchors alone for two layers, shown twice as large as the half layer.
     fn demand() -> Demand {
-        let enhanced = Some(AnchorCosts { enhanced: Bitrate::kbps(20.0), ..AnchorCosts::default() });
+        let enhanced =
+            Some(AnchorCosts { enhanced: Bitrate::kbps(20.0), ..AnchorCosts::default() });
         Demand {
             max: Rung::F,
             rates: [Some(Bitrate::kbps(150.0)), Some(Bitrate::kbps(500.0)), None],

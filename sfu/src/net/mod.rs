@@ -56,12 +56,7 @@ enum Command {
     SetView(ParticipantId, TrackId, View),
     KeyAnchor(ParticipantId, TrackId),
     Uplink(ParticipantId, TrackId, UplinkReport),
-    Report(
-        ParticipantId,
-        TrackId,
-        TrackReport,
-        oneshot::Sender<Result<TakenReport, ReportError>>,
-    ),
+    Report(ParticipantId, TrackId, TrackReport, oneshot::Sender<Result<TakenReport, ReportError>>),
     SetMuted(ParticipantId, TrackId, bool),
     SendData(
         ParticipantId,

@@ -35,8 +35,8 @@ mod server;
 pub mod typescript;
 
 pub use client::{
-    ANCHOR_CODEC, ClientMessage, Join, Offer, Publish, Report, Request, SetRung,
-    Subscribe, TrackKind, Uplink, View,
+    ANCHOR_CODEC, ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe,
+    TrackKind, Uplink, View,
 };
 pub use data::{Base64, SendData, SetAttributes};
 pub use error::{ErrorCode, ProtocolError};

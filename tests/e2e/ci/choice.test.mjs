@@ -70,7 +70,7 @@ describe("who does what", { timeout: 360_000 }, () => {
     await until(async () => (await counted("network", "little_gain")) === 1, "the viewer with a network is counted", 120_000);
     assert.equal(await counted("flow", "network_off"), 1);
     assert.equal(await taps(), 1);
-    const figures = plain.page.locator(".figures").first();
+    const figures = plain.page.locator(".tile .facts").first();
     const shown = async () => (await figures.textContent())?.includes("filters and anchors: no network may run here");
     await until(shown, "the figures have the way and the reason", 15_000, () => figures.textContent());
   });

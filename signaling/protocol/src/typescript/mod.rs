@@ -12,10 +12,10 @@ use windlass_types::{
 };
 
 use crate::{
-    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer,
-    IceServers, Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report, SendData,
-    ServerMessage, SetAttributes, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink,
-    VERSION, View, Welcome,
+    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer, IceServers,
+    Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report, SendData, ServerMessage,
+    SetAttributes, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, VERSION, View,
+    Welcome,
 };
 
 /// The whole file.
