@@ -20,11 +20,27 @@ impl WayCounts {
         self
     }
 
-    /// The counts that are not zero.
+    /// The counts of every way with each reason that it may have, also those of zero: graphs need them.
     pub fn iter(&self) -> impl Iterator<Item = (Way, WayReason, usize)> {
         let all = Way::ALL.into_iter().flat_map(|way| WayReason::ALL.map(|reason| (way, reason)));
         let counted = all.map(|(way, reason)| (way, reason, self.0[way as usize][reason as usize]));
-        counted.filter(|(_, _, count)| *count > 0)
+        counted.filter(|(way, reason, count)| *count > 0 || may_have(*way, *reason))
+    }
+}
+
+/// Whether a way may have a reason.
+fn may_have(way: Way, reason: WayReason) -> bool {
+    use WayReason as R;
+    let without_anchors =
+        matches!(reason, R::Unavailable | R::Limit | R::Bandwidth | R::OtherLayer);
+    match way {
+        Way::Layer => reason == R::Fills,
+        Way::Filters => without_anchors,
+        Way::Flow => {
+            matches!(reason, R::NetworkOff | R::NetworkSlow | R::NetworkTrying | R::NetworkSize)
+        }
+        Way::Network => without_anchors || reason == R::LittleGain,
+        Way::Both => matches!(reason, R::NetworkTrying | R::Gain),
     }
 }
 
@@ -41,7 +57,12 @@ mod tests {
         others.add((Way::Flow, WayReason::NetworkOff));
         others.add((Way::Layer, WayReason::Fills));
         let all: Vec<_> = counts.plus(others).iter().collect();
-        assert_eq!(all, [(Way::Layer, WayReason::Fills, 1), (Way::Flow, WayReason::NetworkOff, 3)]);
+        let (some, none): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, _, n)| *n > 0);
+        assert_eq!(
+            some,
+            [(Way::Layer, WayReason::Fills, 1), (Way::Flow, WayReason::NetworkOff, 3)]
+        );
+        assert!(none.contains(&(Way::Network, WayReason::LittleGain, 0)), "{none:?}");
     }
 
     #[test]

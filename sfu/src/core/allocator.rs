@@ -2,8 +2,8 @@
 //!
 //! A *rung* is a quality level (LiveKit's `VideoQuality`, libwebrtc's target layer): a simulcast layer, or (`+`) a layer with anchors. The
 //! rungs are q, q+, h, h+ and f. A track's *ladder* has those whose layer is sent, up to the client's maximum, without rungs that a
-//! cheaper one equals in quality, and without anchors that are not worth their bytes beside the viewer's own network. Quality in the tile is predicted ([`quality`]); bitrates of anchors are measured
-//! ([`anchor_costs`](super::anchor_costs)).
+//! cheaper one equals in quality, and without anchors that are not worth their bytes beside the viewer's own network. Quality in the
+//! tile is predicted ([`quality`]); bitrates of anchors are measured ([`anchor_costs`](super::anchor_costs)).
 //!
 //! 1. Each track gets its lowest rung, by descending weight, while the budget lasts. The others are paused; the first never is.
 //! 2. Tracks rise by the step with the greatest weight × gain of quality / additional bitrate that fits, until none fits.
