@@ -1,8 +1,8 @@
 //! What a network on every frame adds to a rung in the tile that shows it, in points of VMAF-NEG, and what it leaves for anchors to add.
 //!
 //! The figures are means over the rows of `fixtures/network_gain.csv` whose clips were looked at while the networks were trained; the
-//! rows of people whom no choice was made on judge them (`models/frames`, the cards of the networks; a test repeats both). Enhanced
-//! anchors add next to nothing beside a network (`lab/notes/frame-networks.md`): both guess the same detail.
+//! rows of people whom no choice was made on judge them (`models/frames`, the cards of the networks; a test repeats both). That
+//! enhanced anchors add nothing beside a network is assumed, not measured: both guess the same detail (`hybrid@xs` of `windlass-lab eval`).
 
 use windlass_types::FrameNetwork;
 
@@ -23,7 +23,7 @@ impl NetworkGain {
         NetworkGain { points: 0.0, captured_left: 1.0, enhanced_left: 1.0 };
 }
 
-/// What enhanced anchors keep of their gain beside a network.
+/// What enhanced anchors keep of their gain beside a network: assumed.
 const ENHANCED_LEFT: f64 = 0.0;
 
 /// What a network does where pictures are shown `scale` times as large as their layer. `octaves` is that without the step to whole
