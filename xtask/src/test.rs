@@ -217,6 +217,7 @@ const ALONE: [&str; 20] = [
     "adapt",
     "call",
     "captured",
+    "choice",
     "cluster",
     "codec",
     "demo",
