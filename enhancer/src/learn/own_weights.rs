@@ -349,8 +349,9 @@ mod tests {
     /// A picture with something of everything, and what the filters make of it, each second another.
     fn picture(second: usize, darker: u8) -> (Plane, Plane) {
         let at = |x: usize, y: usize| {
-            let stripes = if (x + 3 * second) / 5 % 2 == 0 { 70 } else { 0 };
-            let rough = (x * 31 + y * 17 + second * 7) * 2_654_435_761 >> 9 & 31;
+            let x = x + 10 * second;
+            let stripes = if x / 5 % 2 == 0 { 70 } else { 0 };
+            let rough = (x * 31 + y * 17) * 2_654_435_761 >> 9 & 31;
             (60 + stripes + y / 2 + rough) as u8 - darker.min(50)
         };
         let low = (0..LOW.0 * LOW.1).map(|i| at(2 * (i % LOW.0), 2 * (i / LOW.0)));
