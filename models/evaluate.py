@@ -1,9 +1,10 @@
 """Measures networks against bicubic, Lanczos and the subscriber's own reconstruction on VP9-coded clips.
 
 In: exported weights, all of one scale, and the clips of `data.toml`. Out: a table (Markdown), or with `--json` one
-object, of PSNR-Y, SSIM and, where an ffmpeg with libvmaf is found, VMAF and VMAF-NEG, by clip, LR size, bit rate and
-what the subscriber's decoder has had (`twin`: nothing, or a captured frame a second). Frames are paired by number;
-figures are means over frames. `lanczos@0.3` is Lanczos, then unsharp masking (5×5 binomial blur, amount 0.3): a gain
+object, of PSNR-Y, SSIM, SSIMULACRA2 of luma and, where an ffmpeg with libvmaf is found, VMAF and VMAF-NEG, by clip, LR
+size, bit rate and what the subscriber's decoder has had (`twin`: nothing, or a captured frame a second). `low_kept` is
+the share of low samples that the picture, scaled down, has within a grey level. Frames are paired by number; figures are
+means over frames. `lanczos@0.3` is Lanczos, then unsharp masking (5×5 binomial blur, amount 0.3): a gain
 in VMAF counts only above it and with a gain in PSNR. `twin` as a method is what the decoder shows without the network.
 
     python models/evaluate.py models/xs-x2.safetensors models/fused-xs-x2.safetensors --pictures output/crops
@@ -27,6 +28,7 @@ import metrics
 import network
 import pairs
 import resampling
+import ssimulacra2
 
 BINOMIAL = torch.tensor([1.0, 4.0, 6.0, 4.0, 1.0]) / 16.0
 TWINS = ("", "detail=50@1")
@@ -88,6 +90,8 @@ def measure(
             "frames": len(frames),
             "psnr_y_db": sum(map(metrics.psnr, frames, wanted)) / len(frames),
             "ssim": sum(map(metrics.ssim, frames, wanted)) / len(frames),
+            "ssimulacra2": sum(float(ssimulacra2.score(a, b)) for a, b in zip(wanted, frames, strict=True)) / len(frames),
+            "low_kept": sum(map(metrics.low_kept, frames, given)) / len(frames),
         }
         if vmaf_exe:
             row |= metrics.vmaf(vmaf_exe, frames, wanted)
@@ -157,7 +161,7 @@ def with_gains(rows: list[Row]) -> list[Row]:
 
 def table(rows: list[Row]) -> str:
     """The rows as Markdown."""
-    digits = {"psnr_y_db": ".2f", "over_lanczos_db": "+.2f", "over_twin_db": "+.2f", "ssim": ".4f"}
+    digits = {"psnr_y_db": ".2f", "over_lanczos_db": "+.2f", "over_twin_db": "+.2f", "ssim": ".4f", "ssimulacra2": ".2f", "low_kept": ".3f"}
     digits |= {"vmaf": ".1f", "vmaf_neg": ".1f"}
     keys = ["clip", "input", "video_kbps", "twin", "method", *digits]
     keys = [key for key in keys if any(row.get(key, "–") != "–" for row in rows)]
