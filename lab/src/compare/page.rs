@@ -15,7 +15,7 @@ const KINDS: [&str; 7] = ["png", "webp", "jpg", "jpeg", "avif", "mp4", "webm"];
 
 /// A folder of pictures or clips, and what it is called in the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Set {
+pub(crate) struct Set {
     pub(super) name: String,
     pub(super) folder: PathBuf,
 }
