@@ -27,7 +27,8 @@ before(async () => {
     file,
     sides: ["a", "b"].map((set) => ({ set, source: `${set}-${file}.gif` })),
   }));
-  const files = { "/page.html": Buffer.from(readFileSync(PAGE, "utf8").replace("PAIRS", JSON.stringify(pairs))) };
+  const page = readFileSync(PAGE, "utf8").replace("PAIRS", JSON.stringify(pairs));
+  const files = { "/page.html": Buffer.from(page), "/favicon.ico": PICTURE };
   for (const { source } of pairs.flatMap((pair) => pair.sides)) files[`/${source}`] = PICTURE;
   served = await serveFiles(files);
   browser = await openPage();
