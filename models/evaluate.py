@@ -60,6 +60,12 @@ def upscaled(method: str, models: dict[str, tuple], lr: Tensor, twin: Tensor | N
     return out.round().clamp(0, 255)
 
 
+def exchanged(detail: Tensor, of: Tensor, scale: int) -> Tensor:
+    """A picture whose means over low samples are those `of`; all else is `detail`'s."""
+    off = of - F.avg_pool2d(detail, scale)
+    return (detail + F.interpolate(off, scale_factor=scale)).round().clamp(0, 255)
+
+
 def planes(frames: pairs.Luma | None, count: int) -> list[Tensor | None]:
     """Frames one by one, as the networks take them."""
     if frames is None:
@@ -80,7 +86,13 @@ def measure(
     wanted, given, twins = (planes(part, len(made.lr)) for part in (made.hr, made.lr, made.twin))
     rows, panels = [], []
     for method in methods:
-        frames = [upscaled(method, models, low, twin, variant.scale) for low, twin in zip(given, twins, strict=True)]
+        all_planes = zip(wanted, given, twins, strict=True)
+        if method == "source's detail":
+            frames = [exchanged(high, low, variant.scale) for high, low, _ in all_planes]
+        elif method == "source's low":
+            frames = [exchanged(twin, F.avg_pool2d(high, variant.scale), variant.scale) for high, _, twin in all_planes]
+        else:
+            frames = [upscaled(method, models, low, twin, variant.scale) for _, low, twin in all_planes]
         row: Row = {
             "clip": variant.clip,
             "input": f"{made.lr.shape[2]}x{made.lr.shape[1]}",
@@ -112,6 +124,7 @@ def run(
     twins: Sequence[str] = TWINS,
     only: Sequence[str] = (),
     halfway: Sequence[Path] = (),
+    limits: bool = False,
 ) -> list[Row]:
     """All rows; what needs no twin is measured beside the first of the twins. `halfway`: of a factor of the scale."""
     models = {path.stem: network.load(path) for path in paths}
@@ -138,7 +151,9 @@ def run(
             methods = ["bicubic", "lanczos", "lanczos@0.3", *models]
             methods += [f"{name} then {rest}" for name in parts for rest in ("lanczos", "lanczos@0.3", "bilinear")]
             if fused:
-                methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if variant.twin == twins[0] else seeing
+                first = variant.twin == twins[0]
+                methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if first else list(seeing)
+                methods += ["source's detail", "source's low"] if limits else []
             rows += measure(variant, made, models | parts, methods, vmaf_exe, pictures)
             print(f"{variant.label}: measured", file=sys.stderr)
     return with_gains(rows)
@@ -196,11 +211,17 @@ def main() -> None:
         default=[],
         help="networks of a factor of the scale, and plain stretching after them",
     )
+    parser.add_argument(
+        "--limits",
+        action="store_true",
+        help="also the source's own detail where the low picture is kept, and the twin's where that is the source's",
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, args.twins, args.only, args.halfway)
+    chosen = (args.twins, args.only, args.halfway, args.limits)
+    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, *chosen)
     print(json.dumps({"command": "models/evaluate.py", "rows": rows}) if args.json else table(rows))
 
 

@@ -1,10 +1,12 @@
 """Trains a frame network on, from its faithful weights, for pictures that look natural.
 
-In: weights of a frame network and the patches that `train.py` prepares. Out: the same network's weights. The loss is
-`train.py`'s, and beside it: SSIMULACRA2 (`--ssimulacra2`), an adversary that learns to tell made pictures from wanted
-ones (`--adversary`), and a bound: scaled down, a picture is to be the low one within a grey level (`--bound`).
+In: weights of a frame network, and the patches of `train.py`. Out: the same network's weights. The loss is squared
+errors, and beside them what was asked for: SSIMULACRA2 (`--ssimulacra2`), an adversary that learns to tell made
+pictures from wanted ones (`--adversary`, relativistic; `--features`: its features, too, are to be alike), and a bound:
+scaled down, a picture is to be the low one within a grey level (`--bound`).
 
-    python models/natural.py models/frames/xs-x2.safetensors --ssimulacra2 0.3 --out natural.safetensors
+    python models/natural.py models/frames/xs-x2.safetensors --ssimulacra2 3 --out natural.safetensors
+    python models/natural.py models/frames/xs-x2.safetensors --distance 0.5 --adversary 0.05 --features 0.3
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ import ssimulacra2
 import train
 
 WITHIN = 1.0  # grey levels that a low sample may be off
-WIDTH = 32
+GAIN = 1.0 / 16.0  # of grey levels, as the adversary sees them
+WARM_UP = 300  # steps until an adversary counts in full
+# Inputs, outputs, side and stride of the adversary's layers.
+LAYERS = ((2, 32, 3, 1), (32, 32, 4, 2), (32, 64, 4, 2), (64, 64, 3, 1))
 
 
 class Adversary(nn.Module):
@@ -34,17 +39,13 @@ class Adversary(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        widths = [2, WIDTH, WIDTH, 2 * WIDTH, 2 * WIDTH]
-        convs = [
-            spectral_norm(nn.Conv2d(a, b, 4 if index in (1, 2) else 3, 2 if index in (1, 2) else 1, 1))
-            for index, (a, b) in enumerate(zip(widths, widths[1:], strict=False))
-        ]
+        convs = [spectral_norm(nn.Conv2d(a, b, side, stride, 1)) for a, b, side, stride in LAYERS]
         self.body = nn.ModuleList(convs)
-        self.last = nn.Conv2d(widths[-1], 1, 3)
+        self.last = nn.Conv2d(LAYERS[-1][1], 1, 3)
 
     def forward(self, picture: Tensor, twin: Tensor) -> tuple[Tensor, list[Tensor]]:
         """The logits, and the features that led to them."""
-        x, features = torch.cat([picture - twin, twin - twin.mean((2, 3), keepdim=True)], 1) / 16.0, []
+        x, features = GAIN * torch.cat([picture - twin, twin - twin.mean((2, 3), keepdim=True)], 1), []
         for conv in self.body:
             x = F.leaky_relu(conv(x), 0.2)
             features.append(x)
@@ -58,14 +59,27 @@ def beyond_bound(made: Tensor, low: Tensor, scale: int) -> Tensor:
 
 
 def inside(picture: Tensor, scale: int) -> Tensor:
-    """What does not see a patch's padding."""
+    """The few patches that a costly loss looks at, without what sees their padding."""
     edge = scale * train.RING
-    return picture[:, :, edge:-edge, edge:-edge]
+    return picture[: max(1, 2 * len(picture) // scale**2), :, edge:-edge, edge:-edge]
 
 
-def telling(real: Tensor, made: Tensor) -> Tensor:
-    """The adversary's loss: real ones are to look more real than the mean of the made ones, and the other way round."""
-    return F.softplus(made.mean() - real).mean() + F.softplus(made - real.mean()).mean()
+def taught(adversary: Adversary, teller: torch.optim.Optimizer, real: Tensor, made: Tensor, twin: Tensor) -> None:
+    """A step of the adversary: real places are to look more real than the mean of made ones, and the reverse."""
+    is_real, is_made = adversary(real, twin)[0], adversary(made.detach(), twin)[0]
+    loss = F.softplus(is_made.mean() - is_real).mean() + F.softplus(is_made - is_real.mean()).mean()
+    teller.zero_grad(set_to_none=True)
+    loss.backward()
+    teller.step()
+
+
+def told_apart(adversary: Adversary, real: Tensor, made: Tensor, twin: Tensor) -> tuple[Tensor, Tensor]:
+    """How well the adversary tells made places, and by what share its features differ."""
+    with torch.no_grad():
+        is_real, wanted = adversary(real, twin)
+    is_made, found = adversary(made, twin)
+    shares = [(a - b).abs().mean() / b.abs().mean() for a, b in zip(found, wanted, strict=True)]
+    return F.softplus(is_real.mean() - is_made).mean(), torch.stack(shares).mean()
 
 
 def run(args: argparse.Namespace) -> None:
@@ -73,14 +87,15 @@ def run(args: argparse.Namespace) -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     shape, weights = network.load(args.start)
-    stock = patches.prepare(args.work / f"frames/x{shape.scale}.pt", shape, None, None, args.draws, 1)
+    scale = shape.scale
+    stock = patches.prepare(args.work / f"frames/x{scale}.pt", shape, None, None, args.draws, 1)
     net = network.Net(shape)
     net.become(weights)
     mean = {name: value.clone() for name, value in net.state_dict().items()}
     optimizer = torch.optim.Adam(net.parameters(), lr=args.rate, betas=(0.9, 0.99), fused=True)
     adversary = Adversary()
     teller = torch.optim.Adam(adversary.parameters(), lr=args.teller_rate, betas=(0.5, 0.99), fused=True)
-    ring = train.edge_weights(shape.scale, torch.device("cpu"))
+    ring = train.edge_weights(scale, torch.device("cpu"))
     begun, shown = time.monotonic(), []
     for number in range(args.steps):
         rng = np.random.default_rng((args.seed, number))
@@ -90,38 +105,21 @@ def run(args: argparse.Namespace) -> None:
         step = train.stage(shape, batch)
         low = batch.lr[:, None, patches.HALO : -patches.HALO, patches.HALO : -patches.HALO]
         made = step.base + network.beyond_base(shape, net(step.inputs), step.base, step.twin)
-        far = train.distance(made, step, True, ring, train.FLOORS[shape.base])
-        parts = {"distance": (args.distance, far)}
-        if args.perceived:
-            parts["perceived"] = args.perceived, train.lacking(made, step.wanted, shape.scale)
+        parts = {"distance": (args.distance, train.distance(made, step, True, ring, train.FLOORS[shape.base]))}
+        parts["bound"] = args.bound, beyond_bound(made, low, scale)
+        seen = [inside(part, scale) for part in (step.wanted, made, step.twin)]
         if args.ssimulacra2:
-            some = slice(max(1, 2 * len(made) // shape.scale**2))
-            both = inside(step.wanted[some], shape.scale), inside(made[some], shape.scale)
-            parts["ssimulacra2"] = args.ssimulacra2, 1.0 - ssimulacra2.score(*both).mean() / 100.0
-        if args.bound:
-            parts["bound"] = args.bound, beyond_bound(made, low, shape.scale)
+            parts["ssimulacra2"] = args.ssimulacra2, 1.0 - ssimulacra2.score(*seen[:2]).mean() / 100.0
         if args.adversary:
-            some = slice(max(1, 2 * len(made) // shape.scale**2))
-            seen = [inside(part[some], shape.scale) for part in (step.wanted, made, step.twin)]
-            real, _ = adversary(seen[0], seen[2])
-            told, _ = adversary(seen[1].detach(), seen[2])
-            loss = telling(real, told)
-            teller.zero_grad(set_to_none=True)
-            loss.backward()
-            teller.step()
-            with torch.no_grad():
-                real, wanted_features = adversary(seen[0], seen[2])
-            told, features = adversary(seen[1], seen[2])
-            fooled = F.softplus(told.mean() * 0.0 + real.mean() - told).mean()
-            parts["fooled"] = args.adversary * min(1.0, number / 300), fooled
-            near = [(a - b).abs().mean() / b.abs().mean() for a, b in zip(features, wanted_features, strict=True)]
-            parts["features"] = args.features, torch.stack(near).mean()
-            parts["telling"] = 0.0, loss.detach()
+            taught(adversary, teller, *seen)
+            told, features = told_apart(adversary, *seen)
+            parts["told"] = args.adversary * min(1.0, number / WARM_UP), told
+            parts["features"] = args.features, features
         train.descend(net, optimizer, sum(weight * part for weight, part in parts.values()), mean, number)
         shown.append([part.detach() for _, part in parts.values()])
         if (number + 1) % args.every == 0 or number + 1 == args.steps:
-            recent = torch.tensor(shown[-args.every :]).mean(0)
-            words = " ".join(f"{name} {value:.4f}" for name, value in zip(parts, recent.tolist(), strict=True))
+            recent = torch.tensor(shown[-args.every :]).mean(0).tolist()
+            words = " ".join(f"{name} {value:.4f}" for name, value in zip(parts, recent, strict=True))
             print(f"step {number + 1} of {args.steps}: {words} after {time.monotonic() - begun:.0f} s", flush=True)
             averaged = network.Net(shape)
             averaged.load_state_dict(mean)
@@ -135,20 +133,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("natural.safetensors"))
     parser.add_argument("--work", type=Path, default=pairs.HERE / ".work", help="cache of patches")
     parser.add_argument("--distance", type=float, default=1.0, help="weight of squared errors")
-    parser.add_argument("--perceived", type=float, default=0.0, help="weight of VMAF-NEG's terms")
     parser.add_argument("--ssimulacra2", type=float, default=0.0, help="weight of what lacks of SSIMULACRA2")
-    parser.add_argument("--adversary", type=float, default=0.0, help="weight of fooling an adversary")
+    parser.add_argument("--adversary", type=float, default=0.0, help="weight of what an adversary tells apart")
     parser.add_argument("--features", type=float, default=0.0, help="weight of differences in the adversary's features")
     parser.add_argument("--bound", type=float, default=0.5, help="weight of low samples that are off")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--draws", type=int, default=10, help="streams drawn of each clip")
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--teller-rate", type=float, default=3e-4)
     parser.add_argument("--screen-share", type=float, default=0.12, help="share of shared-screen patches")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--every", type=int, default=500, help="steps between exports")
+    parser.add_argument("--every", type=int, default=250, help="steps between exports")
     run(parser.parse_args())
 
 

@@ -48,7 +48,7 @@ def halved(light: Tensor) -> Tensor:
 
 def norms(error: Tensor) -> tuple[Tensor, Tensor]:
     """The mean of each picture's errors, and their fourth norm."""
-    return error.mean((1, 2, 3)), (error.pow(4).mean((1, 2, 3)) + 1e-20).pow(0.25)
+    return error.mean((1, 2, 3)), (error.pow(4).mean((1, 2, 3)) + 1e-30).pow(0.25)
 
 
 def terms(wanted: Tensor, made: Tensor) -> tuple[tuple[Tensor, Tensor], ...]:
