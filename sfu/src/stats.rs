@@ -217,7 +217,7 @@ impl SfuStats {
             tracks: self.tracks + other.tracks,
             subscriptions: self.subscriptions + other.subscriptions,
             taps: self.taps + other.taps,
-            ways: self.ways.plus(other.ways),
+            ways: self.ways.plus(&other.ways),
             tcp_open: self.tcp_open + other.tcp_open,
             forwarding: self.forwarding,
             counters: self.counters.plus(other.counters),

@@ -14,10 +14,11 @@ impl WayCounts {
 
     /// The sums of both.
     #[must_use]
-    pub(crate) fn plus(mut self, other: WayCounts) -> WayCounts {
-        let counts = self.0.iter_mut().flatten();
-        counts.zip(other.0.iter().flatten()).for_each(|(sum, more)| *sum += more);
-        self
+    pub(crate) fn plus(&self, other: &WayCounts) -> WayCounts {
+        let mut sum = *self;
+        let counts = sum.0.iter_mut().flatten().zip(other.0.iter().flatten());
+        counts.for_each(|(sum, more)| *sum += more);
+        sum
     }
 
     /// The counts of every way with each reason that it may have, also those of zero: graphs need them.
@@ -56,7 +57,7 @@ mod tests {
         let mut others = WayCounts::default();
         others.add((Way::Flow, WayReason::NetworkOff));
         others.add((Way::Layer, WayReason::Fills));
-        let all: Vec<_> = counts.plus(others).iter().collect();
+        let all: Vec<_> = counts.plus(&others).iter().collect();
         let (some, none): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, _, n)| *n > 0);
         assert_eq!(
             some,

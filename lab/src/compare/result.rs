@@ -125,7 +125,7 @@ fn bounds(count: u64, all: u64) -> (f64, f64) {
 fn crossing(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..HALVINGS {
-        let middle = (low + high) / 2.0;
+        let middle = f64::midpoint(low, high);
         *(if holds(middle) { &mut high } else { &mut low }) = middle;
     }
     high

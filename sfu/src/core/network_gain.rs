@@ -138,6 +138,6 @@ mod tests {
     fn a_picture_that_is_made_smaller_again_shows_less_of_it() {
         let points = |octaves| gain(FrameNetwork::Xs, 2, octaves).points;
         assert!(points(0.0) < points(0.5) && points(0.5) < points(1.0));
-        assert_eq!(points(1.0), points(1.3));
+        assert!((points(1.0) - points(1.3)).abs() < 1e-9);
     }
 }

@@ -108,8 +108,9 @@ mod tests {
             network: if runs.is_ok() { FrameNetwork::Xs } else { FrameNetwork::None },
             absence: runs.err(),
         };
-        for ago in (0..=runs.unwrap_or(0)).rev() {
-            network.report(now - Duration::from_secs(ago.into()), said);
+        let begun = now.checked_sub(Duration::from_secs(runs.unwrap_or(0).into())).unwrap();
+        for after in 0..=runs.unwrap_or(0) {
+            network.report(begun + Duration::from_secs(after.into()), said);
         }
         network
     }
