@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
-use crate::{devices, health, key, token};
+use crate::{devices, health, key, manual, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -48,6 +48,11 @@ pub(crate) enum Command {
     Key(key::KeyArgs),
     /// Make an access token, by which a participant joins or an operator administers a server with token keys.
     Token(token::TokenArgs),
+    /// Print what lets a shell complete this command line; `windlass completions --help` says where it goes.
+    Completions(manual::CompletionsArgs),
+    /// Write the pages of the manual.
+    #[command(hide = true)]
+    Man(manual::ManArgs),
 }
 
 /// Arguments of `windlass serve`.

@@ -17,6 +17,7 @@ mod devices;
 mod health;
 mod key;
 mod logging;
+mod manual;
 mod metrics;
 mod page;
 mod reload;
@@ -51,6 +52,8 @@ fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::pages(&args),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
