@@ -8,6 +8,7 @@ mod image;
 mod layout;
 mod notes;
 mod sbom;
+mod third_party;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,6 +105,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if programs {
         binary::build(&release)?;
         sbom::write(&release, base.as_ref())?;
+        third_party::write_all(&release)?;
     }
     if wants(Part::Binary) {
         binary::archives(&release)?;
@@ -202,9 +204,14 @@ fn make_folder(folder: &Path) -> Result<()> {
     Ok(fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?)
 }
 
-/// The licences of the project.
-fn licences() -> impl Iterator<Item = (&'static str, PathBuf)> {
-    ["LICENSE-APACHE", "LICENSE-MIT"].into_iter().map(|name| (name, root().join(name)))
+/// The licences of the project and of what its program contains: files, and what they are called beside the program.
+fn licences(release: &Release) -> [(&'static str, PathBuf); 3] {
+    let own = |name| (name, root().join(name));
+    [
+        own("LICENSE-APACHE"),
+        own("LICENSE-MIT"),
+        ("third-party-licences.txt", third_party::file(release)),
+    ]
 }
 
 fn npm(release: &Release) -> Result<()> {

@@ -130,7 +130,7 @@ pub(super) fn archives(release: &Release) -> Result<()> {
         let archive = release.work(machine).join("archive");
         let folder = archive.join(&name);
         install(&program(release, machine), &folder.join("windlass"), 0o755)?;
-        for (name, file) in licences() {
+        for (name, file) in licences(release) {
             install(&file, &folder.join(name), 0o644)?;
         }
         install(&super::sbom::file(release, machine), &folder.join("windlass.cdx.json"), 0o644)?;

@@ -71,7 +71,7 @@ fn files(release: &Release, machine: &Machine) -> Result<Vec<File>> {
         (source("copyright"), format!("{DOCS}/copyright"), 0o644),
         (sbom::file(release, machine), format!("{DOCS}/windlass.cdx.json"), 0o644),
     ];
-    for (name, file) in licences() {
+    for (name, file) in licences(release) {
         files.push((file, format!("{DOCS}/{name}"), 0o644));
     }
     for (shell, name) in COMPLETIONS {

@@ -1,8 +1,7 @@
 //! The container image, for both machines: what `deploy/Dockerfile` makes of the sources, made of the released program instead, on
 //! pinned packages and without a container engine.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -60,7 +59,7 @@ pub(super) fn archive(release: &Release, base: &Base) -> Result<()> {
 }
 
 /// Debian's packages, and the user.
-fn base_layer(release: &Release, machine: &Machine, base: &Base) -> Result<std::path::PathBuf> {
+fn base_layer(release: &Release, machine: &Machine, base: &Base) -> Result<PathBuf> {
     let folder = release.work(machine).join("base");
     make_folder(&folder)?;
     base.unpack(machine, &folder)?;
@@ -76,11 +75,11 @@ fn base_layer(release: &Release, machine: &Machine, base: &Base) -> Result<std::
 }
 
 /// The program, its licences, what it is made of, and its user's folder.
-fn program_layer(release: &Release, machine: &Machine) -> Result<std::path::PathBuf> {
+fn program_layer(release: &Release, machine: &Machine) -> Result<PathBuf> {
     let folder = release.work(machine).join("program");
     install(&binary::program(release, machine), &folder.join("usr/bin/windlass"), 0o755)?;
     let docs = folder.join("usr/share/doc/windlass");
-    for (name, file) in licences() {
+    for (name, file) in licences(release) {
         install(&file, &docs.join(name), 0o644)?;
     }
     install(&sbom::of_image(release, machine), &docs.join("windlass.cdx.json"), 0o644)?;
@@ -160,6 +159,8 @@ fn manifest(config: &Descriptor, layers: &[Descriptor]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::root;
 

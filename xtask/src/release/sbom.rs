@@ -20,7 +20,7 @@ pub(super) fn write(release: &Release, base: Option<&Base>) -> Result<()> {
     let lock = fs::read_to_string(root().join("Cargo.lock")).context("reading Cargo.lock")?;
     let lock: Lock = toml::from_str(&lock).context("Cargo.lock")?;
     for machine in &MACHINES {
-        let crates = Crates::read(&tree(machine)?)?;
+        let crates = Crates::of(machine)?;
         let document = document(&crates, &lock, &[]);
         super::write(&file(release, machine), document.to_string().as_bytes(), 0o644)?;
         if let Some(base) = base {
@@ -43,15 +43,6 @@ pub(super) fn of_image(release: &Release, machine: &Machine) -> PathBuf {
     release.work(machine).join("image.cdx.json")
 }
 
-/// Cargo's tree of what the program is compiled of.
-fn tree(machine: &Machine) -> Result<String> {
-    let tree =
-        Cmd::cargo(["tree", "--locked", "--package", "windlass", "--target", machine.target])
-            .args(["--edges", "normal,no-proc-macro", "--prefix", "depth", "--format", "{p}|{l}"])
-            .output();
-    tree.context("`cargo tree` failed; run it to see why")
-}
-
 #[derive(Deserialize)]
 struct Lock {
     package: Vec<Locked>,
@@ -65,16 +56,25 @@ struct Locked {
 }
 
 /// A crate, by name and version.
-type Id = (String, String);
+pub(super) type Id = (String, String);
 
 /// Crates with their licences, and what each rests on.
 #[derive(Default)]
-struct Crates {
-    licences: BTreeMap<Id, String>,
+pub(super) struct Crates {
+    pub(super) licences: BTreeMap<Id, String>,
     arrows: BTreeMap<Id, BTreeSet<Id>>,
 }
 
 impl Crates {
+    /// What the program is compiled of.
+    pub(super) fn of(machine: &Machine) -> Result<Crates> {
+        let tree = Cmd::cargo(["tree", "--locked", "--package", "windlass"])
+            .args(["--target", machine.target, "--edges", "normal,no-proc-macro"])
+            .args(["--prefix", "depth", "--format", "{p}|{l}"])
+            .output();
+        Crates::read(&tree.context("`cargo tree` failed; run it to see why")?)
+    }
+
     /// Reads lines such as `2serde v1.0.0 (/folder)|MIT (*)`: depth, name, version, licence, and whether it was there before.
     fn read(tree: &str) -> Result<Crates> {
         let mut crates = Crates::default();
