@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use windlass_types::{AnchorPolicy, Bitrate, MAX_LR_PIXELS};
 
+/// Size in bytes of the media socket's receive buffer, as it is requested of the system: for the time while its thread is busy.
+pub const RECEIVE_BUFFER: usize = 8 << 20;
+
 /// The SFU's settings.
 #[derive(Debug, Clone)]
 pub struct SfuConfig {

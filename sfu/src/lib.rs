@@ -24,7 +24,7 @@ pub use api::{
     SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats,
     UplinkReport,
 };
-pub use config::{Limits, SfuConfig, TcpConfig, Tuning, share_of_one};
+pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};
 pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle, ThreadFault, outward_addresses};

@@ -34,6 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(|_| false),
         enhancer_metrics: Arc::new(Vec::new),
+        drain: Arc::new(|| Duration::ZERO),
         cluster: None,
     };
     let signaling = Signaling::new(SignalingConfig::default(), services)?;

@@ -18,6 +18,18 @@ pub enum Placement {
 /// A placement that may take a while; never longer than a client waits.
 pub type Placed<'a> = Pin<Box<dyn Future<Output = Placement> + Send + 'a>>;
 
+/// What other servers answer to an order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// Those that came in time.
+    pub answers: Vec<Vec<u8>>,
+    /// Number of servers that were asked.
+    pub asked: usize,
+}
+
+/// Answers that may take some seconds.
+pub type Ordered<'a> = Pin<Box<dyn Future<Output = Answers> + Send + 'a>>;
+
 /// A participant that moves from one server to another. Both servers know it by these.
 #[derive(Debug, Clone, Copy)]
 pub struct Mover<'a> {
@@ -34,6 +46,9 @@ pub trait Cluster: Send + Sync {
 
     /// Signalling addresses of the other servers that take rooms, the best first.
     fn others(&self) -> Vec<String>;
+
+    /// Has all other servers carry out an order of [`crate::Signaling::on_order`].
+    fn order(&self, order: Vec<u8>) -> Ordered<'_>;
 
     /// The ticket that a participant shows on the server to which it moves. `None`: that server cannot tell whom it replaces.
     fn ticket(&self, mover: &Mover<'_>, id: ParticipantId) -> Option<String>;

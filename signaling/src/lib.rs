@@ -60,7 +60,7 @@ pub use metrics::metrics_page;
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
 pub use session::ParticipantInfo;
-pub use shared::{EnhancerMetrics, EnhancerSwitch, Services, SignalingConfig};
+pub use shared::{Drain, EnhancerMetrics, EnhancerSwitch, Services, SignalingConfig};
 pub use tls::{Tls, TlsError};
 pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
@@ -154,6 +154,11 @@ impl Signaling {
         self.shared.directory.send_away(room, url, must)
     }
 
+    /// Carries out an order of another server of the cluster ([`cluster::Cluster::order`]); the answer.
+    pub async fn on_order(&self, order: &[u8]) -> Vec<u8> {
+        admin::everywhere::carry_out(&self.shared, order).await
+    }
+
     /// Replaces the keys of access tokens. Participants stay.
     pub fn set_access(&self, access: &Access) {
         self.shared.config.access.replace(access);
@@ -177,7 +182,10 @@ impl Signaling {
         let (routes, _) = routes.split_for_parts();
         let origins = Arc::new(config.origins.clone());
         let check = middleware::from_fn_with_state(origins, origin::check);
-        let app = routes.with_state(self.shared.clone()).layer(check).fallback_service(page);
+        let everywhere =
+            middleware::from_fn_with_state(self.shared.clone(), admin::everywhere::pass_on);
+        let routes = routes.with_state(self.shared.clone()).layer(everywhere);
+        let app = routes.layer(check).fallback_service(page);
         if config.hsts { app.layer(middleware::from_fn(hsts::tell)) } else { app }
     }
 

@@ -151,6 +151,7 @@ mod tests {
             "OPTIONS /whip/{room}/{session}",
             "PATCH /whep/{room}/{session}",
             "PATCH /whip/{room}/{session}",
+            "POST /admin/drain",
             "POST /admin/enhancer",
             "POST /admin/policy",
             "POST /whep/{room}",

@@ -79,6 +79,9 @@ impl Default for SignalingConfig {
 /// Switches the enhancer off and on during calls. Returns whether it runs now.
 pub type EnhancerSwitch = Arc<dyn Fn(bool) -> bool + Send + Sync>;
 
+/// Begins to end the server, as SIGTERM does. Returns the longest time that rooms have to end.
+pub type Drain = Arc<dyn Fn() -> Duration + Send + Sync>;
+
 /// Reads the enhancer's figures for `/metrics`.
 pub type EnhancerMetrics = Arc<dyn Fn() -> Vec<Metric> + Send + Sync>;
 
@@ -91,6 +94,8 @@ pub struct Services {
     pub enhancer_switch: EnhancerSwitch,
     /// The enhancer's figures, behind `/metrics`.
     pub enhancer_metrics: EnhancerMetrics,
+    /// What ends the server, behind `/admin/drain`.
+    pub drain: Drain,
     /// The cluster, where the server is one of several.
     pub cluster: Option<Arc<dyn Cluster>>,
 }

@@ -88,6 +88,11 @@ impl Tls {
         Ok(Tls { shared: Arc::new(shared) })
     }
 
+    /// When the certificate ends, in seconds since 1970.
+    pub fn not_after(&self) -> u64 {
+        self.shared.not_after.load(Ordering::Relaxed)
+    }
+
     /// Replaces the certificate for new connections; one that cannot be used changes nothing.
     ///
     /// # Errors
@@ -149,7 +154,7 @@ impl Tls {
             ("refused", &s.refused),
             ("plain_http", &s.plain),
         ];
-        let not_after = s.not_after.load(Ordering::Relaxed) as f64;
+        let not_after = self.not_after() as f64;
         let mut metrics =
             vec![Metric::gauge("tls_certificate_not_after_timestamp_seconds", not_after)];
         metrics.extend(outcomes.map(|(outcome, value)| {

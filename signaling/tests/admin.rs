@@ -217,3 +217,10 @@ async fn a_server_that_programs_of_its_machine_may_administer_is_not_administere
         assert_eq!(status(&server, "GET /admin/rooms", &[foreign]).await, 403, "{foreign}");
     }
 }
+
+#[tokio::test]
+async fn a_drain_says_how_long_rooms_have() {
+    let server = start(SignalingConfig::default()).await;
+    let (status, body) = ask(&server, "POST /admin/drain", None).await;
+    assert_eq!((status, body), (200, json!({"seconds": 30})));
+}

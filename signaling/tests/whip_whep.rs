@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use windlass_protocol::Grant;
 use windlass_sfu::ParticipantId;
-use windlass_signaling::cluster::{Cluster, Mover, Placed, Placement};
+use windlass_signaling::cluster::{Answers, Cluster, Mover, Ordered, Placed, Placement};
 use windlass_signaling::{
     AdmissionLimits, SignalingConfig, TrustedProxies, TurnAccess, TurnConfig,
 };
@@ -73,6 +73,10 @@ impl Cluster for Other {
 
     fn others(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    fn order(&self, _order: Vec<u8>) -> Ordered<'_> {
+        Box::pin(async { Answers::default() })
     }
 
     fn ticket(&self, _mover: &Mover<'_>, _id: ParticipantId) -> Option<String> {

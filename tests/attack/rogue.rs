@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, kv::Store};
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use windlass_cluster::rooms::room_key;
@@ -149,6 +150,41 @@ async fn what_was_said_once_is_not_believed_when_it_is_said_again() {
     assert!(rogues(&scene.server, NODES, "replayed") > 8.0);
     assert!(rogues(&scene.server, ROOMS, "replayed") > 8.0);
     assert!(rogues(&scene.server, ROOMS, "forged") > 8.0);
+    scene.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_can_write_to_nats_gives_no_orders_and_repeats_none() {
+    let Some(nats) = Nats::start(None) else { return };
+    let (scene, other) = cluster(&nats);
+    let (mut ana, answer) = asks(&other, "coffee").await;
+    assert_eq!(answer["type"], "welcome", "{answer}");
+    let rogue = async_nats::connect(nats.url()).await.unwrap();
+    let mut orders = rogue.subscribe("windlass.orders.*").await.unwrap();
+    rogue.flush().await.unwrap();
+    let all = scene.server.get("/admin/rooms");
+    assert!(all.contains("coffee"), "{all}");
+    let order = timeout(Duration::from_secs(5), orders.next()).await.unwrap().unwrap();
+    let mut answers = rogue.subscribe("evil").await.unwrap();
+    let unsealed =
+        json!({"method": "DELETE", "path": "/admin/rooms/coffee", "body": ""}).to_string();
+    for _ in 0..5 {
+        for (subject, payload) in [
+            (order.subject.clone(), order.payload.clone()),
+            ("windlass.orders.deadbeef".into(), order.payload.clone()),
+            (order.subject.clone(), unsealed.clone().into()),
+        ] {
+            rogue.publish_with_reply(subject, "evil", payload).await.unwrap();
+        }
+    }
+    rogue.flush().await.unwrap();
+    assert!(timeout(Duration::from_millis(500), answers.next()).await.is_err(), "none is answered");
+    for reason in ["unsealed", "forged", "replayed"] {
+        let counted = || (rogues(&other, "windlass-orders", reason) - 5.0).abs() < 0.1;
+        eventually(&other, reason, counted);
+    }
+    let stays = timeout(Duration::from_millis(300), ana.hear(&["error"])).await.is_err();
+    assert!(stays, "nobody is removed");
     scene.close();
 }
 

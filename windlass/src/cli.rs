@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
+use crate::admin::AdminCommand;
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
 use crate::{devices, health, key, manual, token};
@@ -42,6 +43,10 @@ pub(crate) enum Command {
     Devices(devices::DevicesArgs),
     /// Print the configuration file with every option, or check one.
     Config(ConfigArgs),
+    /// Look for what would keep a server with these options from serving, and say what mends it.
+    ///
+    /// It takes the options of `windlass serve`, starts nothing, and ends with an error where there is a fault.
+    Doctor(Box<DoctorArgs>),
     /// Ask a server whether it lives; the status tells it.
     Health(health::HealthArgs),
     /// Make a key that access tokens are signed with, in a file, unless it is there.
@@ -53,6 +58,9 @@ pub(crate) enum Command {
     /// Write the pages of the manual.
     #[command(hide = true)]
     Man(manual::ManArgs),
+    /// What an operator asks of a running server.
+    #[command(flatten)]
+    Admin(AdminCommand),
 }
 
 /// Arguments of `windlass serve`.
@@ -87,6 +95,17 @@ impl ServeArgs {
     pub(crate) fn load(&self) -> Result<Config> {
         Config::resolve(self.settings()?)
     }
+}
+
+/// Arguments of `windlass doctor`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub serve: ServeArgs,
 }
 
 /// Arguments of `windlass config`.

@@ -5,6 +5,7 @@
 // The options of a cluster are parsed without that feature too, and then not used.
 #![cfg_attr(not(feature = "cluster"), allow(dead_code))]
 
+mod admin;
 mod bridge;
 mod cli;
 #[cfg(feature = "cluster")]
@@ -14,6 +15,7 @@ mod cluster;
 mod cluster;
 mod config;
 mod devices;
+mod doctor;
 mod health;
 mod key;
 mod logging;
@@ -49,11 +51,15 @@ fn main() -> ExitCode {
         Command::Enhance(args) => enhance::run(&args),
         Command::Devices(args) => logging::init("warn", false).and_then(|_| devices::run(&args)),
         Command::Config(args) => args.run(),
+        Command::Doctor(args) => {
+            logging::init("error", false).and_then(|_| doctor::run(args.serve.load(), args.json))
+        }
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
+        Command::Admin(command) => command.run(),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ use std::future::Ready;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use serde::Deserialize;
@@ -39,6 +40,11 @@ pub(crate) mod enhance {
     pub(crate) fn run(_: &EnhanceArgs) -> Result<()> {
         bail!("{NO_CLUSTER}")
     }
+}
+
+/// There is no NATS to ask.
+pub(crate) fn nats_answers(_: &Config, _: Duration) -> Option<Result<()>> {
+    None
 }
 
 /// A cluster's token, whose text is not kept.

@@ -21,7 +21,7 @@ use crate::logging::{self, Log};
 use crate::metrics;
 use crate::page;
 use crate::reload::{Parts, Reloader, Reloads};
-use crate::shutdown::Signals;
+use crate::shutdown::{self, Signals};
 use crate::supervise;
 use crate::tls;
 
@@ -113,7 +113,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
 
     metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let services = services(&sfu, enhancer.clone(), cluster.clone(), reloads.clone());
+    let services = services(&sfu, enhancer.clone(), cluster.clone(), reloads.clone(), config.drain);
     supervise::start(sfu.handle(), cluster.clone())?;
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
@@ -146,6 +146,7 @@ fn services(
     enhancer: Option<Arc<Enhancer>>,
     cluster: Connections,
     reloads: Arc<Reloads>,
+    drain: Duration,
 ) -> Services {
     let (switched, handle) = (enhancer.clone(), sfu.handle());
     let (placement, switched_cluster) = (cluster.placement(), cluster.clone());
@@ -168,6 +169,7 @@ fn services(
             all.extend(cluster.metrics());
             all
         }),
+        drain: shutdown::on_order(drain),
         cluster: placement,
     }
 }

@@ -1,11 +1,14 @@
 //! When the server ends: SIGINT at once, SIGTERM after its rooms have ended.
 
 use std::io::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::process::{self, getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass_sfu::SfuHandle;
-use windlass_signaling::Signaling;
+use windlass_signaling::{Drain, Signaling};
 
 use crate::cluster::Connections;
 use crate::logging;
@@ -105,6 +108,20 @@ impl Signals {
             _ = self.terminate.recv() => Asked::Drain,
         }
     }
+}
+
+/// What gives this process SIGTERM when an operator orders it by the admin API. A second order is none: a second signal would end it at
+/// once.
+pub(crate) fn on_order(drain: Duration) -> Drain {
+    let ordered = AtomicBool::new(false);
+    Arc::new(move || {
+        if !ordered.swap(true, Ordering::Relaxed)
+            && let Err(error) = kill_process(getpid(), process::Signal::TERM)
+        {
+            tracing::error!(%error, "the server cannot be ended by the admin API");
+        }
+        drain
+    })
 }
 
 /// What a signal asks for.

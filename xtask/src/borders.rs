@@ -12,7 +12,7 @@ use crate::root;
 use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("types", &[]),
     ("netem", &[]),
     ("htj2k", &[]),
@@ -27,7 +27,12 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("protocol", &["types"]),
     ("signaling", &["protocol", "sfu", "types"]),
     ("cluster", &["types"]),
-    ("windlass", &["cluster", "enhancer", "protocol", "sfu", "signaling", "sr", "types"]),
+    ("admin", &["types"]),
+    ("doctor", &["sr"]),
+    (
+        "windlass",
+        &["admin", "cluster", "doctor", "enhancer", "protocol", "sfu", "signaling", "sr", "types"],
+    ),
     ("vpx", &["vp9"]),
     (
         "lab",

@@ -9,6 +9,7 @@
 
 mod buckets;
 mod connect;
+mod orders;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -130,11 +131,11 @@ impl Client {
         seals.lock().entry(bucket.name).or_insert_with(new).clone()
     }
 
-    fn reject(&self, bucket: &Bucket, why: SealError) {
-        let log = self.0.rejections.lock().rejected(bucket.name, why, Instant::now());
+    fn reject(&self, bucket: &'static str, why: SealError) {
+        let log = self.0.rejections.lock().rejected(bucket, why, Instant::now());
         if let Some(entries) = log {
             tracing::warn!(
-                bucket = bucket.name,
+                bucket,
                 entries,
                 "rejected entries of a NATS bucket: {why}; check who else writes there, and that all servers have the same cluster-token"
             );
@@ -291,7 +292,7 @@ impl Client {
             Ok(RELEASED) => BucketEvent::Released { key, revision },
             Ok(value) => BucketEvent::Written { key, value, revision },
             Err(why) => {
-                self.reject(bucket, why);
+                self.reject(bucket.name, why);
                 BucketEvent::Rejected { key }
             }
         }

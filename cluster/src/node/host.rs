@@ -44,6 +44,9 @@ pub trait Host: Send + Sync + 'static {
         message: Relayed,
     ) -> impl Future<Output = ()> + Send;
 
+    /// Carries out another server's order; the answer.
+    fn on_order(&self, order: Vec<u8>) -> impl Future<Output = Vec<u8>> + Send;
+
     /// Rules of moderators and operators that other servers must get. Waits until there are some.
     fn next_rules(&self) -> impl Future<Output = Vec<Rule>> + Send;
 

@@ -36,6 +36,8 @@ use crate::ticket::{self, Mover};
 const RECONCILE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that a claim needs to reach all servers.
 const CLAIM_PROPAGATION: Duration = Duration::from_millis(50);
+/// Time that other servers have to carry out an order.
+const ORDER_PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of attempts to place a client; then its room is served here.
 const MAX_ATTEMPTS: usize = 20;
 
@@ -177,6 +179,14 @@ impl<H: Host> Node<H> {
             tokio::spawn(self.clone().follow_shared_rooms(host.clone()));
         }
         self.rules.start(&self.client, &host);
+        let client = self.client.clone();
+        tokio::spawn(async move {
+            let perform = move |order| {
+                let host = host.clone();
+                async move { host.on_order(order).await }
+            };
+            client.perform_orders(perform).await;
+        });
         let node = self.clone();
         let on_lease = move |event: BucketEvent<'_>| node.on_lease_event(&event);
         tokio::spawn(nats::watch_node_leases(self.client.clone(), on_lease));
@@ -273,6 +283,13 @@ impl<H: Host> Node<H> {
             self.state.lock().tickets_refused += 1;
         }
         former.ok()
+    }
+
+    /// Gives an order to all other servers; their answers, and the number of servers that it was given to.
+    pub async fn order(&self, order: &[u8]) -> (Vec<Vec<u8>>, usize) {
+        let (nodes, _) = self.state.lock().rooms.counts(Instant::now());
+        let others = nodes.saturating_sub(1);
+        (self.client.order(order, others, ORDER_PATIENCE).await, others)
     }
 
     /// Gives all rooms to other servers, where there are any, and takes no new ones.

@@ -4,6 +4,7 @@
 //! ([`operator`]), so bodies of other requests are not read. The state of rooms comes from the directory.
 
 pub(crate) mod error;
+pub(crate) mod everywhere;
 mod operator;
 mod rights;
 mod room;
@@ -33,4 +34,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(rights::revoke, rights::reinstate))
         .routes(routes!(switches::set_policy))
         .routes(routes!(switches::switch_enhancer))
+        .routes(routes!(switches::drain))
 }

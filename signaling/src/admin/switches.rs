@@ -39,6 +39,21 @@ pub(crate) async fn switch_enhancer(
     Ok(Json(Enhancer { enabled }))
 }
 
+/// How a server ends.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Draining {
+    /// The longest time in seconds that rooms have to end; 0: it ends at once.
+    seconds: u64,
+}
+
+/// End this server when its rooms have ended, or gone to other servers, as SIGTERM does. Needs a token for `*`.
+#[utoipa::path(post, path = "/admin/drain", tag = "server",
+    responses((status = 200, description = "It takes no new rooms", body = Draining), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
+pub(crate) async fn drain(_: Operator, State(shared): State<Arc<Shared>>) -> Json<Draining> {
+    tracing::info!("drain ordered by operator");
+    Json(Draining { seconds: (shared.services.drain)().as_secs() })
+}
+
 /// The policy by which anchors are chosen.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

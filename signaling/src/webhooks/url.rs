@@ -21,6 +21,12 @@ impl WebhookUrl {
         &self.0
     }
 
+    /// Host and port of the receiver.
+    pub fn address(&self) -> (&str, u16) {
+        let usual = if self.is_https() { 443 } else { 80 };
+        (self.0.host().unwrap_or_default(), self.0.port_u16().unwrap_or(usual))
+    }
+
     /// Whether the scheme is https.
     pub(super) fn is_https(&self) -> bool {
         self.0.scheme_str() == Some("https")

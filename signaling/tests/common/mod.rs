@@ -59,6 +59,7 @@ pub(crate) async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cl
             on
         }),
         enhancer_metrics: Arc::new(|| vec![Metric::counter("enhancer_frames", 3)]),
+        drain: Arc::new(|| Duration::from_secs(30)),
         cluster,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,5 +1,6 @@
 // A call whose clients send nothing but through a TURN server, coturn, by names and passwords that end.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { after, describe, test } from "node:test";
 import { enhanced, nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { selectedPair } from "../support/paths.mjs";
@@ -26,6 +27,21 @@ const turn = await startTurn(SECRET);
 
 describe("a network that lets nothing through but TURN", { timeout: 120_000, only: true, skip: skipped("a network that lets nothing through but TURN", turn === null && "coturn is not installed (`cargo xtask soak` installs it)") }, () => {
   after(() => turn?.stop());
+
+  test("`windlass doctor` tells a secret that coturn takes from one that it does not", { only: true }, () => {
+    for (const transport of ["udp", "tcp"]) {
+      const asked = (secret) => {
+        const relay = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=${transport}`, "--turn-secret", secret];
+        const alone = ["--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--device", "off"];
+        const { stdout } = spawnSync(process.env.WINDLASS_BIN, ["doctor", "--json", ...alone, ...relay], { encoding: "utf8" });
+        return JSON.parse(stdout).findings.find(({ check }) => check === "turn");
+      };
+      assert.match(asked(SECRET).found, /relays, at 127\.0\.0\.1$/);
+      const refused = asked("another secret");
+      assert.equal(refused.level, "fault");
+      assert.match(refused.found, /refused: it does not take these credentials/);
+    }
+  });
 
   test("the call goes through coturn, and comes back with a new name when that was away", { only: true }, async () => {
     const scene = makeScene({ clip: "d13", out: "output" });

@@ -9,8 +9,9 @@ mod workers;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, anyhow};
 use windlass_cluster::mutual::{Mutual, Role};
 use windlass_cluster::nats;
 use windlass_sfu::{EnhancerSinks, RelaySink, SfuHandle};
@@ -138,6 +139,24 @@ impl Connections {
         all.extend(self.node.as_ref().map_or_else(Vec::new, |node| node.metrics()));
         all
     }
+}
+
+/// Whether NATS takes this server within `patience`; `None`: the configuration names none.
+pub(crate) fn nats_answers(config: &Config, patience: Duration) -> Option<Result<()>> {
+    let nats = config.nats.as_ref()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Some(runtime.map_err(Error::from).and_then(|runtime| {
+        runtime.block_on(async {
+            let client = connect(nats, config).await?;
+            let connected = async {
+                while !client.is_connected() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            let late = |_| anyhow!("none of {} servers lets it in", nats.servers.len());
+            tokio::time::timeout(patience, connected).await.map_err(late)
+        })
+    }))
 }
 
 async fn connect(nats: &NatsConfig, config: &Config) -> Result<nats::Client> {

@@ -13,7 +13,7 @@ use windlass_cluster::node::{
 use windlass_cluster::relay::messages::RelayedParticipant;
 use windlass_cluster::ticket::Mover;
 use windlass_sfu::{NodeId, ParticipantId, RelaySink, Relayed, SfuHandle};
-use windlass_signaling::cluster::{self, Cluster, Placed, Placement};
+use windlass_signaling::cluster::{self, Answers, Cluster, Ordered, Placed, Placement};
 use windlass_signaling::{Metric, ParticipantInfo, Signaling};
 
 use crate::config::{Config, NodeConfig};
@@ -64,6 +64,10 @@ impl windlass_cluster::node::Host for Host {
 
     async fn on_relayed(&self, node: NodeId, room: &Arc<str>, message: Relayed) {
         let _ = self.sfu.relayed(node, room, message).await;
+    }
+
+    async fn on_order(&self, order: Vec<u8>) -> Vec<u8> {
+        self.signaling.on_order(&order).await
     }
 
     async fn next_rules(&self) -> Vec<Rule> {
@@ -153,6 +157,13 @@ impl Cluster for Node {
 
     fn others(&self) -> Vec<String> {
         self.0.others().iter().map(ToString::to_string).collect()
+    }
+
+    fn order(&self, order: Vec<u8>) -> Ordered<'_> {
+        Box::pin(async move {
+            let (answers, asked) = self.0.order(&order).await;
+            Answers { answers, asked }
+        })
     }
 
     fn ticket(&self, of: &cluster::Mover<'_>, id: ParticipantId) -> Option<String> {

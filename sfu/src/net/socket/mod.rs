@@ -14,12 +14,12 @@ use std::os::fd::AsRawFd;
 use socket2::{Domain, Protocol, SockRef, Socket as Socket2, Type};
 use tokio::io::Interest;
 
+use crate::config::RECEIVE_BUFFER;
+
 pub(super) use self::descriptors::raise as raise_descriptors;
 pub(super) use self::receive::Inbox;
 pub(super) use self::send::{Outbox, Sent};
 
-/// Requested size of the receive buffer in bytes, for the time while the thread is busy.
-const RECEIVE_BUFFER: usize = 8 << 20;
 /// Requested size of the send buffer in bytes, for the time while the link is busy.
 const SEND_BUFFER: usize = 4 << 20;
 

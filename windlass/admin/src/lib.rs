@@ -1,0 +1,13 @@
+//! A client of the admin API: what an operator asks of a server, without curl.
+//!
+//! [`Order`] is what is asked for. [`perform`] sends it by a [`Client`] and gives a [`Report`], as JSON and as text for people.
+//! The API is that of `/openapi.json`; a server of a cluster answers for all of them.
+
+mod client;
+mod find;
+mod order;
+mod report;
+
+pub use client::{AdminError, Client, Request};
+pub use order::{Order, RoomChange, perform};
+pub use report::Report;

@@ -1,0 +1,197 @@
+//! What an operator asks of a server, as requests.
+
+use hyper::Method;
+use serde_json::{Value, json};
+use windlass_types::AnchorPolicy;
+
+use crate::client::{AdminError, Client, Request};
+use crate::find::{self, text};
+use crate::report::{self, Report};
+
+/// What an operator asks of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    /// List the rooms.
+    Rooms,
+    /// Show a room.
+    Room {
+        /// The room.
+        room: String,
+    },
+    /// Create a room, or change its settings.
+    Change {
+        /// The room.
+        room: String,
+        /// What changes.
+        change: RoomChange,
+    },
+    /// End a room: its participants are removed, and its settings are deleted.
+    Close {
+        /// The room.
+        room: String,
+    },
+    /// Remove a participant.
+    Kick {
+        /// The room.
+        room: String,
+        /// The participant's id, identity, or display name.
+        who: String,
+        /// Whether it may not come back either.
+        ban: bool,
+    },
+    /// Let an identity come back.
+    Unban {
+        /// The room.
+        room: String,
+        /// The identity.
+        identity: String,
+    },
+    /// Mute or unmute tracks.
+    Mute {
+        /// The room.
+        room: String,
+        /// A track's id; or a participant's id, identity, or display name, for all of its audio tracks.
+        what: String,
+        /// Whether they are to be muted.
+        muted: bool,
+    },
+    /// Set the restrictions of entering a room.
+    Lock {
+        /// The room.
+        room: String,
+        /// New participants are refused.
+        locked: bool,
+        /// New participants wait until they are admitted.
+        lobby: bool,
+    },
+    /// Set how anchors are chosen.
+    Policy {
+        /// The policy; `None`: that of all rooms, or for all rooms that of the configuration.
+        policy: Option<AnchorPolicy>,
+        /// The room; `None`: all rooms without a policy of their own.
+        room: Option<String>,
+    },
+    /// Start or stop the enhancer.
+    Enhancer {
+        /// Whether it is to run.
+        enabled: bool,
+    },
+    /// End the server when its rooms have ended, or gone to other servers.
+    Drain,
+}
+
+/// What changes of a room's settings; the others stay.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RoomChange {
+    /// Maximum number of participants.
+    pub max_participants: Option<usize>,
+    /// How anchors are chosen.
+    pub policy: Option<AnchorPolicy>,
+}
+
+/// Sends an order, and says what came of it.
+///
+/// # Errors
+///
+/// The server does not answer or refuses, or the room has nobody and nothing that is called so.
+pub async fn perform(client: &Client, order: &Order) -> Result<Report, AdminError> {
+    Ok(send(client, order).await?.without(client.silent()))
+}
+
+async fn send(client: &Client, order: &Order) -> Result<Report, AdminError> {
+    match order {
+        Order::Rooms => {
+            let rooms = client.send(Request::new(Method::GET, &["rooms"])).await?;
+            Ok(report::rooms(rooms))
+        }
+        Order::Room { room } => Ok(report::room(show(client, room).await?)),
+        Order::Change { room, change } => self::change(client, room, change).await,
+        Order::Close { room } => {
+            client.send(Request::new(Method::DELETE, &["rooms", room])).await?;
+            Ok(Report::said(format!("The room {room} has ended.")))
+        }
+        Order::Kick { room, who, ban } => kick(client, room, who, *ban).await,
+        Order::Unban { room, identity } => {
+            client.send(Request::new(Method::DELETE, &["rooms", room, "bans", identity])).await?;
+            Ok(Report::said(format!("{identity} may join the room {room} again.")))
+        }
+        Order::Mute { room, what, muted } => mute(client, room, what, *muted).await,
+        Order::Lock { room, locked, lobby } => {
+            let wanted = json!({"locked": locked, "lobby": lobby});
+            let path = Request::new(Method::PUT, &["rooms", room, "door"]);
+            let now = client.send(path.with(wanted)).await?;
+            Ok(report::door(room, now))
+        }
+        Order::Policy { policy, room } => {
+            let mut wanted = json!({"policy": policy.map(AnchorPolicy::name)});
+            if let Some(room) = room {
+                wanted["room"] = json!(room);
+            }
+            let now = client.send(Request::new(Method::POST, &["policy"]).with(wanted)).await?;
+            Ok(report::policy(now))
+        }
+        Order::Enhancer { enabled } => {
+            let wanted = json!({"enabled": enabled});
+            let now = client.send(Request::new(Method::POST, &["enhancer"]).with(wanted)).await?;
+            Ok(report::enhancer(now, *enabled))
+        }
+        Order::Drain => {
+            let now = client.send(Request::new(Method::POST, &["drain"])).await?;
+            Ok(report::drain(now))
+        }
+    }
+}
+
+async fn show(client: &Client, room: &str) -> Result<Value, AdminError> {
+    client.send(Request::new(Method::GET, &["rooms", room])).await
+}
+
+/// The API replaces all settings: those that do not change are asked for first.
+async fn change(client: &Client, room: &str, change: &RoomChange) -> Result<Report, AdminError> {
+    let now = match show(client, room).await {
+        Ok(now) => now,
+        Err(AdminError::Refused { code, .. }) if code == "unknown_room" => Value::Null,
+        Err(error) => return Err(error),
+    };
+    let mut wanted = json!({});
+    for (name, new) in [
+        ("max_participants", change.max_participants.map(Value::from)),
+        ("policy", change.policy.map(|policy| policy.name().into())),
+    ] {
+        let value = new.unwrap_or_else(|| now[name].clone());
+        if !value.is_null() {
+            wanted[name] = value;
+        }
+    }
+    let path = Request::new(Method::PUT, &["rooms", room]);
+    Ok(report::room(client.send(path.with(wanted)).await?))
+}
+
+async fn kick(client: &Client, room: &str, who: &str, ban: bool) -> Result<Report, AdminError> {
+    let seen = show(client, room).await?;
+    let found = find::participant(&seen, who)?;
+    let (id, name, identity) = (text(found, "id"), text(found, "name"), text(found, "identity"));
+    if !ban {
+        client.send(Request::new(Method::DELETE, &["rooms", room, "participants", id])).await?;
+        return Ok(Report::said(format!(
+            "{name} ({id}) is removed from the room {room}, and may come back with a valid token."
+        )));
+    }
+    if identity.is_empty() {
+        return Err(AdminError::NoIdentity(name.to_owned()));
+    }
+    let path = Request::new(Method::PUT, &["rooms", room, "bans", identity]);
+    client.send(path.with(json!({}))).await?;
+    Ok(Report::said(format!("{name} ({identity}) is banned from the room {room}.")))
+}
+
+async fn mute(client: &Client, room: &str, what: &str, muted: bool) -> Result<Report, AdminError> {
+    let seen = show(client, room).await?;
+    let tracks = find::tracks(&seen, what)?;
+    let mut now = Vec::new();
+    for track in tracks {
+        let path = Request::new(Method::PUT, &["rooms", room, "tracks", &track, "muted"]);
+        now.push(client.send(path.with(json!({"muted": muted}))).await?);
+    }
+    Ok(report::muted(what, &now))
+}

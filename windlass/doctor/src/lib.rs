@@ -1,0 +1,29 @@
+//! What would keep a server from serving, found before anybody calls: each check looks at one part and gives [`Finding`]s.
+//!
+//! Checks block, for [`TIMEOUT`] at most where they ask another machine. They change nothing: sockets are bound and closed, and a relay's
+//! allocation is not used.
+
+mod addresses;
+mod certificate;
+mod clock;
+mod connect;
+mod finding;
+mod limits;
+mod pace;
+mod ports;
+mod relay;
+
+use std::time::Duration;
+
+pub use addresses::{Reach, addresses};
+pub use certificate::certificate;
+pub use clock::clock;
+pub use connect::connect;
+pub use finding::{Finding, Level, Report};
+pub use limits::{Wanted, limits};
+pub use pace::pace;
+pub use ports::{Listens, Protocol, ports};
+pub use relay::{Relay, relay};
+
+/// Time for an answer of another machine.
+pub const TIMEOUT: Duration = Duration::from_secs(3);

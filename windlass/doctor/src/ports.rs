@@ -1,0 +1,131 @@
+//! Whether the server could listen where it is told to.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+
+use crate::TIMEOUT;
+use crate::finding::Finding;
+
+const CHECK: &str = "ports";
+
+/// How a port is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// An address that the server listens at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listens {
+    /// The option that sets it.
+    pub option: &'static str,
+    /// How it is used.
+    pub protocol: Protocol,
+    /// The address.
+    pub addr: SocketAddr,
+}
+
+impl Listens {
+    fn bind(self) -> std::io::Result<()> {
+        match self.protocol {
+            Protocol::Tcp => TcpListener::bind(self.addr).map(drop),
+            Protocol::Udp => UdpSocket::bind(self.addr).map(drop),
+        }
+    }
+
+    fn named(self) -> String {
+        let Listens { option, protocol, addr } = self;
+        format!("{protocol:?} {addr} ({option})").replace("Tcp", "TCP").replace("Udp", "UDP")
+    }
+}
+
+/// Looks whether each address is free; of one that a Windlass server has at `http`, the others may be in use too.
+pub fn ports(http: SocketAddr, all: &[Listens]) -> Vec<Finding> {
+    let serves = is_windlass(http);
+    let mut findings: Vec<_> = all.iter().filter_map(|&one| taken(one, serves)).collect();
+    if findings.is_empty() {
+        let names: Vec<_> = all.iter().map(|one| one.named()).collect();
+        let how = if serves { "a running Windlass server has" } else { "free:" };
+        findings.push(Finding::ok(CHECK, format!("{how} {}", names.join(", "))));
+    }
+    findings
+}
+
+fn taken(one: Listens, serves: bool) -> Option<Finding> {
+    let Listens { option, addr, .. } = one;
+    let kind = one.bind().err()?.kind();
+    let name = one.named();
+    let other = SocketAddr::new(addr.ip(), addr.port().saturating_add(10));
+    let any = SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), addr.port());
+    Some(match kind {
+        ErrorKind::AddrInUse if serves => return None,
+        ErrorKind::AddrInUse => Finding::fault(
+            CHECK,
+            format!("another program has {name}"),
+            format!("stop it (`ss -lptun sport = :{}` shows it), or {option} {other}", addr.port()),
+        ),
+        ErrorKind::AddrNotAvailable => Finding::fault(
+            CHECK,
+            format!("this machine has no address {}: {name}", addr.ip()),
+            format!("{option} {any}; an address of a NAT goes to --advertise"),
+        ),
+        ErrorKind::PermissionDenied => Finding::fault(
+            CHECK,
+            format!("{name} needs special rights"),
+            format!("a port above 1023 by {option}, or the capability CAP_NET_BIND_SERVICE"),
+        ),
+        kind => Finding::fault(CHECK, format!("{name}: {kind}"), format!("another {option}")),
+    })
+}
+
+/// Whether a Windlass server answers there, by HTTP; a server of HTTPS tells plain requests what it is.
+fn is_windlass(http: SocketAddr) -> bool {
+    let ip =
+        if http.ip().is_unspecified() { std::net::Ipv4Addr::LOCALHOST.into() } else { http.ip() };
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&SocketAddr::new(ip, http.port()), TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream
+            .write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.take(4096).read_to_end(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    ask().is_ok_and(|answer| answer.contains("\"ready\"") || answer.contains("Windlass"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Level;
+
+    fn of(addr: SocketAddr) -> Vec<Finding> {
+        ports(addr, &[Listens { option: "--http", protocol: Protocol::Tcp, addr }])
+    }
+
+    #[test]
+    fn a_port_of_another_program_is_named_with_its_option() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        // It answers nothing.
+        let addr = taken.local_addr().unwrap();
+        std::thread::spawn(move || taken.incoming().for_each(drop));
+        let found = of(addr);
+        assert_eq!(found[0].level, Level::Fault, "{found:?}");
+        assert!(found[0].mend.as_ref().unwrap().contains("--http 127.0.0.1:"), "{found:?}");
+    }
+
+    #[test]
+    fn an_address_of_another_machine_goes_to_advertise() {
+        let found = of("192.0.2.1:7880".parse().unwrap());
+        assert!(found[0].mend.as_ref().unwrap().contains("--advertise"), "{found:?}");
+    }
+
+    #[test]
+    fn free_ports_are_told() {
+        let found = of("127.0.0.1:0".parse().unwrap());
+        assert_eq!(found[0].level, Level::Ok, "{found:?}");
+    }
+}

@@ -1,0 +1,329 @@
+//! The commands that administer a running server: options in, an [`Order`] out, its report to standard output.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use windlass_admin::{Client, Order, RoomChange, perform};
+use windlass_protocol::Grant;
+use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
+use windlass_types::AnchorPolicy;
+
+use crate::logging;
+
+/// How long a token lives that is made for one command.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
+
+/// What an operator asks of a running server.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdminCommand {
+    /// List the rooms of a server, or of all servers of its cluster.
+    Rooms(Target),
+    /// Show a room: its participants, their tracks, and what each receives; or change its settings, or end it.
+    Room(RoomArgs),
+    /// Remove a participant from a room.
+    Kick(KickArgs),
+    /// Let somebody come back whom `kick --ban` keeps out.
+    Unban(UnbanArgs),
+    /// Mute the microphone of a participant, or a track, until an operator unmutes it.
+    Mute(MuteArgs),
+    /// Lock a room, give it a lobby, or open it again.
+    Lock(LockArgs),
+    /// Set the policy that chooses which frames become anchors, of a room or of all.
+    Policy(PolicyArgs),
+    /// Switch enhancement on or off, while calls go on.
+    Enhancement(EnhancementArgs),
+    /// End a server when its rooms have ended, or gone to other servers, as SIGTERM does.
+    Drain(Target),
+}
+
+/// The server, and what lets an operator in.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// Address of the server; of a cluster, that of any server
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "WINDLASS_SERVER",
+        default_value = "http://127.0.0.1:7880"
+    )]
+    server: String,
+
+    /// An access token that grants `admin`, or @FILE with one
+    #[arg(
+        long,
+        value_name = "TOKEN|@FILE",
+        env = "WINDLASS_TOKEN",
+        hide_env_values = true,
+        conflicts_with = "key"
+    )]
+    token: Option<String>,
+
+    /// A token key of the server, ID=SECRET or ID=@FILE, to make such a token with
+    #[arg(
+        long,
+        value_name = "ID=SECRET",
+        env = "WINDLASS_TOKEN_KEY",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
+    key: Vec<TokenKey>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `windlass room`.
+#[derive(Debug, Args)]
+pub(crate) struct RoomArgs {
+    /// The room
+    room: String,
+
+    /// Set the maximum number of its participants; a room that is not there is created
+    #[arg(long, value_name = "N")]
+    max_participants: Option<usize>,
+
+    /// End it: its participants are removed, and its settings are deleted
+    #[arg(long, conflicts_with = "max_participants")]
+    close: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `windlass kick`.
+#[derive(Debug, Args)]
+pub(crate) struct KickArgs {
+    /// The room
+    room: String,
+
+    /// The participant: its id, its identity, or a display name that no other has
+    who: String,
+
+    /// Keep its identity out, whatever token it has
+    #[arg(long)]
+    ban: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `windlass unban`.
+#[derive(Debug, Args)]
+pub(crate) struct UnbanArgs {
+    /// The room
+    room: String,
+
+    /// The identity in its access token
+    identity: String,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `windlass mute`.
+#[derive(Debug, Args)]
+pub(crate) struct MuteArgs {
+    /// The room
+    room: String,
+
+    /// A participant (its id, its identity, or a display name that no other has), or the id of a track
+    what: String,
+
+    /// Leave it to its publisher again
+    #[arg(long)]
+    undo: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `windlass lock`.
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
+    /// The room
+    room: String,
+
+    /// Let new participants wait until somebody admits them, instead of refusing them
+    #[arg(long)]
+    lobby: bool,
+
+    /// Open it again
+    #[arg(long, conflicts_with = "lobby")]
+    undo: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `windlass policy`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArgs {
+    /// latency-sensitive, cost-effective, quality-sla, or default: that of the configuration
+    #[arg(value_parser = policy)]
+    policy: Policy,
+
+    /// Of this room; by default of all rooms without a policy of their own
+    #[arg(long, value_name = "ROOM")]
+    room: Option<String>,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `windlass enhancement`.
+#[derive(Debug, Args)]
+pub(crate) struct EnhancementArgs {
+    /// Whether pictures are enhanced
+    #[arg(value_enum)]
+    state: Switch,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+/// A policy, or that of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Policy(Option<AnchorPolicy>);
+
+fn policy(text: &str) -> Result<Policy, String> {
+    if text == "default" {
+        return Ok(Policy(None));
+    }
+    text.parse().map(|policy| Policy(Some(policy))).map_err(|error| format!("{error}"))
+}
+
+impl AdminCommand {
+    /// What is asked for, and of which server.
+    fn order(self) -> (Order, Target) {
+        match self {
+            AdminCommand::Rooms(target) => (Order::Rooms, target),
+            AdminCommand::Room(RoomArgs { room, max_participants, close, target }) => {
+                let order = match (close, max_participants) {
+                    (true, _) => Order::Close { room },
+                    (false, None) => Order::Room { room },
+                    (false, max_participants) => {
+                        let change = RoomChange { max_participants, ..RoomChange::default() };
+                        Order::Change { room, change }
+                    }
+                };
+                (order, target)
+            }
+            AdminCommand::Kick(KickArgs { room, who, ban, target }) => {
+                (Order::Kick { room, who, ban }, target)
+            }
+            AdminCommand::Unban(UnbanArgs { room, identity, target }) => {
+                (Order::Unban { room, identity }, target)
+            }
+            AdminCommand::Mute(MuteArgs { room, what, undo, target }) => {
+                (Order::Mute { room, what, muted: !undo }, target)
+            }
+            AdminCommand::Lock(LockArgs { room, lobby, undo, target }) => {
+                (Order::Lock { room, locked: !lobby && !undo, lobby }, target)
+            }
+            AdminCommand::Policy(PolicyArgs { policy, room, target }) => {
+                (Order::Policy { policy: policy.0, room }, target)
+            }
+            AdminCommand::Enhancement(EnhancementArgs { state, target }) => {
+                (Order::Enhancer { enabled: state == Switch::On }, target)
+            }
+            AdminCommand::Drain(target) => (Order::Drain, target),
+        }
+    }
+
+    /// Asks, and prints the answer.
+    pub(crate) fn run(self) -> Result<()> {
+        let (order, target) = self.order();
+        let client = Client::new(&target.server, target.token()?)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let report = runtime.context("no runtime")?.block_on(perform(&client, &order))?;
+        let said = if target.json { report.json.to_string() } else { report.text };
+        logging::announce(&said)
+    }
+}
+
+impl Target {
+    /// The token that is sent; `None`: the server is on this machine and takes what comes from it.
+    fn token(&self) -> Result<Option<String>> {
+        if let Some(said) = &self.token {
+            let token = match said.strip_prefix('@') {
+                Some(file) => std::fs::read_to_string(file)
+                    .with_context(|| format!("cannot read the token in {file}"))?,
+                None => said.clone(),
+            };
+            return Ok(Some(token.trim().to_owned()));
+        }
+        let Some(key) = self.key.first() else { return Ok(None) };
+        let now =
+            SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+        let claims = Claims {
+            room: ALL_ROOMS.to_owned(),
+            sub: "operator".to_owned(),
+            name: None,
+            grants: Grants::new([Grant::Admin]),
+            exp: (now + TOKEN_LIFETIME).as_secs_f64(),
+            nbf: None,
+            jti: None,
+        };
+        Ok(Some(key.sign(&claims)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: AdminCommand,
+    }
+
+    fn order(line: &str) -> Result<Order, clap::Error> {
+        let words = std::iter::once("windlass").chain(line.split(' '));
+        Line::try_parse_from(words).map(|line| line.command.order().0)
+    }
+
+    #[test]
+    fn commands_become_orders() {
+        let room = || "tea".to_owned();
+        for (line, expected) in [
+            ("rooms", Order::Rooms),
+            ("room tea", Order::Room { room: room() }),
+            ("room tea --close", Order::Close { room: room() }),
+            ("kick tea ana --ban", Order::Kick { room: room(), who: "ana".into(), ban: true }),
+            ("mute tea t7 --undo", Order::Mute { room: room(), what: "t7".into(), muted: false }),
+            ("lock tea", Order::Lock { room: room(), locked: true, lobby: false }),
+            ("lock tea --lobby", Order::Lock { room: room(), locked: false, lobby: true }),
+            ("lock tea --undo", Order::Lock { room: room(), locked: false, lobby: false }),
+            ("policy default", Order::Policy { policy: None, room: None }),
+            ("enhancement off", Order::Enhancer { enabled: false }),
+            ("drain", Order::Drain),
+        ] {
+            assert_eq!(order(line).unwrap(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        for line in [
+            "room tea --close --max-participants 3",
+            "lock tea --lobby --undo",
+            "policy fastest",
+            "kick tea",
+            "rooms --token a --key k1=0123456789abcdef0123456789abcdef",
+        ] {
+            assert!(order(line).is_err(), "{line}");
+        }
+    }
+}

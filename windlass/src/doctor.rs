@@ -1,0 +1,199 @@
+//! `windlass doctor`: what of a configuration each check of `windlass_doctor` is about.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::SystemTime;
+
+use anyhow::{Result, bail};
+use windlass_doctor::{
+    Finding, Listens, Protocol, Reach, Relay, Report, TIMEOUT, Wanted, addresses, certificate,
+    clock, connect, limits, pace, ports, relay,
+};
+use windlass_sr::EngineChoice;
+use windlass_sr::cuda::devices::Devices;
+
+use crate::cluster;
+use crate::config::Config;
+use crate::{logging, tls};
+
+/// Looks at everything that a server with this configuration needs; an error where it would not serve.
+pub(crate) fn run(config: Result<Config>, json: bool) -> Result<()> {
+    let report = Report::new(match config {
+        Ok(config) => findings(&config),
+        Err(error) => {
+            let mend =
+                "correct it; `windlass config --annotated` prints every option with its help";
+            vec![Finding::fault("configuration", format!("{error:#}"), mend)]
+        }
+    });
+    let said = if json { serde_json::to_string(&report)? } else { report.to_string() };
+    logging::announce(&said)?;
+    if report.has_faults() {
+        bail!("the server would not do all that it is configured for");
+    }
+    Ok(())
+}
+
+fn findings(config: &Config) -> Vec<Finding> {
+    let mut all = vec![Finding::ok("configuration", "can be used"), rooms(config)];
+    all.extend(ports(config.http, &listens(config)));
+    let (relays, seen) = relays(config);
+    all.push(addresses(&Reach {
+        http: config.http,
+        udp: config.sfu.udp,
+        advertised: config.sfu.advertise.iter().map(SocketAddr::ip).collect(),
+        outward: windlass_sfu::outward_addresses(),
+        seen,
+    }));
+    all.extend(config.tls.as_ref().map(of_tls));
+    all.extend(relays);
+    all.extend(machines(config));
+    all.push(clock());
+    all.extend(limits(&Wanted {
+        participants: config.sfu.limits.participants as u64,
+        tcp: config.sfu.tcp.as_ref().map_or(0, |tcp| tcp.connections as u64),
+        receive_buffer: windlass_sfu::RECEIVE_BUFFER as u64,
+    }));
+    all.extend(enhancement(config));
+    all
+}
+
+/// Who may enter rooms.
+fn rooms(config: &Config) -> Finding {
+    match config.closed() {
+        Ok(()) if !config.signaling.access.is_open() => {
+            Finding::ok("tokens", "rooms need access tokens, for which there are keys")
+        }
+        Ok(()) if config.open_rooms => Finding::ok(
+            "tokens",
+            "everybody who reaches the server may enter every room (--open-rooms)",
+        ),
+        Ok(()) => Finding::ok("tokens", "only this machine is served, without access tokens"),
+        Err(error) => Finding::fault(
+            "tokens",
+            error.to_string().lines().next().unwrap_or_default().trim_end_matches('.'),
+            "`windlass key windlass.key`, and --token-key k1=@windlass.key; or --open-rooms",
+        ),
+    }
+}
+
+fn listens(config: &Config) -> Vec<Listens> {
+    let tcp = |option, addr| Listens { option, protocol: Protocol::Tcp, addr };
+    let mut all = vec![
+        tcp("--http", config.http),
+        Listens { option: "--udp", protocol: Protocol::Udp, addr: config.sfu.udp },
+    ];
+    all.extend(config.sfu.tcp.as_ref().map(|media| tcp("--tcp", media.listen)));
+    all.extend(config.metrics.map(|addr| tcp("--metrics", addr)));
+    all
+}
+
+fn of_tls(source: &tls::Source) -> Finding {
+    match source.load() {
+        Ok(tls) => certificate(tls.not_after(), SystemTime::now()),
+        Err(error) => Finding::fault(
+            "tls",
+            format!("{error:#}"),
+            "--tls CERT,KEY: the certificate with its chain, and its key, both PEM; or --tls self-signed",
+        ),
+    }
+}
+
+/// TURN and STUN servers with what a client would get, and where a STUN server sees this machine.
+fn relays(config: &Config) -> (Vec<Finding>, Option<IpAddr>) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let servers = config.signaling.turn.servers("doctor", now.as_secs()).servers;
+    let (mut findings, mut seen) = (Vec::new(), None);
+    for server in servers {
+        let password = server.credential.map(|password| password.reveal().to_owned());
+        let user = server.username.zip(password);
+        for url in server.urls {
+            let (finding, at) = relay(&Relay { url, user: user.clone() });
+            findings.push(finding);
+            seen = seen.or(at);
+        }
+    }
+    (findings, seen)
+}
+
+/// Other machines that the configuration names.
+fn machines(config: &Config) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for url in &config.workers {
+        let (host, port) = address(url);
+        all.push(connect("workers", &format!("the worker {url}"), host, port, "--workers"));
+    }
+    for url in &config.signaling.webhooks.urls {
+        let (host, port) = url.address();
+        all.push(connect(
+            "webhooks",
+            &format!("the receiver at {host}:{port}"),
+            host,
+            port,
+            "--webhook",
+        ));
+    }
+    all.extend(cluster::nats_answers(config, TIMEOUT).map(|answers| match answers {
+        Ok(()) => Finding::ok("nats", "NATS takes this server"),
+        Err(error) => Finding::fault(
+            "nats",
+            format!("NATS does not take this server: {error}"),
+            "start it, or correct --nats, --nats-credentials and --nats-ca",
+        ),
+    }));
+    all
+}
+
+/// Host and port of a worker, `http://HOST[:PORT]` or `https://…`.
+fn address(url: &str) -> (&str, u16) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let place = rest.split('/').next().unwrap_or_default();
+    let with_port =
+        place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    with_port.unwrap_or((place, if scheme == "https" { 443 } else { 80 }))
+}
+
+fn enhancement(config: &Config) -> Vec<Finding> {
+    let Some(enhancer) = config.enhancer.as_ref().filter(|_| !cluster::has_workers(config)) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    let named = !config.devices.is_empty();
+    match Devices::here() {
+        Ok(found) => {
+            let names: Vec<_> = found.usable().iter().map(|device| device.name.clone()).collect();
+            all.push(Finding::ok("gpu", format!("driver {}: {}", found.driver, names.join(", "))));
+        }
+        Err(why) if named || enhancer.engine == EngineChoice::Cuda => {
+            all.push(Finding::fault("gpu", why.to_string(), "--device cpu, or install the driver"));
+        }
+        Err(_) => {}
+    }
+    if enhancer.engine != EngineChoice::Cuda {
+        all.push(pace(enhancer.threads));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    #[test]
+    fn every_address_that_the_server_listens_at_is_looked_at() {
+        let config = Config::resolve(Settings {
+            metrics: Some("127.0.0.1:9".parse().unwrap()),
+            ..Settings::default()
+        });
+        let options: Vec<_> = listens(&config.unwrap()).iter().map(|one| one.option).collect();
+        assert_eq!(options, ["--http", "--udp", "--tcp", "--metrics"]);
+    }
+
+    #[test]
+    fn a_worker_is_found_in_its_url() {
+        assert_eq!(address("http://127.0.0.1:1/"), ("127.0.0.1", 1));
+        assert_eq!(address("https://gpu.example"), ("gpu.example", 443));
+        assert_eq!(address("http://[2001:db8::1]:9"), ("[2001:db8::1]", 9));
+        assert_eq!(address("http://[2001:db8::1]"), ("[2001:db8::1]", 80));
+    }
+}
