@@ -53,7 +53,14 @@ pub(crate) enum Command {
     Key(key::KeyArgs),
     /// Make an access token, by which a participant joins or an operator administers a server with token keys.
     Token(token::TokenArgs),
-    /// Print what lets a shell complete this command line; `windlass completions --help` says where it goes.
+    /// Print what lets a shell complete this command line.
+    ///
+    /// Packages install it. By hand, for the current user:
+    ///
+    ///   windlass completions bash > ~/.local/share/bash-completion/completions/windlass
+    ///   windlass completions fish > ~/.config/fish/completions/windlass.fish
+    ///   windlass completions zsh > ~/.zfunc/_windlass        (~/.zfunc stands in fpath)
+    #[command(verbatim_doc_comment)]
     Completions(manual::CompletionsArgs),
     /// Write the pages of the manual.
     #[command(hide = true)]

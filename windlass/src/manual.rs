@@ -11,14 +11,7 @@ use clap_complete::Shell;
 use crate::cli::Cli;
 
 /// Arguments of `windlass completions`.
-///
-/// Packages install them. By hand, for the current user:
-///
-///   windlass completions bash > ~/.local/share/bash-completion/completions/windlass
-///   windlass completions fish > ~/.config/fish/completions/windlass.fish
-///   windlass completions zsh > ~/.zfunc/_windlass        (~/.zfunc stands in fpath)
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
