@@ -86,7 +86,9 @@ impl Crates {
                 let depth: usize = package[..at].parse().ok()?;
                 let mut words = package[at..].split(' ');
                 let id = (words.next()?.to_owned(), words.next()?.strip_prefix('v')?.to_owned());
-                Some((depth, id, licence.trim_end_matches(" (*)").replace('/', " OR ")))
+                let licence = licence.trim_end_matches(" (*)").replace('/', " OR ");
+                let licence: Vec<_> = licence.split_whitespace().collect();
+                Some((depth, id, licence.join(" ")))
             };
             let (depth, id, licence) = entry()
                 .with_context(|| format!("`cargo tree` printed what is no crate: {line}"))?;
