@@ -12,10 +12,9 @@ use super::{MACHINES, Machine};
 use crate::process::{Cmd, step, which};
 use crate::{apt, root, target_dir};
 
-/// The packages: the C library, what programs that are compiled by GCC need, how the system is called, and which authorities
-/// certificates may be of. GPUs' libraries come from the machine that the image runs on.
-const PACKAGES: [&str; 3] = ["base-files", "libc6", "libgcc-s1"];
-/// And one whose file is that of all machines.
+/// The packages: the C library, what programs that are compiled by GCC need, with its licence, and how the system is called. GPUs' libraries come from the machine that the image runs on.
+const PACKAGES: [&str; 4] = ["base-files", "gcc-14-base", "libc6", "libgcc-s1"];
+/// And one whose file is that of all machines: which authorities certificates may be of.
 const FOR_ALL: &str = "ca-certificates";
 /// The release of Debian.
 const SUITE: &str = "trixie";
@@ -178,7 +177,8 @@ fn matching(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
     let mut found = vec![folder.to_owned()];
     for part in pattern.split('/') {
         let mut next = Vec::new();
-        for folder in &found {
+        // A link may lead nowhere, as one of a package to the licence in another that is not there.
+        for folder in found.iter().filter(|folder| folder.is_dir()) {
             match part.strip_suffix('*') {
                 None if folder.join(part).exists() => next.push(folder.join(part)),
                 None => {}
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn patterns_match_the_ends_of_names() {
         let dir = tempfile::tempdir().expect("a folder");
-        for file in ["doc/a/README.txt", "doc/b/README", "doc/b/copyright"] {
+        for file in ["doc/a/README.txt", "doc/b/README", "doc/b/copyright", "doc/file"] {
             super::super::write(&dir.path().join(file), b"", 0o644).expect("a file");
         }
         let mut found = matching(dir.path(), "doc/*/README*").expect("a folder to look in");
