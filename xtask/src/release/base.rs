@@ -177,8 +177,8 @@ fn matching(folder: &Path, pattern: &str) -> Result<Vec<PathBuf>> {
     let mut found = vec![folder.to_owned()];
     for part in pattern.split('/') {
         let mut next = Vec::new();
-        // A link may lead nowhere, as one of a package to the licence in another that is not there.
-        for folder in found.iter().filter(|folder| folder.is_dir()) {
+        // Links are left alone: packages have some to the documents of another, whose turn comes by its own name.
+        for folder in found.iter().filter(|folder| folder.is_dir() && !folder.is_symlink()) {
             match part.strip_suffix('*') {
                 None if folder.join(part).exists() => next.push(folder.join(part)),
                 None => {}
