@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::admin::AdminCommand;
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
-use crate::{devices, health, key, token};
+use crate::{devices, health, key, manual, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -53,6 +53,18 @@ pub(crate) enum Command {
     Key(key::KeyArgs),
     /// Make an access token, by which a participant joins or an operator administers a server with token keys.
     Token(token::TokenArgs),
+    /// Print what lets a shell complete this command line.
+    ///
+    /// Packages install it. By hand, for the current user:
+    ///
+    ///   windlass completions bash > ~/.local/share/bash-completion/completions/windlass
+    ///   windlass completions fish > ~/.config/fish/completions/windlass.fish
+    ///   windlass completions zsh > ~/.zfunc/_windlass        (~/.zfunc stands in fpath)
+    #[command(verbatim_doc_comment)]
+    Completions(manual::CompletionsArgs),
+    /// Write the pages of the manual.
+    #[command(hide = true)]
+    Man(manual::ManArgs),
     /// What an operator asks of a running server.
     #[command(flatten)]
     Admin(AdminCommand),

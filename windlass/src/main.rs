@@ -19,6 +19,7 @@ mod doctor;
 mod health;
 mod key;
 mod logging;
+mod manual;
 mod metrics;
 mod page;
 mod reload;
@@ -56,6 +57,8 @@ fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::pages(&args),
         Command::Admin(command) => command.run(),
     });
     match done {

@@ -200,6 +200,59 @@ fn every_option_of_the_compose_files_is_one_that_there_is() {
 }
 
 #[test]
+fn the_service_of_the_debian_package_runs_what_there_is() {
+    let unit = read("debian/windlass.service");
+    let of = |key: &str| {
+        let mut values = unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        values.next().unwrap_or_else(|| panic!("the unit has no {key}"))
+    };
+    let command = |key: &str| {
+        let words: Vec<String> = of(key).split(' ').map(str::to_owned).collect();
+        assert_eq!(words[0], "/usr/bin/windlass");
+        words[1..].to_vec()
+    };
+    let windlass = |args: &[String]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_windlass")).args(args).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{args:?}: {told}");
+    };
+    let (makes_key, serves) = (command("ExecStartPre"), command("ExecStart"));
+    windlass(&[makes_key.clone(), vec!["--help".into()]].concat());
+    windlass(&[serves.clone(), vec!["--help".into()]].concat());
+    assert_eq!(said(&serves, "--config"), Some("/etc/windlass/windlass.yaml"));
+
+    // The key is where the configuration looks for it, in the folder that systemd makes.
+    let key = &makes_key[1];
+    assert!(key.starts_with(&format!("/var/lib/{}/", of("StateDirectory"))), "{key}");
+    let text = read("debian/windlass.yaml");
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    windlass(&["key".into(), path("key")]);
+    std::fs::write(path("windlass.yaml"), text.replace(key, &path("key"))).unwrap();
+    windlass(&["config".into(), "--check".into(), path("windlass.yaml")]);
+
+    // systemd waits longer than the server drains, and caches go where it lets the server write.
+    let config: Value = serde_saphyr::from_str(&text).unwrap();
+    let waits: u64 = of("TimeoutStopSec").parse().unwrap();
+    assert!(waits > config["drain-timeout-s"].as_u64().unwrap());
+    assert_eq!(of("Environment"), "XDG_CACHE_HOME=/var/cache");
+    assert_eq!(of("CacheDirectory"), "windlass");
+}
+
+#[test]
+fn a_tag_is_released_by_the_one_command_with_pinned_actions() {
+    let file = std::fs::read_to_string("../.github/workflows/release.yml").unwrap();
+    let workflow: Value = serde_saphyr::from_str(&file).unwrap();
+    let steps = workflow["jobs"]["release"]["steps"].as_array().unwrap();
+    let runs = steps.iter().filter_map(|step| step["run"].as_str());
+    assert_eq!(runs.filter(|run| run.contains("cargo xtask release ")).count(), 1);
+    for step in steps.iter().filter_map(|step| step["uses"].as_str()) {
+        let (_, commit) = step.split_once('@').unwrap();
+        assert!(commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit()), "{step}");
+    }
+}
+
+#[test]
 fn every_container_has_bounds_and_every_image_of_others_is_pinned() {
     for file in ["compose.yaml", "cluster.compose.yaml"] {
         let file: Value = serde_saphyr::from_str(&read(file)).unwrap();

@@ -20,6 +20,8 @@ mod oldest;
 mod page;
 mod process;
 mod protocol;
+mod release;
+mod rustup;
 mod sentences;
 mod skipped;
 mod soak;
@@ -66,6 +68,7 @@ enum Task {
     Wasm,
     /// Build the WebAssembly module and the demo page into client-web/dist.
     Page,
+    Release(release::Args),
     /// Measure every trained network: cost, speed, gain on held-out clips, and other libraries; prints Markdown.
     Models(models::Args),
     /// Check licences and sources of all dependencies with cargo-deny.
@@ -144,6 +147,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Protocol => protocol::write(),
         Task::Wasm => wasm::build(),
         Task::Page => page::build(),
+        Task::Release(args) => release::run(args),
         Task::Models(args) => models::run(&args),
         Task::Deny => test::deny(),
         Task::Advisories { database } => advisories::run(database),

@@ -1,11 +1,9 @@
 //! The codec's tests as on a machine with NEON: built for aarch64 and run under emulation.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 
-use crate::apt;
 use crate::process::{Cmd, Missing, step, which};
+use crate::{apt, rustup};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
@@ -14,11 +12,7 @@ const EMULATOR: &str = "qemu-aarch64";
 /// Runs the tests; [`Missing`] where the tools cannot be had.
 pub(crate) fn run() -> Result<()> {
     let mut missing = Vec::new();
-    if !has_target() && which("rustup").is_some() {
-        step("Adding the aarch64 target to Rust");
-        Cmd::new("timeout").args(["120", "rustup", "target", "add", TARGET]).succeeds();
-    }
-    if !has_target() {
+    if !rustup::has_or_adds(TARGET) {
         missing.push(format!("Rust's {TARGET} target (`rustup target add {TARGET}`)"));
     }
     if [LINKER, EMULATOR].iter().any(|tool| which(tool).is_none()) {
@@ -41,11 +35,4 @@ pub(crate) fn run() -> Result<()> {
             format!("{EMULATOR} -L /usr/aarch64-linux-gnu"),
         )
         .run()
-}
-
-fn has_target() -> bool {
-    Cmd::new("rustc")
-        .args(["--print", "target-libdir", "--target", TARGET])
-        .output()
-        .is_some_and(|dir| PathBuf::from(dir).is_dir())
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use crate::process::{Cmd, step, which};
-use crate::{apt, root, target_dir};
+use crate::{apt, root, rustup, target_dir};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -23,19 +23,16 @@ pub(crate) enum Toolchain {
 
 /// Finds a tool chain, installing one where there is none.
 pub(crate) fn toolchain() -> Result<Toolchain> {
-    if has_target() {
+    if rustup::has(TARGET) {
         return Ok(Toolchain::Rustup);
     }
     if let Some(linker_dir) = debian() {
         return Ok(Toolchain::Debian { linker_dir });
     }
+    if rustup::has_or_adds(TARGET) {
+        return Ok(Toolchain::Rustup);
+    }
     if which("rustup").is_some() {
-        step("Adding the WebAssembly target to Rust");
-        let added =
-            Cmd::new("timeout").args(["120", "rustup", "target", "add", TARGET]).run().is_ok();
-        if added && has_target() {
-            return Ok(Toolchain::Rustup);
-        }
         eprintln!("rustup cannot fetch the target here; Debian's Rust builds it instead.");
     }
     apt::install(apt::WASM_FALLBACK)?;
@@ -45,13 +42,6 @@ pub(crate) fn toolchain() -> Result<Toolchain> {
             bail!("no WebAssembly tool chain: run `rustup target add {TARGET}`, then try again")
         }
     }
-}
-
-fn has_target() -> bool {
-    Cmd::new("rustc")
-        .args(["--print", "target-libdir", "--target", TARGET])
-        .output()
-        .is_some_and(|dir| PathBuf::from(dir).is_dir())
 }
 
 fn debian() -> Option<PathBuf> {
