@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, Parser, Subcommand};
 
 use crate::admin::AdminCommand;
 use crate::cluster::enhance;
@@ -41,8 +41,8 @@ pub(crate) enum Command {
     Enhance(Box<enhance::EnhanceArgs>),
     /// List this machine's GPUs and their slices (MIG), and what to set to use them; ends with an error where there are none.
     Devices(devices::DevicesArgs),
-    /// Print the configuration file with every option, or check one.
-    Config(ConfigArgs),
+    /// Print the configuration file with every option, check one, or show what a server would have.
+    Config(Box<ConfigArgs>),
     /// Look for what would keep a server with these options from serving, and say what mends it.
     ///
     /// It takes the options of `windlass serve`, starts nothing, and ends with an error where there is a fault.
@@ -75,7 +75,8 @@ pub(crate) enum Command {
 pub(crate) struct ServeArgs {
     /// Read settings from this YAML file; its keys are the names of the options below without
     /// their dashes in front (`budget-ms: 150`). Options of the command line win. No file is read unless it is named
-    /// here; `windlass config --annotated` prints one
+    /// here; `windlass config --annotated` prints one. Each option may also be in the environment, between the two:
+    /// WINDLASS_BUDGET_MS is --budget-ms
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -117,7 +118,7 @@ pub(crate) struct DoctorArgs {
 
 /// Arguments of `windlass config`.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["annotated", "check", "show"])))]
 pub(crate) struct ConfigArgs {
     /// Print a configuration file with every option, its help, unit and default
     #[arg(long)]
@@ -126,17 +127,27 @@ pub(crate) struct ConfigArgs {
     /// Check this file as `windlass serve --config` would, without starting anything
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
+
+    /// Show every option as a server with these options, this environment and --config FILE would have it, and where its
+    /// value comes from. Secrets are hidden
+    #[arg(long)]
+    show: bool,
+
+    #[command(flatten)]
+    serve: ServeArgs,
 }
 
 impl ConfigArgs {
     /// Does what is asked for.
-    pub(crate) fn run(&self) -> Result<()> {
-        match &self.check {
-            Some(path) => {
-                read(path)?;
-                println!("{} can be used.", path.display());
-            }
-            None => print!("{}", config::annotated()),
+    pub(crate) fn run(&self, given: &ArgMatches) -> Result<()> {
+        if let Some(path) = &self.check {
+            read(path)?;
+            println!("{} can be used.", path.display());
+        } else if self.show {
+            self.serve.load()?;
+            print!("{}", config::shown(given, self.serve.file())?);
+        } else {
+            print!("{}", config::annotated());
         }
         Ok(())
     }

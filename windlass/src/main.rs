@@ -32,7 +32,7 @@ mod token;
 use std::process::ExitCode;
 
 use anyhow::Error;
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::{Cli, Command};
 use crate::cluster::enhance;
@@ -45,12 +45,16 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     let _written = logging::LastWords;
-    let command = Cli::parse().command;
+    let given = Cli::command().get_matches();
+    let command = match Cli::from_arg_matches(&given) {
+        Ok(cli) => cli.command,
+        Err(error) => error.exit(),
+    };
     let done = windlass_sr::max_isa().map_err(Error::msg).and_then(|_| match command {
         Command::Serve(args) => serve::run(&args),
         Command::Enhance(args) => enhance::run(&args),
         Command::Devices(args) => logging::init("warn", false).and_then(|_| devices::run(&args)),
-        Command::Config(args) => args.run(),
+        Command::Config(args) => args.run(given.subcommand_matches("config").unwrap_or(&given)),
         Command::Doctor(args) => {
             logging::init("error", false).and_then(|_| doctor::run(args.serve.load(), args.json))
         }

@@ -38,9 +38,14 @@ fn help_text(lines: &[&str], default: &[&dyn Display]) -> String {
     text
 }
 
+/// The environment variable of an option: `WINDLASS_BUDGET_MS` of `budget_ms`.
+pub(super) fn variable(option: &str) -> String {
+    format!("WINDLASS_{}", option.replace('-', "_").to_uppercase())
+}
+
 /// Makes [`Settings`] of a list of options under their headings.
 ///
-/// `Live name: Type = default;` is the field `name: Option<Type>`, the flag `--name`, the key `name:` of the file, and a method
+/// `Live name: Type = default;` is the field `name: Option<Type>`, the flag `--name`, the variable `WINDLASS_NAME`, the key `name:` of the file, and a method
 /// `name()` that falls back on the default. An option without a default has the field alone.
 macro_rules! settings {
     ($($heading:literal { $(
@@ -58,7 +63,9 @@ macro_rules! settings {
             #[arg(
                 long,
                 help_heading = $heading,
-                help = help_text(&[$($help),+], &[$(&$default)?])
+                help = help_text(&[$($help),+], &[$(&$default)?]),
+                env = variable(stringify!($option)),
+                hide_env = true
                 $(, $($arg)+)?
             )]
             pub $option: Option<$type>,
@@ -147,14 +154,12 @@ settings! {
         /// colon, %2C for a comma)
         #[arg(
             value_name = "turn:HOST[:PORT][?transport=udp|tcp],...",
-            value_delimiter = ',',
-            env = "WINDLASS_TURN_URL",
-            hide_env_values = true
+            value_delimiter = ','
         )]
         Restart turn_url: Vec<String>;
 
         /// Secret shared with the TURN servers (coturn: static-auth-secret), from which each client's user and password are derived
-        #[arg(value_name = "SECRET|@FILE", env = "WINDLASS_TURN_SECRET", hide_env_values = true)]
+        #[arg(value_name = "SECRET|@FILE")]
         Restart turn_secret: TurnSecret;
     }
 
@@ -163,9 +168,7 @@ settings! {
         /// Rooms then need a token (see windlass key, windlass token). Without a key, only this machine is served, unless --open-rooms
         #[arg(
             value_name = "ID=SECRET|ID=@FILE,...",
-            value_delimiter = ',',
-            env = "WINDLASS_TOKEN_KEY",
-            hide_env_values = true
+            value_delimiter = ','
         )]
         Live token_key: Vec<TokenKey>;
 
@@ -190,9 +193,7 @@ settings! {
         /// Secrets that sign webhooks, 24 to 64 bytes each; more than one while secrets change
         #[arg(
             value_name = "whsec_BASE64|@FILE,...",
-            value_delimiter = ',',
-            env = "WINDLASS_WEBHOOK_SECRET",
-            hide_env_values = true
+            value_delimiter = ','
         )]
         Restart webhook_secret: Vec<WebhookSecret>;
     }
@@ -261,7 +262,7 @@ settings! {
     "Cluster" {
         /// NATS servers with JetStream, which connect servers and workers: nats://host:4222 or tls://host:4222. User and
         /// password, or a token, may stand before the host
-        #[arg(value_name = "URL,...", value_delimiter = ',', env = "WINDLASS_NATS", hide_env_values = true)]
+        #[arg(value_name = "URL,...", value_delimiter = ',')]
         Restart nats: Vec<String>;
 
         /// NATS credentials file (.creds)
@@ -273,7 +274,7 @@ settings! {
         Restart nats_ca: PathBuf;
 
         /// Shared secret of the cluster, 16 random characters or more: authenticates servers, workers, and their messages in NATS
-        #[arg(value_name = "SECRET|@FILE", env = "WINDLASS_CLUSTER_TOKEN", hide_env_values = true)]
+        #[arg(value_name = "SECRET|@FILE")]
         Restart cluster_token: ClusterToken;
 
         /// Mutual TLS between servers and workers: the cluster's CA certificate, this machine's certificate, and its private
@@ -303,7 +304,7 @@ settings! {
         Restart metrics: SocketAddr;
 
         /// Log filter: off, error, warn, info, debug, trace, also by module (info,windlass_sfu=debug)
-        #[arg(value_name = "FILTER", env = "WINDLASS_LOG")]
+        #[arg(value_name = "FILTER")]
         Live log: String = "info".to_owned();
 
         /// Log in JSON, one object a line

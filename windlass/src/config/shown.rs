@@ -1,0 +1,166 @@
+//! The options that a server would have, with where each value comes from: `windlass config --show`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use serde_json::Value;
+
+use super::annotated::{Described, options};
+use super::settings::variable;
+
+/// Options whose values are secrets, or have some in them.
+const SECRET: [&str; 7] =
+    ["cluster-token", "nats", "token-key", "turn-secret", "turn-url", "webhook", "webhook-secret"];
+
+/// The options of `given` and of the file, as a configuration file with a comment on each line. `given` has been parsed with the options of
+/// `windlass serve`.
+pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
+    let said = match file {
+        None => BTreeMap::new(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            values(&text)?
+        }
+    };
+    let from_file = file.map_or(String::new(), |path| path.display().to_string());
+    let mut text = String::new();
+    for option in options() {
+        let (value, from) = found(&option, given, &said, &from_file);
+        let value = value.map(|value| hidden(&option.name, value));
+        let line = match value {
+            Some(value) => format!("{}: {value}", option.name),
+            None => format!("#{}:", option.name),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{line:<40} # {from}");
+    }
+    Ok(text)
+}
+
+/// The values of a file, as text; none where it has no key.
+fn values(text: &str) -> Result<BTreeMap<String, String>> {
+    let said: Option<BTreeMap<String, Value>> =
+        serde_saphyr::from_str(text).context("the configuration file cannot be read")?;
+    Ok(said.unwrap_or_default().into_iter().map(|(name, value)| (name, plain(&value))).collect())
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(","),
+        // YAML 1.1 reads `off` so.
+        Value::Bool(false) => "off".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// An option's value, if it has one, and where it comes from.
+fn found(
+    option: &Described,
+    given: &ArgMatches,
+    said: &BTreeMap<String, String>,
+    file: &str,
+) -> (Option<String>, String) {
+    let id = option.name.replace('-', "_");
+    let raw = || {
+        let values = given.get_raw(&id).into_iter().flatten();
+        values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>().join(",")
+    };
+    match given.value_source(&id) {
+        Some(ValueSource::CommandLine) => (Some(raw()), "command line".to_owned()),
+        Some(ValueSource::EnvVariable) => (Some(raw()), variable(&option.name)),
+        _ => match said.get(&option.name) {
+            Some(value) => (Some(value.clone()), file.to_owned()),
+            None => match &option.default {
+                Some(default) => (Some(default.clone()), "default".to_owned()),
+                None => (None, "not set".to_owned()),
+            },
+        },
+    }
+}
+
+/// The value, without secrets. Names of files that have them are shown.
+fn hidden(name: &str, value: String) -> String {
+    if !SECRET.contains(&name) {
+        return value;
+    }
+    let parts = value.split(',').map(|part| {
+        let (front, secret) = part.split_once('=').map_or(("", part), |(id, key)| (id, key));
+        if !secret.starts_with('@') {
+            return "(hidden)".to_owned();
+        }
+        if front.is_empty() { secret.to_owned() } else { format!("{front}={secret}") }
+    });
+    parts.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command};
+
+    use super::*;
+    use crate::config::Settings;
+
+    fn given(args: &[&str]) -> ArgMatches {
+        let command = Settings::augment_args(Command::new("windlass"));
+        command.get_matches_from([&["windlass"], args].concat())
+    }
+
+    /// The line of an option, without the space before its comment.
+    fn line(text: &str, name: &str) -> String {
+        let line =
+            text.lines().find(|line| line.trim_start_matches('#').split(':').next() == Some(name));
+        line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn each_value_says_where_it_comes_from() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(
+            file.path(),
+            "budget-ms: 150\ndevice: off\norigins: [https://a, https://b]\n",
+        )
+        .unwrap();
+        let path = file.path().display().to_string();
+        let text = shown(&given(&["--budget-ms=300"]), Some(file.path())).unwrap();
+        assert_eq!(line(&text, "budget-ms"), "budget-ms: 300 # command line");
+        assert_eq!(line(&text, "device"), format!("device: off # {path}"));
+        assert_eq!(line(&text, "origins"), format!("origins: https://a,https://b # {path}"));
+        assert_eq!(line(&text, "max-participants"), "max-participants: 32 # default");
+        assert_eq!(line(&text, "tls"), "#tls: # not set");
+    }
+
+    #[test]
+    fn a_file_of_comments_says_nothing() {
+        assert!(values("# budget-ms: 150\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn secrets_are_hidden_and_their_files_shown() {
+        let of = |name: &str, value: &str| hidden(name, value.to_owned());
+        assert_eq!(of("token-key", "a=@/etc/k1,b=0123"), "a=@/etc/k1,(hidden)");
+        assert_eq!(of("turn-secret", "@/etc/turn"), "@/etc/turn");
+        assert_eq!(of("turn-url", "turn:u:p@host"), "(hidden)");
+        assert_eq!(of("http", "127.0.0.1:1"), "127.0.0.1:1");
+        let shows = |option: &str| {
+            let named = ["secret", "token", "key", "password"];
+            named.iter().any(|part| option.contains(part)) && !SECRET.contains(&option)
+        };
+        assert_eq!(options().into_iter().find(|option| shows(&option.name)), None);
+    }
+
+    #[test]
+    fn every_option_has_a_variable() {
+        let command = Settings::augment_args(Command::new("windlass"));
+        for argument in command.get_arguments() {
+            let name = argument.get_long().unwrap();
+            let variable = argument.get_env().unwrap().to_str().unwrap();
+            assert_eq!(variable, format!("WINDLASS_{}", name.replace('-', "_").to_uppercase()));
+        }
+    }
+}
