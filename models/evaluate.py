@@ -1,9 +1,10 @@
 """Measures networks against bicubic, Lanczos and the subscriber's own reconstruction on VP9-coded clips.
 
 In: exported weights, all of one scale, and the clips of `data.toml`. Out: a table (Markdown), or with `--json` one
-object, of PSNR-Y, SSIM and, where an ffmpeg with libvmaf is found, VMAF and VMAF-NEG, by clip, LR size, bit rate and
-what the subscriber's decoder has had (`twin`: nothing, or a captured frame a second). Frames are paired by number;
-figures are means over frames. `lanczos@0.3` is Lanczos, then unsharp masking (5×5 binomial blur, amount 0.3): a gain
+object, of PSNR-Y, SSIM, SSIMULACRA2 of luma and, where an ffmpeg with libvmaf is found, VMAF and VMAF-NEG, by clip, LR
+size, bit rate and what the subscriber's decoder has had (`twin`: nothing, or a captured frame a second). `low_kept` is
+the share of low samples that the picture, scaled down, has within a grey level. Frames are paired by number; figures are
+means over frames. `lanczos@0.3` is Lanczos, then unsharp masking (5×5 binomial blur, amount 0.3): a gain
 in VMAF counts only above it and with a gain in PSNR. `twin` as a method is what the decoder shows without the network.
 
     python models/evaluate.py models/xs-x2.safetensors models/fused-xs-x2.safetensors --pictures output/crops
@@ -27,6 +28,7 @@ import metrics
 import network
 import pairs
 import resampling
+import ssimulacra2
 
 BINOMIAL = torch.tensor([1.0, 4.0, 6.0, 4.0, 1.0]) / 16.0
 TWINS = ("", "detail=50@1")
@@ -58,6 +60,12 @@ def upscaled(method: str, models: dict[str, tuple], lr: Tensor, twin: Tensor | N
     return out.round().clamp(0, 255)
 
 
+def exchanged(detail: Tensor, of: Tensor, scale: int) -> Tensor:
+    """A picture whose means over low samples are those `of`; all else is `detail`'s."""
+    off = of - F.avg_pool2d(detail, scale)
+    return (detail + F.interpolate(off, scale_factor=scale)).round().clamp(0, 255)
+
+
 def planes(frames: pairs.Luma | None, count: int) -> list[Tensor | None]:
     """Frames one by one, as the networks take them."""
     if frames is None:
@@ -78,7 +86,13 @@ def measure(
     wanted, given, twins = (planes(part, len(made.lr)) for part in (made.hr, made.lr, made.twin))
     rows, panels = [], []
     for method in methods:
-        frames = [upscaled(method, models, low, twin, variant.scale) for low, twin in zip(given, twins, strict=True)]
+        all_planes = zip(wanted, given, twins, strict=True)
+        if method == "source's detail":
+            frames = [exchanged(high, low, variant.scale) for high, low, _ in all_planes]
+        elif method == "source's low":
+            frames = [exchanged(twin, F.avg_pool2d(high, variant.scale), variant.scale) for high, _, twin in all_planes]
+        else:
+            frames = [upscaled(method, models, low, twin, variant.scale) for _, low, twin in all_planes]
         row: Row = {
             "clip": variant.clip,
             "input": f"{made.lr.shape[2]}x{made.lr.shape[1]}",
@@ -88,6 +102,8 @@ def measure(
             "frames": len(frames),
             "psnr_y_db": sum(map(metrics.psnr, frames, wanted)) / len(frames),
             "ssim": sum(map(metrics.ssim, frames, wanted)) / len(frames),
+            "ssimulacra2": sum(float(ssimulacra2.score(a, b)) for a, b in zip(wanted, frames, strict=True)) / len(frames),
+            "low_kept": sum(map(metrics.low_kept, frames, given)) / len(frames),
         }
         if vmaf_exe:
             row |= metrics.vmaf(vmaf_exe, frames, wanted)
@@ -108,6 +124,7 @@ def run(
     twins: Sequence[str] = TWINS,
     only: Sequence[str] = (),
     halfway: Sequence[Path] = (),
+    limits: bool = False,
 ) -> list[Row]:
     """All rows; what needs no twin is measured beside the first of the twins. `halfway`: of a factor of the scale."""
     models = {path.stem: network.load(path) for path in paths}
@@ -134,7 +151,9 @@ def run(
             methods = ["bicubic", "lanczos", "lanczos@0.3", *models]
             methods += [f"{name} then {rest}" for name in parts for rest in ("lanczos", "lanczos@0.3", "bilinear")]
             if fused:
-                methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if variant.twin == twins[0] else seeing
+                first = variant.twin == twins[0]
+                methods = ["bicubic", "lanczos", "lanczos@0.3", "twin", *models] if first else list(seeing)
+                methods += ["source's detail", "source's low"] if limits else []
             rows += measure(variant, made, models | parts, methods, vmaf_exe, pictures)
             print(f"{variant.label}: measured", file=sys.stderr)
     return with_gains(rows)
@@ -157,7 +176,7 @@ def with_gains(rows: list[Row]) -> list[Row]:
 
 def table(rows: list[Row]) -> str:
     """The rows as Markdown."""
-    digits = {"psnr_y_db": ".2f", "over_lanczos_db": "+.2f", "over_twin_db": "+.2f", "ssim": ".4f"}
+    digits = {"psnr_y_db": ".2f", "over_lanczos_db": "+.2f", "over_twin_db": "+.2f", "ssim": ".4f", "ssimulacra2": ".2f", "low_kept": ".3f"}
     digits |= {"vmaf": ".1f", "vmaf_neg": ".1f"}
     keys = ["clip", "input", "video_kbps", "twin", "method", *digits]
     keys = [key for key in keys if any(row.get(key, "–") != "–" for row in rows)]
@@ -192,11 +211,17 @@ def main() -> None:
         default=[],
         help="networks of a factor of the scale, and plain stretching after them",
     )
+    parser.add_argument(
+        "--limits",
+        action="store_true",
+        help="also the source's own detail where the low picture is kept, and the twin's where that is the source's",
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, args.twins, args.only, args.halfway)
+    chosen = (args.twins, args.only, args.halfway, args.limits)
+    rows = run(args.weights, args.role, args.stride, args.vmaf, args.pictures, *chosen)
     print(json.dumps({"command": "models/evaluate.py", "rows": rows}) if args.json else table(rows))
 
 

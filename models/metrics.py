@@ -34,6 +34,12 @@ def ssim(a: Tensor, b: Tensor) -> float:
     return float((top / ((mean_a.square() + mean_b.square() + c1) * (var_a + var_b + c2))).mean())
 
 
+def low_kept(made: Tensor, low: Tensor) -> float:
+    """The share of low samples that a made picture, scaled down by means, has within a grey level."""
+    off = F.avg_pool2d(made, made.shape[3] // low.shape[3]) - low
+    return float((off.abs() <= 1.0).float().mean())
+
+
 def vmaf(exe: str, made: list[Tensor], wanted: list[Tensor]) -> dict[str, float]:
     """VMAF and VMAF-NEG of as many frames, the means over them."""
     height, width = wanted[0].shape[2:]

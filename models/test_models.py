@@ -9,12 +9,16 @@ import numpy as np
 import torch
 
 import adapt
+import evaluate
+import metrics
+import natural
 import network
 import pairs
 import patches
 import perceived
 import recurrent
 import resampling
+import ssimulacra2
 import train
 
 KINDS = (("luma", "lanczos3"), ("luma+twin", "lanczos3"), ("luma+twin", "twin"))
@@ -246,6 +250,53 @@ class Adapting(unittest.TestCase):
         other = {name: value + 0.01 * torch.randn_like(value) for name, value in self.weights.items()}
         for name, value in adapt.sent_as(self.weights, other).items():
             torch.testing.assert_close(value, other[name], atol=4e-4, rtol=0.0)
+
+
+class Natural(unittest.TestCase):
+    """`ssimulacra2`, `natural` and what `evaluate` says of the low picture."""
+
+    def test_grey_pictures_score_as_the_crate_scores_them(self) -> None:
+        at = torch.arange(320 * 264)
+        x, y = at % 320, at // 320
+        noise = 30.0 * (((at * 7919) % 17) / 16.0 - 0.5)
+        wanted = (128.0 + 60.0 * (x / 7.0).sin() * (y / 5.0).cos() + noise).reshape(1, 1, 264, 320)
+        stripes = ((at % 13) / 12.0 - 0.5).reshape(1, 1, 264, 320)
+        blurred = wanted.clone()
+        blurred[..., 1:-1] = (wanted[..., :-2] + 2.0 * wanted[..., 1:-1] + wanted[..., 2:]) / 4.0
+        # By the crate's version 0.5.1, of the same samples in floats.
+        for made, score in (
+            (wanted, 100.0),
+            (wanted + 2.0 * stripes, 97.189),
+            (wanted + 8.0 * stripes, 91.855),
+            (wanted + 20.0 * stripes, 80.595),
+            (blurred, 83.333),
+        ):
+            self.assertAlmostEqual(float(ssimulacra2.score(wanted, made)), score, delta=0.25)
+
+    def test_what_is_exchanged_has_the_low_picture_of_the_one_and_the_detail_of_the_other(self) -> None:
+        detail = torch.rand(1, 1, 8, 8) * 100.0 + 60.0
+        low = torch.rand(1, 1, 4, 4).mul(100.0).round() + 60.0
+        made = evaluate.exchanged(detail, low, 2)
+        self.assertEqual(metrics.low_kept(made, low), 1.0)
+        self.assertLess(metrics.low_kept(detail, low), 1.0)
+        across = (detail[..., ::2] - detail[..., 1::2]) - (made[..., ::2] - made[..., 1::2])
+        self.assertLessEqual(float(across.abs().max()), 1.0)
+
+    def test_a_low_sample_may_be_off_by_a_grey_level(self) -> None:
+        low = torch.full((1, 1, 2, 2), 90.0)
+        for off, cost in ((1.0, 0.0), (-1.0, 0.0), (3.0, 4.0), (-2.0, 1.0)):
+            self.assertEqual(float(natural.beyond_bound(torch.full((1, 1, 4, 4), 90.0 + off), low, 2)), cost)
+
+    def test_an_adversary_learns_to_tell_pictures_apart(self) -> None:
+        torch.manual_seed(3)
+        adversary = natural.Adversary()
+        teller = torch.optim.Adam(adversary.parameters(), lr=3e-3)
+        twin = torch.rand(4, 1, 32, 32) * 40.0 + 100.0
+        real = twin + torch.randn_like(twin) * 8.0
+        before = float(natural.told_apart(adversary, real, twin, twin)[0])
+        for _ in range(40):
+            natural.taught(adversary, teller, real, twin, twin)
+        self.assertGreater(float(natural.told_apart(adversary, real, twin, twin)[0]), before + 0.5)
 
 
 if __name__ == "__main__":

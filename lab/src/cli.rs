@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, eval, link, loadtest, report, simulate};
+use crate::{bench, compare, eval, link, loadtest, report, simulate};
 
 /// Measures Windlass: its pictures against the original, its parts against their peers, its server under load.
 #[derive(Debug, Parser)]
@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Eval(Box<eval::EvalArgs>),
     /// Measure how fast the parts are, against their peers.
     Bench(bench::BenchArgs),
+    /// Show people pairs of pictures or clips without their names, and say what they prefer.
+    Compare(compare::CompareArgs),
     /// Play scenarios of many streams through the scheduler, without pictures.
     Simulate(simulate::SimulateArgs),
     /// Stand between clients and a server's UDP port as an access link: its rate, queue, delay, jitter and losses.

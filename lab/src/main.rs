@@ -4,6 +4,7 @@
 
 mod bench;
 mod cli;
+mod compare;
 mod eval;
 mod link;
 mod loadtest;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let ready = windlass_sr::max_isa().map_err(anyhow::Error::msg).and_then(|_| start_logging());
     let done = ready.and_then(|()| match cli.command {
         Command::Bench(args) => bench::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Link(args) => link::run(&args),
         Command::Loadtest(args) => loadtest::run(&args),

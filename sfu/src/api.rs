@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use windlass_types::{
-    Bitrate, ConnectionQuality, EnhancerRequest, Layer, LayerKnobs, Refusal, Rung, Size, StreamId,
-    TapInput,
+    Bitrate, ConnectionQuality, EnhancerRequest, FrameNetwork, Layer, LayerKnobs, NoNetwork,
+    Refusal, Rung, Size, StreamId, TapInput, Way, WayReason,
 };
 
 pub use crate::delivery::Delivery;
@@ -318,6 +318,15 @@ pub enum SfuEvent {
         /// Scale of its anchors: width over that of the layer.
         scale: u16,
     },
+    /// The picture of a subscribed track is made in this way from now on.
+    Way {
+        /// The subscribed track.
+        track: TrackId,
+        /// How it is made.
+        way: Way,
+        /// Why in that way.
+        reason: WayReason,
+    },
     /// A subscribed track is paused, as the bandwidth does not suffice, or goes on.
     Paused {
         /// The subscribed track.
@@ -403,6 +412,26 @@ impl AnchorReport {
         let AnchorReport { used, late, lost, duplicate, former_epoch } = *self;
         [used, late, lost, duplicate, former_epoch].into_iter().map(u64::from).sum()
     }
+}
+
+/// What a subscriber's report says of the network that it runs on every frame of a track.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NetworkReport {
+    /// The network that runs.
+    pub network: FrameNetwork,
+    /// Why none runs, where none does and the subscriber says why.
+    pub absence: Option<NoNetwork>,
+}
+
+/// A subscriber's report on one subscription since its last report.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TrackReport {
+    /// On its anchors.
+    pub anchors: AnchorReport,
+    /// The loss of quality with the frames since an anchor, if it was measured.
+    pub decay: Option<Decay>,
+    /// On its network.
+    pub network: NetworkReport,
 }
 
 /// The result of a report.

@@ -16,13 +16,14 @@ mod latency;
 mod net;
 mod relay;
 mod stats;
+mod way_counts;
 
 pub use api::{
     AnchorReport, Answer, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason,
-    EnhancerSinks, JoinError, JoinOptions, Joined, Kind, Offer, OfferError, ParseIdError,
-    ParticipantId, Permissions, Publish, RegionRequest, ReportError, RequestSink, SfuClosed,
-    SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo, TrackStats,
-    UplinkReport,
+    EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer, OfferError,
+    ParseIdError, ParticipantId, Permissions, Publish, RegionRequest, ReportError, RequestSink,
+    SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo,
+    TrackReport, TrackStats, UplinkReport,
 };
 pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};
@@ -33,3 +34,4 @@ pub use relay::{
     RelayedTrack,
 };
 pub use stats::{Counters, SfuStats};
+pub use way_counts::WayCounts;

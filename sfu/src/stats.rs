@@ -1,6 +1,7 @@
 //! Counters of what is received, sent, dropped and refused.
 
 use crate::latency::Percentiles;
+use crate::way_counts::WayCounts;
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
@@ -216,6 +217,7 @@ impl SfuStats {
             tracks: self.tracks + other.tracks,
             subscriptions: self.subscriptions + other.subscriptions,
             taps: self.taps + other.taps,
+            ways: self.ways.plus(&other.ways),
             tcp_open: self.tcp_open + other.tcp_open,
             forwarding: self.forwarding,
             counters: self.counters.plus(other.counters),
@@ -238,6 +240,8 @@ pub struct SfuStats {
     pub subscriptions: usize,
     /// Running taps.
     pub taps: usize,
+    /// Subscriptions to video by how their pictures are made.
+    pub ways: WayCounts,
     /// Open TCP connections.
     pub tcp_open: usize,
     /// Forwarding latency of the last ten to twenty seconds: from a packet's arrival at the kernel to the call that sends it, pacing included.

@@ -10,7 +10,7 @@ use windlass_protocol::{
 };
 use windlass_sfu::{
     AnchorReport, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason, Kind,
-    ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo,
+    NetworkReport, ParticipantId, Publish, SfuEvent, Subscribe, TrackId, TrackInfo, TrackReport,
 };
 use windlass_types::Layer;
 
@@ -110,9 +110,9 @@ pub(crate) fn knobs(track: TrackId, layers: Vec<(Layer, LayerKnobs)>) -> ServerM
     ServerMessage::Knobs { track: track.to_string(), layers }
 }
 
-/// A report's counts of anchors, and the decay after them.
-pub(crate) fn report(report: &Report) -> (AnchorReport, Option<Decay>) {
-    let said = AnchorReport {
+/// What a report says to the SFU.
+pub(crate) fn report(report: &Report) -> TrackReport {
+    let anchors = AnchorReport {
         used: report.anchors_used,
         late: report.anchors_late,
         lost: report.anchors_lost,
@@ -120,7 +120,9 @@ pub(crate) fn report(report: &Report) -> (AnchorReport, Option<Decay>) {
         former_epoch: report.anchors_former_epoch,
     };
     let decay = report.decay.zip(report.decay_frames);
-    (said, decay.map(|(per_frame, frames)| Decay { per_frame, frames }))
+    let decay = decay.map(|(per_frame, frames)| Decay { per_frame, frames });
+    let network = NetworkReport { network: report.network, absence: report.no_network };
+    TrackReport { anchors, decay, network }
 }
 
 pub(crate) fn regions(track: TrackId, request: &windlass_sfu::RegionRequest) -> ServerMessage {

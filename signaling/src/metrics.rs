@@ -63,7 +63,11 @@ fn sfu_metrics(stats: &SfuStats) -> Vec<Metric> {
         };
         metric.help(help.get(name).copied().unwrap_or_default())
     });
-    gauges.chain(forwarding(&stats.forwarding)).chain(counters).collect()
+    let ways = stats.ways.iter().map(|(way, reason, count)| {
+        let labels = format!("way=\"{}\",reason=\"{}\"", way.name(), reason.name());
+        Metric::gauge("sfu_viewers", count as f64).labelled(labels)
+    });
+    gauges.chain(ways).chain(forwarding(&stats.forwarding)).chain(counters).collect()
 }
 
 /// From a packet's arrival to its sending, of the last seconds.
@@ -124,6 +128,10 @@ const HELP: &[(&str, &str)] = &[
     ("sfu_tracks", "Published tracks now."),
     ("sfu_subscriptions", "Subscriptions to tracks now."),
     ("sfu_taps", "Low layers that are copied to the enhancer now."),
+    (
+        "sfu_viewers",
+        "Subscriptions to video that are sent now, by how their pictures are made, and why.",
+    ),
     ("sfu_tcp_connections_open", "TCP connections of clients that send no UDP, now."),
     ("sfu_forwarding_seconds", "From a packet's arrival to its sending on, of the last seconds."),
     ("draining", "Whether the server takes no new rooms because it is going to stop."),

@@ -330,6 +330,9 @@ impl Session {
                 let Size { width, height } = size;
                 ServerMessage::Rung { track: track.to_string(), rung, epoch, width, height, scale }
             }
+            SfuEvent::Way { track, way, reason } => {
+                ServerMessage::Way { track: track.to_string(), way, reason }
+            }
             SfuEvent::Knobs { track, layers } => convert::knobs(track, layers),
             SfuEvent::Regions { track, request } => convert::regions(track, &request),
             SfuEvent::TrackStats(stats) => convert::stats(&stats),

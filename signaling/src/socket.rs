@@ -300,10 +300,8 @@ impl Socket {
                 directory.muted(id, track, muted);
             }
             Action::Report(track, report) => {
-                let network = report.network;
-                let (report, decay) = convert::report(&report);
-                let taken = sfu.report(id, track, report, decay).await;
-                counters.reported.count(taken, network);
+                let taken = sfu.report(id, track, convert::report(&report)).await;
+                counters.reported.count(taken, report.network);
             }
             Action::SendData { id: request, to, message } => {
                 let result = sfu.send_data(id, to, message).await;

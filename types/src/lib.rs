@@ -22,6 +22,7 @@ mod policy;
 pub mod relay;
 pub mod tiles;
 mod units;
+mod way;
 
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,7 @@ pub use data::{DataContent, DataMessage};
 pub use ids::{Kind, NodeId, ParseIdError, ParticipantId, TrackId};
 pub use policy::{AnchorPolicy, MAX_LR_PIXELS, Refusal, UnknownPolicy};
 pub use units::{Bitrate, Size};
+pub use way::{FrameNetwork, NoNetwork, Way, WayReason};
 
 /// One published video track that is, or may be, tapped. Unique for the life of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

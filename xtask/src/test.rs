@@ -213,10 +213,11 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
 
 /// Browser tests that no other test runs beside: they ask how good pictures are and how soon they come, of a browser that
 /// encodes, decodes and rebuilds them, or they ask for enhanced pictures of a server that others load.
-const ALONE: [&str; 19] = [
+const ALONE: [&str; 20] = [
     "adapt",
     "call",
     "captured",
+    "choice",
     "cluster",
     "codec",
     "demo",

@@ -1,5 +1,5 @@
 /** The figures of a tile's picture, for engineers. */
-import type { AnchorSource, TrackStats } from "../sdk/index.js";
+import type { AnchorSource, TrackStats, WayInfo } from "../sdk/index.js";
 import { make } from "./dom.js";
 import { type MessageKey, say, type Words, words } from "./language.js";
 
@@ -16,6 +16,7 @@ export function figureRows(stats: TrackStats): HTMLElement[] {
   const rebuilt = stats.state !== "native";
   const rows: [MessageKey, string][] = [
     ["figures.rung", stats.rung ?? "–"],
+    ["figures.way", stats.way === null ? "–" : way(stats.way)],
     ["figures.size", rebuilt ? `${size(stats.lr)} → ${size(stats.hr)}` : size(stats.lr)],
     ["figures.fps", `${stats.shownFps.toFixed(0)} / ${stats.enhancedFps.toFixed(0)} fps`],
     ["figures.rates", `${stats.videoKbps.toFixed(0)} + ${stats.anchorKbps.toFixed(0)} kbit/s`],
@@ -32,6 +33,11 @@ export function figureRows(stats: TrackStats): HTMLElement[] {
     ],
   ];
   return rows.flatMap(([name, value]) => [make("dt", {}, words(name)), make("dd", {}, value)]);
+}
+
+/** How the picture is made, and why. */
+function way({ way, reason }: WayInfo): string {
+  return say("figures.way.why", { way: say(`way.${way}`), why: say(`why.${reason}`) });
 }
 
 /** A size, as people write it. */

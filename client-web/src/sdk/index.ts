@@ -11,7 +11,7 @@
  * @module windlass-client
  */
 export type { AnchorSource, FailureReason, NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
-export type { NetworkTier } from "../worker/network-choice.js";
+export type { NetworkAbsence, NetworkTier } from "../worker/network-choice.js";
 export type { TokenSource } from "./access-token.js";
 export type { Assets } from "./assets.js";
 export { CHECK_TITLES, type CheckName, type CheckOptions, type CheckResult, check } from "./check.js";
@@ -49,7 +49,10 @@ export {
   RUNGS,
   type Rung,
   type ServerRefusal,
+  type ServerWayReason,
   type WaitingInfo,
+  type Way,
+  type WayReason,
 } from "./protocol.js";
 export type { Content, DetailChoice, Layers, Publication } from "./publication.js";
 export type { RegionCounts } from "./regions.js";
@@ -64,4 +67,5 @@ export {
   type RungInfo,
   type TrackStats,
   type TrackView,
+  type WayInfo,
 } from "./tracks.js";

@@ -81,6 +81,7 @@ test("a rung or a view that there is not is refused, and never offered", () => {
     keyAnchor: () => undefined,
     view: (width, height) => asked.push([width, height]),
     maxRung: (rung) => asked.push(rung),
+    report: () => undefined,
   };
   const wrong = [
     () => track.setMaxRung("high" as "h"),

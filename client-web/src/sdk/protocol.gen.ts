@@ -162,6 +162,8 @@ export type Report = {
   reconstruct_ms: number;
   /** The network that runs on every frame. */
   network: FrameNetwork;
+  /** Why none runs, where none does. */
+  no_network?: NoNetwork;
   /** By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma. */
   decay?: number;
   /** In how many frames after it that was seen, in the mean. */
@@ -382,6 +384,15 @@ export type ServerMessage = {
   height: number;
   /** HR size / LR size, where the rung is enhanced. */
   scale: number;
+}
+  | {
+  type: "way";
+  /** The subscribed track. */
+  track: string;
+  /** How it is made. */
+  way: Way;
+  /** Why in that way. */
+  reason: WayReason;
 }
   | {
   type: "knobs";
@@ -642,6 +653,33 @@ export type FrameNetwork = "none"
   | "xxs"
   | "xs"
   | "other";
+
+/** Why a browser runs no network on the frames of a track. */
+export type NoNetwork = "off"
+  | "slow"
+  | "trying"
+  | "size"
+  | "other";
+
+/** How a viewer's picture of a track is made. */
+export type Way = "layer"
+  | "filters"
+  | "flow"
+  | "network"
+  | "both";
+
+/** Why a viewer's picture is made in its [`Way`]: without anchors why there are none, with anchors why it needs them. */
+export type WayReason = "fills"
+  | "unavailable"
+  | "limit"
+  | "bandwidth"
+  | "other_layer"
+  | "little_gain"
+  | "network_off"
+  | "network_slow"
+  | "network_trying"
+  | "network_size"
+  | "gain";
 
 /** One simulcast encoding: quarter, half or full size. Ordered by size. */
 export type Layer = "q"

@@ -17,12 +17,14 @@ import type {
   ClientMessage as Said,
   Error as ServerFailure,
   Refusal as ServerRefusal,
+  WayReason as ServerWayReason,
   Subscribe,
   ServerMessage as Told,
   Track,
   TrackStats,
   Uplink,
   Knock as WaitingInfo,
+  Way,
 } from "./protocol.gen.js";
 import { VERSION } from "./protocol.gen.js";
 
@@ -36,6 +38,8 @@ export type {
   Refusal as ServerRefusal,
   Report,
   Rung,
+  Way,
+  WayReason as ServerWayReason,
 } from "./protocol.gen.js";
 
 /** The protocol version of this client. */
@@ -46,6 +50,24 @@ export const ANCHOR_CODECS: readonly string[] = ["htj2k"];
 
 /** Known reasons why a server does not enhance a track. */
 const REFUSALS: readonly Exclude<Refusal, "other">[] = ["promise", "processor", "memory", "full", "size", "slow"];
+
+/** Every way to make a picture. */
+const WAYS: readonly Way[] = ["layer", "filters", "flow", "network", "both"];
+
+/** Known reasons for a way. */
+const WAY_REASONS: readonly Exclude<WayReason, "other">[] = [
+  "fills",
+  "unavailable",
+  "limit",
+  "bandwidth",
+  "other_layer",
+  "little_gain",
+  "network_off",
+  "network_slow",
+  "network_trying",
+  "network_size",
+  "gain",
+];
 
 /** Every quality of a connection, best first. */
 const QUALITIES: readonly ConnectionQuality[] = ["good", "fair", "poor", "lost"];
@@ -67,6 +89,9 @@ export type SubscribeEntry = Subscribe;
 
 /** Why the server does not enhance a track; `other`: a reason that this client does not know. */
 export type Refusal = ServerRefusal | "other";
+
+/** Why a picture is made in its way; `other`: a reason that this client does not know. */
+export type WayReason = ServerWayReason | "other";
 
 /** The server's statistics of a track. */
 export type ServerTrackStats = Omit<TrackStats, "refused"> & { refused?: Refusal };
@@ -101,10 +126,11 @@ export type ServerError = { type: "error" } & ServerFailure;
 
 /** A message of the server. */
 export type ServerMessage =
-  | Exclude<Told, { type: "welcome" | "grants" | "rung" | "stats" | "knobs" | "regions" | "error" }>
+  | Exclude<Told, { type: "welcome" | "grants" | "rung" | "way" | "stats" | "knobs" | "regions" | "error" }>
   | Welcome
   | { type: "grants"; grants: readonly string[] }
   | (Omit<Message<"rung">, "scale"> & { scale: number | undefined })
+  | (Omit<Message<"way">, "reason"> & { reason: WayReason })
   | { type: "stats"; tracks: ServerTrackStats[] }
   | Knobs
   | RegionRequest
@@ -200,6 +226,10 @@ const layerWish = (value: unknown): LayerWish => {
     needed: optional(o["needed"], flag),
   };
 };
+const wayReason = (value: unknown): WayReason => {
+  const reason = text(value);
+  return WAY_REASONS.find((known) => known === reason) ?? "other";
+};
 const refusal = (value: unknown): Refusal => {
   const reason = text(value);
   // A later server may have further reasons.
@@ -289,6 +319,12 @@ const READERS: { [Type in ServerMessage["type"]]: (o: Fields) => Extract<ServerM
     width: number(o["width"]),
     height: number(o["height"]),
     scale: optional(o["scale"], number),
+  }),
+  way: (o) => ({
+    type: "way",
+    track: text(o["track"]),
+    way: oneOf(WAYS)(o["way"]),
+    reason: wayReason(o["reason"]),
   }),
   stats: (o) => ({ type: "stats", tracks: list(o["tracks"], trackStats) }),
   knobs: (o) => ({

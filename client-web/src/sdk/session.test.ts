@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
+import type { WorkerStats } from "../worker/messages.js";
+import type { NetworkAbsence, NetworkTier } from "../worker/network-choice.js";
 import type { SessionEvents } from "./events.js";
 import { Session, type SessionRequest } from "./session.js";
 import { pass, startClock, stopClock } from "./testing/clock.js";
@@ -236,6 +238,39 @@ test("a rung without a scale has that of the welcome", async () => {
   assert.ok(track instanceof RemoteVideoTrack);
   server.send({ type: "rung", track: "t1", rung: "q+", epoch: 1, width: 320, height: 180 });
   assert.deepEqual(track.rung, { rung: "q+", epoch: 1, width: 320, height: 180, scale: 2 });
+});
+
+test("a track learns its way, and a reason that is new to this client is another one", async () => {
+  const server = withAda();
+  const { session } = await makeSession(server);
+  const [track] = session.tracks;
+  assert.ok(track instanceof RemoteVideoTrack);
+  const way = () => track.way;
+  server.send({ type: "way", track: "t1", way: "flow", reason: "network_slow" });
+  assert.deepEqual(way(), { way: "flow", reason: "network_slow" });
+  server.send({ type: "way", track: "t1", way: "network", reason: "of the future" });
+  assert.deepEqual(way(), { way: "network", reason: "other" });
+  server.send({ type: "way", track: "t1", way: "of the future", reason: "gain" });
+  assert.deepEqual(way(), { way: "network", reason: "other" }, "a way that is new is no message");
+});
+
+test("a network that begins or ends is reported at once, instead of with the next report", async () => {
+  const server = withAda();
+  const { session, transport } = await makeSession(server);
+  transport.rebuilds = true;
+  const runs = async (network: NetworkTier, networkAbsence: NetworkAbsence | null) => {
+    transport.listeners.get("t1")?.stats({ network, networkAbsence } as WorkerStats);
+    await pass(0);
+    return server.received.splice(0).map(({ type, network, no_network }) => `${type} ${network} ${no_network}`);
+  };
+  server.received.splice(0);
+  assert.deepEqual(await runs("none", "trying"), []);
+  assert.deepEqual(await runs("xs", null), ["report xs undefined"]);
+  session.report();
+  assert.deepEqual(await runs("xs", null), [], "that of this second has gone");
+  session.report();
+  assert.deepEqual(await runs("xxs", null), ["report xs undefined"], "another network can wait");
+  assert.deepEqual(await runs("none", "slow"), ["report none slow"]);
 });
 
 // Publications, mutes and grants.

@@ -104,6 +104,8 @@ export class Session extends Emitter<SessionEvents> {
   private speakerId: string | null = null;
   /** What the server has told of connections, by participant; this one's too. */
   private readonly toldQualities = new Map<string, ConnectionQuality>();
+  /** Tracks whose report went out between two times of it: the next one is left out, so that there is one a second. */
+  private readonly reportedEarly = new Set<RemoteVideoTrack>();
   private former: Session | null;
   /** This participant's id at the former server. */
   private readonly formerId: string | null;
@@ -255,10 +257,8 @@ export class Session extends Emitter<SessionEvents> {
 
   /** Sends the statistics of received tracks, and of the uplink. */
   report(): void {
-    const halfTripMs = (this.socket.roundTripMs ?? 0) / 2;
     for (const track of this.tracks) {
-      const report = track instanceof RemoteVideoTrack ? track.report(halfTripMs) : null;
-      if (report !== null) this.socket.send({ type: "report", ...report });
+      if (track instanceof RemoteVideoTrack && !this.reportedEarly.delete(track)) this.reportOn(track);
     }
     for (const publication of this.publications) {
       const uplink = publication.uplink();
@@ -267,6 +267,11 @@ export class Session extends Emitter<SessionEvents> {
         this.socket.send({ type: "uplink", track, ...uplink });
       }
     }
+  }
+
+  private reportOn(track: RemoteVideoTrack): void {
+    const report = track.report((this.socket.roundTripMs ?? 0) / 2);
+    if (report !== null) this.socket.send({ type: "report", ...report });
   }
 
   stats(): Promise<RTCStatsReport> {
@@ -385,6 +390,9 @@ export class Session extends Emitter<SessionEvents> {
         break;
       case "rung":
         this.setRung(message);
+        break;
+      case "way":
+        this.video(message.track)?.setWay({ way: message.way, reason: message.reason });
         break;
       case "knobs":
         this.ownTrack(message.track)?.turn(message);
@@ -551,6 +559,10 @@ export class Session extends Emitter<SessionEvents> {
           // A later subscription carries its cap in its offer; the server may know of this one already.
           this.maxRungs.set(info.id, rung);
           this.sendMaxRung(info.id, rung);
+        },
+        report: () => {
+          this.reportedEarly.add(track);
+          this.reportOn(track);
         },
       };
     }

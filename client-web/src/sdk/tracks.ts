@@ -2,7 +2,7 @@
 import type { NativeReason, PictureState, WorkerStats } from "../worker/messages.js";
 import { Emitter } from "./emitter.js";
 import { finite, oneOf } from "./option-checks.js";
-import { type Refusal, type Report, RUNGS, type Rung, type TrackInfo } from "./protocol.js";
+import { type Refusal, type Report, RUNGS, type Rung, type TrackInfo, type Way, type WayReason } from "./protocol.js";
 import type { VideoReceiver } from "./receiver.js";
 import { followShowing, type Shown } from "./showing.js";
 
@@ -43,10 +43,20 @@ export interface RungInfo {
   scale: number;
 }
 
+/** How the picture of a track is made, by the server's choice. */
+export interface WayInfo {
+  /** The layer as it is, or filters, with anchors (`flow`), a network, or `both`. */
+  way: Way;
+  /** Why: without anchors why there are none, with anchors why they are needed. */
+  reason: WayReason;
+}
+
 /** Statistics of a video track over the last second. */
 export interface TrackStats extends WorkerStats {
   /** The rung; null before the server has named it. */
   rung: Rung | null;
+  /** How the picture is made, and why; null before the server has said so. */
+  way: WayInfo | null;
   /** The picture shown. */
   state: PictureState;
   /** Frames per second of {@link RemoteVideoTrack.best}. */
@@ -105,6 +115,8 @@ export interface TrackRequests {
   keyAnchor(): void;
   view(width: number, height: number, pinned: boolean): void;
   maxRung(rung: Rung): void;
+  /** Sends the report of now, instead of the next one. */
+  report(): void;
 }
 
 /** Max size in {@link TrackView}, device pixels: what the server takes. */
@@ -142,6 +154,7 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
   private isPaused = false;
   private dropped = 0;
   private refused: Refusal | null = null;
+  private currentWay: WayInfo | null = null;
   private delaysPlain = false;
   private nativeFrames: { at: number; count: number } | null = null;
   private nativeFps = 0;
@@ -198,6 +211,11 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
   /** The rung that the server sends; null before it has named one. */
   get rung(): RungInfo | null {
     return this.currentRung;
+  }
+
+  /** How its picture is made, and why; null before the server has said so. */
+  get way(): WayInfo | null {
+    return this.currentWay;
   }
 
   /** The latest statistics; null in the first second. */
@@ -344,6 +362,11 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
   }
 
   /** @internal */
+  setWay(way: WayInfo): void {
+    this.currentWay = way;
+  }
+
+  /** @internal */
   setServerStats(dropped: number, refused: Refusal | null): void {
     this.dropped = dropped;
     this.refused = refused;
@@ -372,6 +395,7 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
       decode_ms: stats.decodeMs ?? 0,
       reconstruct_ms: stats.reconstructMs ?? 0,
       network: stats.network,
+      ...(stats.networkAbsence === null ? {} : { no_network: stats.networkAbsence }),
       ...(stats.decay === null || stats.decayFrames === null
         ? {}
         : { decay: stats.decay, decay_frames: stats.decayFrames }),
@@ -396,8 +420,10 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
     const last = this.nativeFrames;
     if (last !== null && at > last.at) this.nativeFps = Math.max(0, ((count - last.count) * 1000) / (at - last.at));
     this.nativeFrames = { at, count };
+    const ran = (this.currentStats?.network ?? "none") !== "none";
     this.currentStats = {
       ...stats,
+      way: this.currentWay,
       rung: this.currentRung?.rung ?? null,
       state: this.currentState,
       shownFps: this.currentState === "native" ? this.nativeFps : stats.outputFps,
@@ -408,6 +434,7 @@ export class RemoteVideoTrack extends Emitter<RemoteVideoTrackEvents> {
     const { lagMs } = stats;
     if (this.delaysPlain && lagMs !== null && Math.abs(lagMs) > MAX_LAG_MS) this.receiver.delayNative(lagMs / 2);
     this.emit("stats", this.currentStats);
+    if (ran !== (stats.network !== "none")) this.requests?.report();
   }
 }
 

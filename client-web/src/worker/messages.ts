@@ -1,6 +1,6 @@
 import type { AnchorSource } from "./anchors.js";
 import type { FailureReason } from "./network/backend.js";
-import type { NetworkTier } from "./network-choice.js";
+import type { NetworkAbsence, NetworkTier } from "./network-choice.js";
 import type { SoughtFile } from "./places.js";
 import type { RegionOutcome, RegionTask } from "./regions/cutter.js";
 
@@ -180,6 +180,8 @@ export interface WorkerStats {
   pauses: number;
   /** The network that runs on every frame. */
   network: NetworkTier;
+  /** Why none runs; null while one does. */
+  networkAbsence: NetworkAbsence | null;
   /** Where it runs: in the decoder, or on the GPU; null while none does. */
   networkBackend: "wasm" | "webgpu" | null;
   /** Why it does not run on the GPU; null while it does, and before it was tried. */

@@ -162,3 +162,31 @@ test("a machine that rests runs none, and goes up from there", () => {
   assert.equal(machine.choice.network, "none");
   assert.equal(machine.run(100), "xs");
 });
+
+test("why none runs is known: it may not, there is none, there is no time, or not yet", () => {
+  const machine = new Machine(make(), 5, fast);
+  const absence = () => machine.choice.absence(machine.now);
+  assert.equal(absence(), "trying");
+  machine.run(5);
+  assert.equal(absence(), "trying");
+  machine.run(100);
+  assert.equal(absence(), null);
+  machine.networkMs = slow;
+  machine.run(20);
+  assert.equal(absence(), "slow");
+  machine.scale = 3;
+  machine.run(1);
+  assert.equal(absence(), "size");
+  machine.choice.limit("none");
+  assert.equal(absence(), "off");
+});
+
+test("a machine that has no time for one, or rests, is slow", () => {
+  const busy = new Machine(make(), 20, fast);
+  busy.run(30);
+  assert.equal(busy.choice.absence(busy.now), "slow");
+  const resting = new Machine(make(), 5, fast);
+  resting.run(100);
+  resting.choice.rest();
+  assert.equal(resting.choice.absence(resting.now), "slow");
+});

@@ -11,6 +11,12 @@
 /** A network that runs on every frame, or none. */
 export type NetworkTier = "none" | "xxs" | "xs";
 
+/**
+ * Why none runs: it may not (`off`), the machine has no time (`slow`), there is none for the size of the pictures (`size`),
+ * or one may run soon (`trying`).
+ */
+export type NetworkAbsence = "off" | "slow" | "size" | "trying";
+
 /** All of them, the cheapest first; the decoder knows them by their number here. */
 export const NETWORKS: readonly NetworkTier[] = ["none", "xxs", "xs"];
 
@@ -62,6 +68,8 @@ export class NetworkChoice {
   private readonly known = new Map<NetworkTier, Known>();
   private size = "";
   private scale = 0;
+  /** Whether the machine has no time for any, as {@link rest} says. */
+  private resting = false;
   /** Since when nothing was too slow, or a wait was halved. */
   private calmSince = 0;
 
@@ -74,6 +82,16 @@ export class NetworkChoice {
   /** The network to run on the next frame. */
   get network(): NetworkTier {
     return this.tier;
+  }
+
+  /** Why none runs; null while one does. */
+  absence(now: number): NetworkAbsence | null {
+    if (this.tier !== "none") return null;
+    if (this.max === "none") return "off";
+    const next = this.next();
+    if (next === null) return this.scale === 0 ? "trying" : "size";
+    const tooSlow = this.samples.length >= WINDOW && !this.fits(next);
+    return this.resting || now < this.of(next).notBefore || tooSlow ? "slow" : "trying";
   }
 
   /** Sets the largest network that may be chosen. */
@@ -94,6 +112,7 @@ export class NetworkChoice {
   /** Takes a frame: the time of all work on it, the media time since the frame before, and the queue length. */
   frame(now: number, workMs: number, intervalMs: number, queued: number): void {
     if (intervalMs <= 0) return;
+    this.resting = false;
     this.samples.push({ workMs, intervalMs });
     if (this.samples.length > WINDOW) this.samples.shift();
     if (this.tooSlow(queued)) {
@@ -123,6 +142,7 @@ export class NetworkChoice {
   rest(): void {
     if (this.tier !== "none") this.set("none");
     this.samples = [];
+    this.resting = true;
   }
 
   private set(tier: NetworkTier): void {

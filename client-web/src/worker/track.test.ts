@@ -162,6 +162,13 @@ class Bench {
     return this.posted.splice(0).filter((m) => m.type === "keyAnchor").length;
   }
 
+  /** The networks of the statistics posted since the last call, and why none runs. */
+  networks(): string[] {
+    return this.posted
+      .splice(0)
+      .flatMap((m) => (m.type === "stats" ? [`${m.stats.network}, ${m.stats.networkAbsence}`] : []));
+  }
+
   /** The states posted since the last call. */
   states(): string[] {
     return this.posted
@@ -418,6 +425,25 @@ test("a machine with time to spare runs a network on every frame, and one that i
   bench.decodeMs = 36;
   bench.run(20);
   assert.equal(bench.network, "none");
+});
+
+test("a network that begins or ends is told at once, and why", () => {
+  const bench = new Bench();
+  bench.pipeline.setPlace({ width: 640, height: 360 });
+  bench.decodeMs = 4;
+  bench.run(120);
+  assert.deepEqual(bench.networks(), ["xxs, null"]);
+  bench.decodeMs = 36;
+  bench.run(20);
+  assert.deepEqual(bench.networks(), ["none, slow"]);
+  bench.decodeMs = 4;
+  bench.run(900);
+  assert.deepEqual(bench.networks(), ["xxs, null"]);
+  bench.pipeline.limitNetworks("none");
+  assert.deepEqual(bench.networks(), ["none, off"]);
+  bench.pipeline.setPlace({ width: 320, height: 180 });
+  bench.pipeline.limitNetworks("xs");
+  assert.equal(bench.pipeline.stats().networkAbsence, "size", "a picture that fills its place");
 });
 
 test("while the GPU runs the network the decoder runs none; a lost device brings its own back, and no picture is missing", async () => {

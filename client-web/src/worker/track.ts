@@ -12,7 +12,7 @@ import { LoadGuard } from "./load.js";
 import type { AnchorSource, FromWorker, NativeReason, PictureState, WorkerStats } from "./messages.js";
 import type { Plane } from "./network/backend.js";
 import type { GpuNetworks } from "./network/gpu-networks.js";
-import { NetworkChoice, type NetworkTier } from "./network-choice.js";
+import { type NetworkAbsence, NetworkChoice, type NetworkTier } from "./network-choice.js";
 import { PlayoutClock, PlayoutQueue, RtpTimeline } from "./playout.js";
 import { type EncodedFrame, ReorderBuffer } from "./reorder.js";
 import { type Size, scaleFor } from "./scale.js";
@@ -105,6 +105,8 @@ export class TrackPipeline {
   private readonly reorder = new ReorderBuffer();
   private readonly guard = new LoadGuard();
   private readonly networks: NetworkChoice;
+  /** Whether the last statistics outside of their time said that a network runs. */
+  private networkTold = false;
   private readonly arrivals = new ArrivalLog();
   private readonly timeline = new RtpTimeline();
   private readonly playout = new PlayoutClock();
@@ -198,6 +200,7 @@ export class TrackPipeline {
   limitNetworks(max: NetworkTier): void {
     this.networks.limit(max);
     this.gpu.limit(max);
+    this.tellNetwork();
   }
 
   /** Sets the size at which the picture is shown, device pixels. */
@@ -355,18 +358,35 @@ export class TrackPipeline {
 
   private networkStats(): Pick<
     WorkerStats,
-    "network" | "networkBackend" | "networkFailure" | "networkMs" | "networkSkipped"
+    "network" | "networkAbsence" | "networkBackend" | "networkFailure" | "networkMs" | "networkSkipped"
   > {
     const onGpu = this.gpu.network !== "none";
     const running = onGpu ? this.gpu.network : this.networks.network;
     const network = this.showsRebuilt() ? running : "none";
     return {
       network,
+      networkAbsence: network === "none" ? this.networkAbsence() : null,
       networkBackend: network === "none" ? null : onGpu ? "webgpu" : "wasm",
       networkFailure: this.gpu.failure,
       networkMs: this.gpu.pictureMs,
       networkSkipped: this.gpu.skipped,
     };
+  }
+
+  private networkAbsence(): NetworkAbsence {
+    const now = this.host.clock();
+    const absence = this.networks.absence(now) ?? "trying";
+    if (absence === "off") return absence;
+    if (this.scale === null) return "size";
+    return this.guard.paused(now) ? "slow" : absence;
+  }
+
+  /** Has a network that begins or ends told at once: the server begins with anchors for one that ends. */
+  private tellNetwork(): void {
+    const runs = this.networkStats().network !== "none";
+    if (runs === this.networkTold) return;
+    this.networkTold = runs;
+    this.host.post({ type: "stats", stats: this.stats() });
   }
 
   private working(now: number): boolean {
@@ -429,6 +449,7 @@ export class TrackPipeline {
     const busyMs = this.host.clock() - before + this.sideWorkMs;
     this.sideWorkMs = 0;
     this.weigh(now, busyMs, interval, own);
+    this.tellNetwork();
     this.updateScale();
   }
 

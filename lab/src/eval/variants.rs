@@ -4,6 +4,7 @@
 //! delay, low layer) is the same.
 
 use windlass_hybrid::HybridConfig;
+use windlass_network::Tier;
 
 /// A reconstruction to compare with the product's.
 #[derive(Debug)]
@@ -32,6 +33,11 @@ pub(super) static VARIANTS: &[Variant] = &[
         name: "carried-only",
         about: "no filters at all: what anchors say, carried by flow",
         config: |default| HybridConfig { prior: false, learning: false, ..default },
+    },
+    Variant {
+        name: "xs",
+        about: "a network on every frame too",
+        config: |default| HybridConfig { network: Some(Tier::Xs), ..default },
     },
 ];
 

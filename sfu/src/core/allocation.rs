@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use windlass_types::{Bitrate, Layer, Rung};
+use windlass_types::{Bitrate, Layer, Refusal, Rung};
 
 use super::allocator::{Demand, Grant};
 use super::anchor_costs::AnchorLimits;
@@ -13,6 +13,7 @@ use super::downlink::State;
 use super::output::Output;
 use super::peer::Peer;
 use super::peers::Peers;
+use super::quality::Shown;
 use super::rewriter::Source;
 use super::rooms::Rooms;
 use super::slot::{AnnouncedRung, Slot};
@@ -20,7 +21,9 @@ use super::tapping::LayerDemand;
 use super::track::Track;
 use super::tracks::Tracks;
 use super::view::{self, View};
+use super::ways::{self, Given};
 use crate::api::{Kind, ParticipantId, SfuEvent, TrackId};
+use crate::way_counts::WayCounts;
 
 /// Assumed bitrate of an audio track.
 const AUDIO: Bitrate = Bitrate::bps(40_000);
@@ -104,6 +107,54 @@ pub(super) fn announce_rungs(
     }
 }
 
+/// Tells clients how their pictures are made, where that has changed.
+pub(super) fn announce_ways(
+    now: Instant,
+    peers: &mut Peers,
+    tracks: &Tracks,
+    outputs: &mut VecDeque<Output>,
+) {
+    for peer in peers.iter_mut() {
+        let anchors = peer.can_receive_anchors();
+        for slot in &mut peer.slots {
+            let track = slot.track.and_then(|track| tracks.get(track));
+            let shown = track.zip(slot.demand).zip(slot.rung).and_then(|((track, demand), _)| {
+                let (_, rung) = slot.effective_rung(track.tapped(), anchors)?;
+                let layer = rung.layer();
+                let given = Given {
+                    layer,
+                    granted: slot.rung == Rung::plus(layer),
+                    tapped: rung.enhanced(),
+                    refused: refuses(track, &demand, layer),
+                };
+                Some((track.info.track, ways::way(now, &demand, given, &slot.network)))
+            });
+            let way = shown.map(|(_, way)| way);
+            let changed = std::mem::replace(&mut slot.way, way) != way;
+            if let Some((track, (way, reason))) = shown.filter(|_| changed) {
+                outputs.push_back(Output::Event(peer.id, SfuEvent::Way { track, way, reason }));
+            }
+        }
+    }
+}
+
+/// Whether the enhancer makes no anchors of a layer. The publisher's own pixels need none of its networks.
+fn refuses(track: &Track, demand: &Demand, layer: Layer) -> bool {
+    let captured = demand.anchors[layer as usize].is_some_and(|a| a.captured_octaves > 0);
+    track.refused.is_some_and(|reason| reason != Refusal::Slow || !captured)
+}
+
+/// Counts the subscriptions by how their pictures are made.
+pub(super) fn count_ways(peers: &Peers) -> WayCounts {
+    let mut counts = WayCounts::default();
+    peers
+        .iter()
+        .flat_map(|peer| &peer.slots)
+        .filter_map(|slot| slot.way)
+        .for_each(|way| counts.add(way));
+    counts
+}
+
 impl Peer {
     /// The demands of the video slots that are visible and not muted, with the slots' indices. Hidden slots lose their rung.
     fn demands(
@@ -117,6 +168,7 @@ impl Peer {
         let (mut slots, mut demands) = (Vec::new(), Vec::new());
         let video = |(_, slot): &(usize, &mut Slot)| slot.kind == Kind::Video;
         for (i, slot) in self.slots.iter_mut().enumerate().filter(video) {
+            slot.demand = None;
             let track = slot.track.and_then(|t| tracks.get(t)).filter(|t| !t.info.muted);
             let Some(track) = track else { continue };
             if slot.view.is_some_and(View::hidden) {
@@ -125,8 +177,10 @@ impl Peer {
                 continue;
             }
             let speaks = speaker == Some(track.info.participant);
+            let demand = demand(now, slot, track, limits, anchors, speaks);
+            slot.demand = Some(demand);
             slots.push(i);
-            demands.push(demand(now, slot, track, limits, anchors, speaks));
+            demands.push(demand);
         }
         (slots, demands)
     }
@@ -230,7 +284,7 @@ fn demand(
         } else {
             [None; 3]
         },
-        tile: view::tile_size(slot.view),
+        shown: Shown { tile: view::tile_size(slot.view), network: slot.network.proved(now) },
         current: slot.rung,
         weight: view::weight(slot.view, speaks),
     }

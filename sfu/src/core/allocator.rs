@@ -2,8 +2,8 @@
 //!
 //! A *rung* is a quality level (LiveKit's `VideoQuality`, libwebrtc's target layer): a simulcast layer, or (`+`) a layer with anchors. The
 //! rungs are q, q+, h, h+ and f. A track's *ladder* has those whose layer is sent, up to the client's maximum, without rungs that a
-//! cheaper one equals in quality. Quality in the tile is predicted ([`quality`]); bitrates of anchors are measured
-//! ([`anchor_costs`](super::anchor_costs)).
+//! cheaper one equals in quality, and without anchors that are not worth their bytes beside the viewer's own network. Quality in the
+//! tile is predicted ([`quality`]); bitrates of anchors are measured ([`anchor_costs`](super::anchor_costs)).
 //!
 //! 1. Each track gets its lowest rung, by descending weight, while the budget lasts. The others are paused; the first never is.
 //! 2. Tracks rise by the step with the greatest weight × gain of quality / additional bitrate that fits, until none fits.
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use windlass_types::{Bitrate, Layer, Rung, Size};
 
 use super::anchor_costs::AnchorCosts;
-use super::quality;
+use super::quality::{self, Shown};
 
 /// Time after a fall in which no rung rises, so that the estimate can settle.
 const RISE_DELAY: Duration = Duration::from_secs(3);
@@ -46,8 +46,8 @@ pub(super) struct Demand {
     pub sizes: [Size; 3],
     /// Expected anchor bitrates of each layer; `None`: the subscriber can get none.
     pub anchors: [Option<AnchorCosts>; 3],
-    /// Size of the tile in device pixels.
-    pub tile: Size,
+    /// How the client shows the track.
+    pub shown: Shown,
     /// The rung that is held now.
     pub current: Option<Rung>,
     /// Weight among the subscriber's tracks.
@@ -89,7 +89,7 @@ impl Demand {
         let layer = rung.layer();
         let anchors =
             if rung.enhanced() { self.anchors[layer as usize]? } else { AnchorCosts::default() };
-        if rung > self.max {
+        if rung > self.max || rung.enhanced() && !self.anchors_pay(layer) {
             return None;
         }
         let video = self.rates[layer as usize]?;
@@ -97,9 +97,16 @@ impl Demand {
             self.sizes[layer as usize],
             video,
             rung.enhanced().then_some(anchors),
-            self.tile,
+            self.shown,
         );
         Some(Step { rung, rate: video + anchors.sum(), quality })
+    }
+
+    /// Whether a layer has anchors that are worth their bytes.
+    pub(super) fn anchors_pay(&self, layer: Layer) -> bool {
+        let anchors = self.anchors[layer as usize];
+        let size = self.sizes[layer as usize];
+        anchors.is_some_and(|anchors| quality::anchors_pay(size, anchors, self.shown))
     }
 
     /// The estimate that the track needs while it holds `current`.
@@ -293,6 +300,8 @@ fn raise_steps(
 
 #[cfg(test)]
 mod tests {
+    use windlass_types::FrameNetwork;
+
     use super::*;
 
     const STILLS: Option<AnchorCosts> = Some(AnchorCosts {
@@ -306,7 +315,7 @@ mod tests {
         rates: [Some(rate(150_000)), Some(rate(500_000)), Some(rate(1_500_000))],
         sizes: [Size::new(320, 180), Size::new(640, 360), TILE],
         anchors: [STILLS, STILLS, None],
-        tile: TILE,
+        shown: Shown { tile: TILE, network: FrameNetwork::None },
         current: None,
         weight: 1.0,
     };
@@ -346,7 +355,8 @@ mod tests {
             let rates = [Some(rate(150_000)), Some(rate(h_bps)), None];
             let anchors = [USUAL, None, None];
             let bps = 185_000.0 / RISE_SHARE;
-            one(Some(rate(bps as u64)), Demand { rates, anchors, tile, ..ALL })
+            let shown = Shown { tile, ..ALL.shown };
+            one(Some(rate(bps as u64)), Demand { rates, anchors, shown, ..ALL })
         };
         assert_eq!(rung(180_000, TILE), Some(Rung::H), "a half layer that has its bits");
         assert_eq!(rung(60_000, TILE), Some(Rung::QPlus), "one that has not");
@@ -392,6 +402,46 @@ mod tests {
         let free = Some(AnchorCosts::default());
         let demand = Demand { rates: [Some(rate(150_000)), None, None], anchors: [free; 3], ..ALL };
         assert_eq!(one(Some(rate(170_000)), demand), Some(Rung::QPlus));
+    }
+
+    /// What the server makes alone, at the usual bitrate.
+    const ENHANCED: Option<AnchorCosts> = Some(AnchorCosts {
+        captured: Bitrate::ZERO,
+        captured_octaves: 0,
+        enhanced: Bitrate::bps(20_000),
+    });
+
+    #[test]
+    fn a_viewer_with_a_network_gets_the_layer_instead_of_anchors_that_add_nothing_to_it() {
+        let rates = [Some(rate(150_000)), Some(rate(500_000)), None];
+        let demand = Demand { rates, anchors: [ENHANCED; 3], ..ALL };
+        let with = |network| Demand { shown: Shown { network, ..ALL.shown }, ..demand };
+        assert_eq!(one(None, with(FrameNetwork::None)), Some(Rung::HPlus));
+        assert_eq!(one(None, with(FrameNetwork::Xs)), Some(Rung::H));
+        let held = Demand { current: Some(Rung::HPlus), ..with(FrameNetwork::Xs) };
+        assert_eq!(one(None, held), Some(Rung::H), "also where it has them");
+        let captured = Demand { anchors: [USUAL; 3], ..with(FrameNetwork::Xs) };
+        assert_eq!(one(None, captured), Some(Rung::HPlus), "the publisher's own pixels");
+    }
+
+    #[test]
+    fn a_viewer_that_loses_its_network_gets_anchors_at_once_and_nobody_takes_turns() {
+        let (mut allocator, now) = (Allocator::default(), Instant::now());
+        let rates = [Some(rate(150_000)), Some(rate(500_000)), None];
+        let mut held = Some(Rung::H);
+        let mut changes = 0;
+        for step in 0..100 {
+            // It runs a network for five seconds of ten.
+            let network = if step / 25 % 2 == 0 { FrameNetwork::Xs } else { FrameNetwork::None };
+            let shown = Shown { network, ..ALL.shown };
+            let demand = Demand { rates, anchors: [ENHANCED; 3], shown, current: held, ..ALL };
+            let at = now + step * Duration::from_millis(200);
+            let given = rung(allocator.allocate(at, Some(rate(900_000)), false, &[demand])[0]);
+            assert_eq!(given.map(Rung::enhanced), Some(network == FrameNetwork::None), "{step}");
+            changes += u32::from(given != held);
+            held = given;
+        }
+        assert_eq!(changes, 3);
     }
 
     #[test]

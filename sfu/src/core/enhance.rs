@@ -13,7 +13,7 @@ use super::rewriter::Source;
 use super::slot::Slot;
 use super::{Core, Output};
 use crate::api::{
-    AnchorReport, Decay, ParticipantId, ReportError, SfuEvent, TakenReport, TrackId, UplinkReport,
+    Decay, ParticipantId, ReportError, SfuEvent, TakenReport, TrackId, TrackReport, UplinkReport,
 };
 
 impl Core {
@@ -188,8 +188,8 @@ impl Core {
         self.schedule.allocate_now(now);
     }
 
-    /// Takes a subscriber's report on a track's anchors. `decay` is the loss of quality with the frames since an anchor, as in
-    /// [`Core::decay`].
+    /// Takes a subscriber's report on a track: anchors, their decay as in [`Core::decay`], and the network that runs on every frame. Where
+    /// that has begun or ended, rungs are allocated at once.
     ///
     /// # Errors
     ///
@@ -199,14 +199,16 @@ impl Core {
         now: Instant,
         id: ParticipantId,
         track: TrackId,
-        report: AnchorReport,
-        decay: Option<Decay>,
+        report: TrackReport,
     ) -> Result<TakenReport, ReportError> {
         let peer = self.peers.get_mut(id).ok_or(ReportError::NotWatched)?;
         let slot = peer.slots_of(track).next().ok_or(ReportError::NotWatched)?;
-        let taken = slot.sent.report_quota.take(now, report)?;
+        let taken = slot.sent.report_quota.take(now, report.anchors)?;
+        if slot.network.report(now, report.network) {
+            self.schedule.allocate_now(now);
+        }
         // A subscriber without anchors cannot have measured their decay.
-        if let Some(decay) = decay.filter(|_| slot.sent.anchors > 0) {
+        if let Some(decay) = report.decay.filter(|_| slot.sent.anchors > 0) {
             self.decay(id, track, decay);
         }
         Ok(taken)

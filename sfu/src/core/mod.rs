@@ -39,6 +39,7 @@ mod media;
 mod members;
 mod negotiate;
 mod negotiated;
+mod network_gain;
 mod nomination;
 mod offer;
 mod output;
@@ -79,8 +80,10 @@ mod tracks;
 mod ufrag;
 mod unauthenticated;
 mod view;
+mod viewer_network;
 mod vp9;
 mod wakes;
+mod ways;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -388,6 +391,7 @@ impl Core {
         let demands = allocation::layer_demands(peers, tracks, config.scale);
         enhancement.update_taps(now, config, demands, tracks, peers, outputs);
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
+        allocation::announce_ways(now, peers, tracks, outputs);
         publishers::update_still_sources(config.regions, tracks, peers, outputs);
         publishers::update_standby(tracks, peers, outputs);
         if config.pause_unused {
@@ -529,6 +533,7 @@ impl Core {
             tracks: self.tracks.len(),
             subscriptions: self.tracks.iter().map(|t| t.subscribers.len()).sum(),
             taps: self.tracks.iter().filter(|t| t.taps.is_on()).count(),
+            ways: allocation::count_ways(&self.peers),
             tcp_open: 0,
             forwarding: Percentiles::default(),
             counters: self.counters,
@@ -561,5 +566,7 @@ mod scale_tests;
 #[cfg(test)]
 #[path = "core_tests.rs"]
 mod tests;
+#[cfg(test)]
+mod way_tests;
 #[cfg(test)]
 mod world;

@@ -1,19 +1,21 @@
 //! Predicted quality of a rung in the tile that shows it, in points of VMAF-NEG.
 //!
 //! A rung loses quality in two ways: by enlargement (octaves of the tile over the layer; receivers' filters are counted in), and by
-//! quantisation, which more bits reduce. Captured anchors give back a part of the first loss. The model is for the usual face at
-//! 25 to 30 frames a second:
+//! quantisation, which more bits reduce. Captured anchors give back a part of the first loss, and so does a network that the viewer runs
+//! on every frame ([`network_gain`]). The model is for the usual face at 25 to 30 frames a second:
 //!
-//! `quality = a₀ + a₁ × octaves + a₂ × octaves² + a₃ × bits^NOISE_POWER + anchors`,
+//! `quality = a₀ + a₁ × octaves + a₂ × octaves² + a₃ × bits^NOISE_POWER + anchors + network`,
 //! `bits = video bit/s / REFERENCE_BPS × (REFERENCE_PIXELS / pixels)^BITS_POWER`.
 //!
 //! The coefficients are fitted by least squares to `fixtures/quality.csv`, which `windlass-lab eval` measured (`lab/notes/rungs.md`);
 //! a test repeats the fit. Mean absolute error: 3.5 points; 5.3 for a clip that was not fitted to, and 3.8 without that clip's mean.
 //! The last one counts: rungs of one camera are compared, never two cameras.
 
-use windlass_types::{Bitrate, Size};
+use windlass_types::{Bitrate, FrameNetwork, Size};
 
 use super::anchor_costs::AnchorCosts;
+use super::network_gain::{self, NetworkGain};
+use super::view;
 
 /// The coefficients a₀ to a₃ of the model.
 const COEFFICIENTS: [f64; 4] = [98.9, -7.0, -6.1, -25.9];
@@ -39,31 +41,71 @@ const ENHANCED_BPS: f64 = 20_000.0;
 /// Points for a rung with anchors, so that it wins against an equal one without.
 const TIE_BREAK: f64 = 0.05;
 
-/// Predicts the quality of a layer with or without anchors, in a tile of so many device pixels.
+/// Points below which anchors are not worth their bytes beside a network that costs none: what enhanced anchors give at most.
+const MIN_BESIDE_NETWORK: f64 = ENHANCED_GAIN;
+
+/// How a subscriber shows a track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// Size of the tile in device pixels.
+    pub tile: Size,
+    /// The network that runs on every frame where there is one for the scale.
+    pub network: FrameNetwork,
+}
+
+impl Shown {
+    /// What the network adds to a layer.
+    fn network_gain(self, layer: Size) -> NetworkGain {
+        match view::rebuilt_scale(self.tile, layer) {
+            Some(scale) => network_gain::gain(self.network, scale, self.octaves(layer)),
+            None => NetworkGain::NONE,
+        }
+    }
+
+    /// By how many octaves the tile is larger than a layer.
+    fn octaves(self, layer: Size) -> f64 {
+        view::enlargement(self.tile, layer).max(1.0).log2()
+    }
+}
+
+/// Predicts the quality of a layer with or without anchors, as it is shown.
 pub(super) fn predict(
     layer: Size,
     video: Bitrate,
     anchors: Option<AnchorCosts>,
-    tile: Size,
+    shown: Shown,
 ) -> f64 {
-    let features = features(layer, video, tile);
+    let features = features(layer, video, shown.tile);
     let plain: f64 = COEFFICIENTS.iter().zip(features).map(|(by, feature)| by * feature).sum();
+    let network = shown.network_gain(layer);
     let gain = anchors.map_or(0.0, |anchors| {
         let saturated = |share: f64| 1.0 - (-share).exp();
         let share = anchors.captured.as_bps() as f64 / video.as_bps().max(1) as f64;
-        let octaves = features[1].min(f64::from(anchors.captured_octaves));
-        let captured = CAPTURED_GAIN * octaves.powi(3) * saturated(share / CAPTURED_SHARE);
+        let captured = captured_gain(anchors, features[1]) * saturated(share / CAPTURED_SHARE);
         let enhanced = ENHANCED_GAIN * saturated(anchors.enhanced.as_bps() as f64 / ENHANCED_BPS);
-        TIE_BREAK + captured + enhanced
+        TIE_BREAK + captured * network.captured_left + enhanced * network.enhanced_left
     });
-    plain + gain
+    plain + network.points + gain
+}
+
+/// Whether anchors of a layer are worth their bytes: to a viewer without a network always. Beside a network, with all the bits that they
+/// can use they must add [`MIN_BESIDE_NETWORK`]. What they take now does not count: it falls while nobody has them.
+pub(super) fn anchors_pay(layer: Size, anchors: AnchorCosts, shown: Shown) -> bool {
+    let network = shown.network_gain(layer);
+    let captured = captured_gain(anchors, shown.octaves(layer)) * network.captured_left;
+    network == NetworkGain::NONE
+        || captured + ENHANCED_GAIN * network.enhanced_left >= MIN_BESIDE_NETWORK
+}
+
+/// Points that captured anchors give back with all the bits that they can use.
+fn captured_gain(anchors: AnchorCosts, octaves: f64) -> f64 {
+    CAPTURED_GAIN * octaves.min(f64::from(anchors.captured_octaves)).powi(3)
 }
 
 /// The features that [`COEFFICIENTS`] multiply.
 fn features(layer: Size, video: Bitrate, tile: Size) -> [f64; 4] {
     let (width, height) = (f64::from(layer.width.max(1)), f64::from(layer.height.max(1)));
-    // A frame is shown whole, so the side with less room bounds it.
-    let enlargement = (f64::from(tile.width) / width).min(f64::from(tile.height) / height);
+    let enlargement = view::enlargement(tile, layer);
     let octaves = enlargement.max(1.0).log2();
     // A frame larger than its tile is scaled down: the pixels shown have the bits of all.
     let pixels = (width * height * enlargement.min(1.0).powi(2)).max(1.0);
@@ -79,6 +121,11 @@ mod tests {
     const HALF: Size = Size::new(640, 360);
     const TILE: Size = Size::new(1280, 720);
 
+    /// Shown without a network.
+    fn plain(tile: Size) -> Shown {
+        Shown { tile, network: FrameNetwork::None }
+    }
+
     struct Row {
         clip: &'static str,
         tile: Size,
@@ -92,7 +139,7 @@ mod tests {
         fn predicted(&self) -> f64 {
             let stills = stills(self.stills, 2);
             let anchors = (self.stills > Bitrate::ZERO).then_some(stills);
-            predict(self.size, self.video, anchors, self.tile)
+            predict(self.size, self.video, anchors, plain(self.tile))
         }
     }
 
@@ -199,7 +246,7 @@ mod tests {
 
     #[test]
     fn bits_and_pixels_never_make_it_worse_and_neither_do_anchors() {
-        let of = |size, kbps, anchors| predict(size, Bitrate::kbps(kbps), anchors, TILE);
+        let of = |size, kbps, anchors| predict(size, Bitrate::kbps(kbps), anchors, plain(TILE));
         let q = |kbps| of(QUARTER, kbps, None);
         assert!(q(30.0) < q(80.0) && q(80.0) < q(150.0));
         let (h, f) = (of(HALF, 500.0, None), of(TILE, 1500.0, None));
@@ -212,7 +259,7 @@ mod tests {
     fn stills_of_a_layer_never_look_better_than_that_layer() {
         let stills = stills(Bitrate::kbps(60.0), 1);
         for tile in [HALF, TILE, Size::new(1920, 1080)] {
-            let of = |size, kbps, anchors| predict(size, Bitrate::kbps(kbps), anchors, tile);
+            let of = |size, kbps, anchors| predict(size, Bitrate::kbps(kbps), anchors, plain(tile));
             for (low, above) in [(Size::new(160, 90), QUARTER), (QUARTER, HALF)] {
                 let (plus, plain) = (of(low, 110.0, Some(stills)), of(above, 350.0, None));
                 assert!(plus < plain, "{plus} at {low}, {plain} at {above} in {tile}");
@@ -223,7 +270,7 @@ mod tests {
     #[test]
     fn in_a_small_tile_a_small_layer_is_nearly_as_good() {
         let gain = |tile| {
-            let of = |size, kbps| predict(size, Bitrate::kbps(kbps), None, tile);
+            let of = |size, kbps| predict(size, Bitrate::kbps(kbps), None, plain(tile));
             of(HALF, 500.0) - of(QUARTER, 150.0)
         };
         assert!(gain(QUARTER) < 6.0 && gain(HALF) > 8.0 && gain(TILE) > 20.0);
@@ -232,6 +279,57 @@ mod tests {
     #[test]
     fn nothing_is_divided_by_a_layer_without_a_size() {
         let none = Size::new(0, 0);
-        assert!(predict(none, Bitrate::ZERO, Some(AnchorCosts::default()), none).is_finite());
+        assert!([FrameNetwork::None, FrameNetwork::Xs].into_iter().all(|network| {
+            let shown = Shown { tile: none, network };
+            predict(none, Bitrate::ZERO, Some(AnchorCosts::default()), shown).is_finite()
+        }));
+    }
+
+    /// Anchors that the server makes alone.
+    const ENHANCED: AnchorCosts = AnchorCosts {
+        captured: Bitrate::ZERO,
+        captured_octaves: 0,
+        enhanced: Bitrate::bps(20_000),
+    };
+
+    #[test]
+    fn enhanced_anchors_pay_without_a_network_and_not_beside_one() {
+        for (network, pays) in [
+            (FrameNetwork::None, true),
+            (FrameNetwork::Xxs, false),
+            (FrameNetwork::Xs, false),
+            (FrameNetwork::Other, true),
+        ] {
+            let shown = Shown { tile: TILE, network };
+            assert_eq!(anchors_pay(HALF, ENHANCED, shown), pays, "{network:?}");
+        }
+        let three = Shown { tile: Size::new(960, 540), network: FrameNetwork::Xs };
+        assert!(anchors_pay(QUARTER, ENHANCED, three), "there is no network of three");
+    }
+
+    #[test]
+    fn the_publishers_own_pixels_pay_beside_a_network_too() {
+        for (layer, octaves) in [(HALF, 1), (QUARTER, 2), (QUARTER, 1)] {
+            let shown = Shown { tile: TILE, network: FrameNetwork::Xs };
+            let anchors = stills(Bitrate::ZERO, octaves);
+            assert!(anchors_pay(layer, anchors, shown), "{octaves} of {layer}");
+        }
+        // Where the tile is hardly larger than the layer they have nothing to add.
+        let small = Shown { tile: Size::new(420, 236), network: FrameNetwork::Xs };
+        assert!(!anchors_pay(QUARTER, stills(Bitrate::ZERO, 2), small));
+    }
+
+    #[test]
+    fn a_network_makes_a_rung_better_and_never_as_good_as_the_next_layer() {
+        let of = |size, kbps, network| {
+            predict(size, Bitrate::kbps(kbps), None, Shown { tile: TILE, network })
+        };
+        for (low, kbps) in [(QUARTER, 150.0), (HALF, 500.0)] {
+            let (none, xs) = (FrameNetwork::None, FrameNetwork::Xs);
+            assert!(of(low, kbps, none) + 1.0 < of(low, kbps, xs));
+        }
+        let (xs, none) = (FrameNetwork::Xs, FrameNetwork::None);
+        assert!(of(QUARTER, 150.0, xs) < of(HALF, 500.0, none));
+        assert!(of(HALF, 500.0, xs) < of(TILE, 1500.0, none));
     }
 }

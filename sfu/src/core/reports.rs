@@ -60,7 +60,7 @@ impl ReportQuota {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{ParticipantId, TrackId};
+    use crate::api::{ParticipantId, TrackId, TrackReport};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -104,8 +104,9 @@ mod tests {
     #[test]
     fn a_report_on_a_track_without_a_subscription_is_refused() {
         let (mut world, track, _) = super::super::world::call();
-        let (now, said) = (world.now, AnchorReport { used: 1, ..AnchorReport::default() });
-        let mut report = |id, track| world.core.report(now, id, track, said, None);
+        let anchors = AnchorReport { used: 1, ..AnchorReport::default() };
+        let (now, said) = (world.now, TrackReport { anchors, ..TrackReport::default() });
+        let mut report = |id, track| world.core.report(now, id, track, said);
         let publisher = ParticipantId(1);
         for (id, track) in [(publisher, track), (ParticipantId(99), track)] {
             assert_eq!(report(id, track), Err(ReportError::NotWatched));

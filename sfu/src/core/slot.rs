@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 use str0m::Rtc;
 use str0m::media::{Mid, Pt};
 use str0m::rtp::Ssrc;
-use windlass_types::{Bitrate, Layer, Rung, Size};
+use windlass_types::{Bitrate, Layer, Rung, Size, Way, WayReason};
 
+use super::allocator::Demand;
 use super::audio::AudioTimeline;
 use super::in_flight::InFlight;
 use super::reports::ReportQuota;
 use super::rewriter::Rewriter;
 use super::view::View;
+use super::viewer_network::ViewerNetwork;
 use crate::api::{Kind, TrackId, TrackStats};
 
 /// The last announcement of a subscription to the client ([`SfuEvent::RungChanged`](crate::SfuEvent::RungChanged)).
@@ -39,12 +41,18 @@ pub(super) struct Slot {
     pub max: Rung,
     /// How the client shows the track, if it has sent that.
     pub view: Option<View>,
+    /// What the last allocation went by, unless the track is hidden or muted.
+    pub demand: Option<Demand>,
     /// The allocated rung.
     pub rung: Option<Rung>,
     /// Whether the client was told that the track is paused.
     pub paused: bool,
     /// The last announcement to the client.
     pub announced: Option<AnnouncedRung>,
+    /// The network that the client runs on every frame.
+    pub network: ViewerNetwork,
+    /// How the client's picture is made, as it was told.
+    pub way: Option<(Way, WayReason)>,
     /// Timeline of a video stream.
     pub video: Rewriter,
     /// Timeline of an audio stream.
@@ -91,9 +99,12 @@ impl Slot {
             track: None,
             max: Rung::F,
             view: None,
+            demand: None,
             rung: None,
             paused: false,
             announced: None,
+            network: ViewerNetwork::default(),
+            way: None,
             video: Rewriter::new(timestamp),
             audio: AudioTimeline::new(timestamp),
             rtx_share: None,
@@ -110,10 +121,13 @@ impl Slot {
     pub(super) fn set_track(&mut self, track: Option<TrackId>) {
         if self.track != track {
             self.track = track;
+            self.demand = None;
             self.rung = None;
             self.view = None;
             self.paused = false;
             self.announced = None;
+            self.network = ViewerNetwork::default();
+            self.way = None;
             self.max = Rung::F;
             self.sent = Sent::default();
             self.interrupt();

@@ -27,6 +27,8 @@ const PINNED: f64 = 16.0;
 const ACTIVE_SPEAKER: f64 = 6.0;
 /// By how much the browser may enlarge a frame before the next layer or scale is worth its bits.
 const MAX_BROWSER_SCALE: f64 = 1.25;
+/// Maximum pixels of a picture that browsers rebuild at more than the smallest scale (`client-web/src/worker/scale.ts`).
+const MAX_REBUILT_PIXELS: u64 = 1280 * 736;
 /// The tile of a client that sends no view: a window of this size is common, and a larger one changes little.
 const DEFAULT_TILE: Size = Size::new(1280, 720);
 
@@ -41,25 +43,43 @@ impl View {
         self.width == 0 || self.height == 0
     }
 
+    fn size(self) -> Size {
+        Size::new(self.width, self.height)
+    }
+
     /// The smallest layer that fills the tile, given the layers' sizes where known; `None`: no layer does.
     pub fn sufficient_layer(self, sizes: [Option<Size>; 3]) -> Option<Layer> {
-        Layer::ALL.into_iter().find(|&layer| {
-            sizes[layer as usize].is_some_and(|size| self.enlargement(size) <= MAX_BROWSER_SCALE)
-        })
+        Layer::ALL
+            .into_iter()
+            .find(|&layer| sizes[layer as usize].is_some_and(|size| fills(self.size(), size)))
     }
 
     /// The smallest anchor scale that fills the tile with a layer of this size, or else the largest scale.
     pub fn scale(self, size: Size) -> u16 {
-        let by = self.enlargement(size);
+        let by = enlargement(self.size(), size);
         let enough = SCALES.into_iter().find(|&scale| by <= f64::from(scale) * MAX_BROWSER_SCALE);
         enough.unwrap_or(*SCALES.end())
     }
+}
 
-    /// Size of a frame on the screen over its own. It is shown whole, so the side with less room bounds it.
-    fn enlargement(self, frame: Size) -> f64 {
-        let by_width = f64::from(self.width) / f64::from(frame.width.max(1));
-        by_width.min(f64::from(self.height) / f64::from(frame.height.max(1)))
-    }
+/// Size of a frame in a tile over its own. It is shown whole, so the side with less room bounds it.
+pub(super) fn enlargement(tile: Size, frame: Size) -> f64 {
+    let by_width = f64::from(tile.width) / f64::from(frame.width.max(1));
+    by_width.min(f64::from(tile.height) / f64::from(frame.height.max(1)))
+}
+
+/// Whether a frame fills a tile as it is.
+pub(super) fn fills(tile: Size, frame: Size) -> bool {
+    enlargement(tile, frame) <= MAX_BROWSER_SCALE
+}
+
+/// The scale at which browsers rebuild a frame for a tile; `None`: it fills the tile as it is.
+pub(super) fn rebuilt_scale(tile: Size, frame: Size) -> Option<u16> {
+    let wanted = View { width: tile.width, height: tile.height, pinned: false }.scale(frame);
+    let pixels = |scale: u16| u64::from(frame.pixels()) * u64::from(scale).pow(2);
+    let possible = |&scale: &u16| scale == *SCALES.start() || pixels(scale) <= MAX_REBUILT_PIXELS;
+    let scale = SCALES.rev().filter(|&scale| scale <= wanted).find(possible);
+    scale.filter(|_| !fills(tile, frame))
 }
 
 /// Weight of a track in the allocation; `view` is `None` where the client sends none.
@@ -110,6 +130,20 @@ mod tests {
             assert_eq!(tile.scale(Size::new(320, 180)), scale, "{tile:?}");
         }
         assert_eq!(view(1, 1).scale(Size::new(0, 0)), 2);
+    }
+
+    #[test]
+    fn browsers_rebuild_no_picture_that_fills_its_tile_and_none_that_is_too_large() {
+        let (quarter, half) = (Size::new(320, 180), Size::new(640, 360));
+        for (tile, frame, scale) in [
+            (Size::new(400, 225), quarter, None),
+            (Size::new(640, 360), quarter, Some(2)),
+            (Size::new(1280, 720), quarter, Some(4)),
+            (Size::new(1280, 720), half, Some(2)),
+            (Size::new(3840, 2160), half, Some(2)),
+        ] {
+            assert_eq!(rebuilt_scale(tile, frame), scale, "{frame} in {tile}");
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::placement::Placement;
 use super::watchdog::{ThreadFault, Watchdog};
 use super::{Command, Shared};
 use crate::api::{
-    AnchorReport, Answer, DataError, DataMessage, Decay, JoinError, JoinOptions, Joined, Offer,
-    OfferError, ParticipantId, Permissions, ReportError, SfuClosed, TakenReport, TrackId,
+    Answer, DataError, DataMessage, JoinError, JoinOptions, Joined, Offer, OfferError,
+    ParticipantId, Permissions, ReportError, SfuClosed, TakenReport, TrackId, TrackReport,
     UplinkReport,
 };
 use crate::config::Tuning;
@@ -217,8 +217,7 @@ impl SfuHandle {
         self.commands(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
     }
 
-    /// Takes a subscriber's report on a track's anchors, at most once a second, and the decay after them, if it measured it. Returns the
-    /// report bounded by what was sent.
+    /// Takes a subscriber's report on a track, at most once a second. Returns that on its anchors, bounded by what was sent.
     ///
     /// # Errors
     ///
@@ -228,11 +227,10 @@ impl SfuHandle {
         &self,
         id: ParticipantId,
         track: TrackId,
-        report: AnchorReport,
-        decay: Option<Decay>,
+        report: TrackReport,
     ) -> Result<TakenReport, ReportError> {
         let (answer, answered) = oneshot::channel();
-        let command = Command::Report(id, track, report, decay, answer);
+        let command = Command::Report(id, track, report, answer);
         self.commands(id).send(command).await.map_err(|_| ReportError::Closed)?;
         answered.await.unwrap_or(Err(ReportError::Closed))
     }

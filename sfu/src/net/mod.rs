@@ -29,8 +29,8 @@ use self::placement::Placement;
 pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
-    AnchorReport, DataError, DataMessage, Decay, EnhancerSinks, JoinError, JoinOptions, Joined,
-    OfferError, ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId,
+    DataError, DataMessage, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
+    ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId, TrackReport,
     UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
@@ -56,13 +56,7 @@ enum Command {
     SetView(ParticipantId, TrackId, View),
     KeyAnchor(ParticipantId, TrackId),
     Uplink(ParticipantId, TrackId, UplinkReport),
-    Report(
-        ParticipantId,
-        TrackId,
-        AnchorReport,
-        Option<Decay>,
-        oneshot::Sender<Result<TakenReport, ReportError>>,
-    ),
+    Report(ParticipantId, TrackId, TrackReport, oneshot::Sender<Result<TakenReport, ReportError>>),
     SetMuted(ParticipantId, TrackId, bool),
     SendData(
         ParticipantId,

@@ -348,8 +348,8 @@ impl Shell {
             Command::SetView(id, track, view) => self.core.set_view(now, id, track, view),
             Command::KeyAnchor(id, track) => self.core.request_key_anchor(now, id, track),
             Command::Uplink(id, track, report) => self.core.uplink(now, id, track, report),
-            Command::Report(id, track, report, decay, answer) => {
-                let _ = answer.send(self.core.report(now, id, track, report, decay));
+            Command::Report(id, track, report, answer) => {
+                let _ = answer.send(self.core.report(now, id, track, report));
             }
             Command::SetMuted(id, track, muted) => self.core.set_muted(now, id, track, muted),
             Command::SendData(id, to, message, answer) => {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_types::{Attributes, Layer, Rung, UplinkReport};
+use windlass_types::{Attributes, FrameNetwork, Layer, NoNetwork, Rung, UplinkReport};
 
 use crate::data::{SendData, SetAttributes};
 use crate::error::{ErrorCode, ProtocolError};
@@ -198,23 +198,6 @@ pub struct View {
     pub pinned: bool,
 }
 
-/// The network that a browser runs on every frame of a track.
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FrameNetwork {
-    /// None: the browser shows what it has rebuilt, or the native picture.
-    #[default]
-    None,
-    /// The cheapest one.
-    Xxs,
-    /// The next one.
-    Xs,
-    /// One that this server does not know.
-    #[serde(other)]
-    Other,
-}
-
 /// What a browser made of a track since its last report. Absent figures are zero.
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -246,6 +229,10 @@ pub struct Report {
     pub reconstruct_ms: f64,
     /// The network that runs on every frame.
     pub network: FrameNetwork,
+    /// Why none runs, where none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
+    pub no_network: Option<NoNetwork>,
     /// By how much the picture gets worse with each frame after an anchor, in mean square grey levels of luma.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]

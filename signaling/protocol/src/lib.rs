@@ -35,8 +35,8 @@ mod server;
 pub mod typescript;
 
 pub use client::{
-    ANCHOR_CODEC, ClientMessage, FrameNetwork, Join, Offer, Publish, Report, Request, SetRung,
-    Subscribe, TrackKind, Uplink, View,
+    ANCHOR_CODEC, ClientMessage, Join, Offer, Publish, Report, Request, SetRung, Subscribe,
+    TrackKind, Uplink, View,
 };
 pub use data::{Base64, SendData, SetAttributes};
 pub use error::{ErrorCode, ProtocolError};
@@ -44,7 +44,9 @@ pub use grant::{AccessToken, Grant, UnknownGrant};
 pub use ice::{IceCredential, IceServer, IceServers};
 pub use moderate::{Knock, Moderate};
 pub use server::{Error, OwnTrack, Participant, ServerMessage, Track, TrackStats, Welcome};
-pub use windlass_types::{Attributes, ConnectionQuality, LayerKnobs, Rung};
+pub use windlass_types::{
+    Attributes, ConnectionQuality, FrameNetwork, LayerKnobs, NoNetwork, Rung, Way, WayReason,
+};
 
 /// The protocol version that this crate speaks.
 pub const VERSION: u32 = 1;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windlass_types::{Attributes, Bitrate, ConnectionQuality, Layer, LayerKnobs, Refusal, Rung};
+use windlass_types::{
+    Attributes, Bitrate, ConnectionQuality, Layer, LayerKnobs, Refusal, Rung, Way, WayReason,
+};
 
 use crate::client::TrackKind;
 use crate::data::Base64;
@@ -150,6 +152,15 @@ pub enum ServerMessage {
         height: u16,
         /// HR size / LR size, where the rung is enhanced.
         scale: u16,
+    },
+    /// How the picture of a track is made from now on, and why.
+    Way {
+        /// The subscribed track.
+        track: String,
+        /// How it is made.
+        way: Way,
+        /// Why in that way.
+        reason: WayReason,
     },
     /// What the client is asked to send of its own track from now on.
     Knobs {

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use windlass_protocol::{
     AccessToken, Base64, ClientMessage, ErrorCode, FrameNetwork, Grant, IceServer, IceServers,
-    Join, Knock, LayerKnobs, Moderate, Offer, OwnTrack, Participant, ProtocolError, Publish,
-    Report, Request, Rung, SendData, ServerMessage, SetAttributes, SetRung, Subscribe, Track,
-    TrackKind, TrackStats, Uplink, View, Welcome, limits,
+    Join, Knock, LayerKnobs, Moderate, NoNetwork, Offer, OwnTrack, Participant, ProtocolError,
+    Publish, Report, Request, Rung, SendData, ServerMessage, SetAttributes, SetRung, Subscribe,
+    Track, TrackKind, TrackStats, Uplink, View, Way, WayReason, Welcome, limits,
 };
 use windlass_types::{Attributes, Bitrate, ConnectionQuality, Layer, Refusal, Size, UplinkReport};
 
@@ -124,7 +124,7 @@ fn client_messages_have_the_documented_shapes() {
                 "anchors_used": 5, "anchors_late": 1, "anchors_lost": 0,
                 "anchors_duplicate": 2, "anchors_former_epoch": 3,
                 "latency_p50_ms": 120.0, "latency_p95_ms": 180.0, "decode_ms": 2.5,
-                "reconstruct_ms": 4.5, "network": "xs", "decay": 0.25, "decay_frames": 30.0}),
+                "reconstruct_ms": 4.5, "network": "none", "no_network": "slow", "decay": 0.25, "decay_frames": 30.0}),
             None,
             ClientMessage::Report(Report {
                 track: "t1".into(),
@@ -139,7 +139,8 @@ fn client_messages_have_the_documented_shapes() {
                 latency_p95_ms: 180.0,
                 decode_ms: 2.5,
                 reconstruct_ms: 4.5,
-                network: FrameNetwork::Xs,
+                network: FrameNetwork::None,
+                no_network: Some(NoNetwork::Slow),
                 decay: Some(0.25),
                 decay_frames: Some(30.0),
             }),
@@ -158,15 +159,27 @@ fn client_messages_have_the_documented_shapes() {
 
 #[test]
 fn a_report_of_another_clients_network_is_taken() {
-    let network = |said: Value| {
-        let wire = json!({"type": "report", "track": "t1", "network": said});
+    let network = |said: Value, why: Value| {
+        let wire = json!({"type": "report", "track": "t1", "network": said, "no_network": why});
         match parse(&wire) {
-            Ok(Request { message: ClientMessage::Report(report), .. }) => report.network,
+            Ok(Request { message: ClientMessage::Report(report), .. }) => {
+                (report.network, report.no_network)
+            }
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(network(json!("xxl")), FrameNetwork::Other);
-    assert_eq!(network(json!("none")), FrameNetwork::None);
+    assert_eq!(network(json!("xxl"), json!(null)), (FrameNetwork::Other, None));
+    assert_eq!(network(json!("none"), json!("hot")), (FrameNetwork::None, Some(NoNetwork::Other)));
+}
+
+#[test]
+fn ways_and_their_reasons_have_one_name_in_messages_and_metrics() {
+    for way in Way::ALL {
+        assert_eq!(serde_json::to_value(way).unwrap(), way.name());
+    }
+    for reason in WayReason::ALL {
+        assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
+    }
 }
 
 #[test]
@@ -360,6 +373,14 @@ fn server_messages_have_the_documented_shapes() {
             },
             json!({"type": "rung", "track": "t1", "rung": "q+", "epoch": 4, "width": 320,
                 "height": 180, "scale": 2}),
+        ),
+        (
+            ServerMessage::Way {
+                track: "t1".into(),
+                way: Way::Flow,
+                reason: WayReason::NetworkSlow,
+            },
+            json!({"type": "way", "track": "t1", "way": "flow", "reason": "network_slow"}),
         ),
         (
             ServerMessage::Stats {

@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    fn join(concern: Concern, own: (u16, Value), others: &[(u16, Value)]) -> (u16, Response) {
+    fn join(concern: Concern, own: &(u16, Value), others: &[(u16, Value)]) -> (u16, Response) {
         let status = StatusCode::from_u16(own.0).unwrap();
         let (mut head, ()) = Response::new(()).into_parts();
         head.status = status;
@@ -244,7 +244,7 @@ mod tests {
         let other = json!({"rooms": [
             {"room": "tea", "participants": 1, "tracks": 3, "max_participants": 9},
             {"room": "coffee", "participants": 4, "tracks": 0}]});
-        let (_, all) = join(Concern::Rooms, (200, own), &[(200, other)]);
+        let (_, all) = join(Concern::Rooms, &(200, own), &[(200, other)]);
         let expected = json!({"rooms": [
             {"room": "coffee", "participants": 4, "tracks": 0},
             {"room": "tea", "participants": 3, "tracks": 4, "max_participants": 9}]});
@@ -255,18 +255,18 @@ mod tests {
     async fn who_is_on_another_server_is_shown_and_found() {
         let missing = || (404, json!({"code": "unknown_room"}));
         let room = json!({"room": "tea", "participants": [{"id": "p1", "since": 5}]});
-        let (status, found) = join(Concern::Room, missing(), &[missing(), (200, room.clone())]);
+        let (status, found) = join(Concern::Room, &missing(), &[missing(), (200, room.clone())]);
         assert_eq!((status, body(found).await), (200, room.clone()));
         let older = json!({"room": "tea", "participants": [{"id": "p2", "since": 3}]});
-        let (_, both) = join(Concern::Room, (200, room), &[(200, older)]);
+        let (_, both) = join(Concern::Room, &(200, room), &[(200, older)]);
         let both = body(both).await;
         assert_eq!(
             (&both["participants"][0]["id"], &both["participants"][1]["id"]),
             (&"p2".into(), &"p1".into())
         );
-        let (status, none) = join(Concern::Room, missing(), &[missing()]);
+        let (status, none) = join(Concern::Room, &missing(), &[missing()]);
         assert_eq!((status, body(none).await), missing());
-        let (status, _) = join(Concern::Room, missing(), &[(204, Value::Null)]);
+        let (status, _) = join(Concern::Room, &missing(), &[(204, Value::Null)]);
         assert_eq!(status, 204);
     }
 }

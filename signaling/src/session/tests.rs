@@ -4,7 +4,7 @@ mod data;
 
 use windlass_protocol::{IceServers, Moderate};
 use windlass_sfu::{DisconnectReason, JoinError, JoinOptions, Kind, TrackInfo, TrackStats};
-use windlass_types::{Bitrate, Rung, Size};
+use windlass_types::{Bitrate, Rung, Size, Way, WayReason};
 
 use super::*;
 use crate::access::{AccessError, Grants};
@@ -267,6 +267,8 @@ fn events_of_the_room_become_messages() {
     let (track, rung, epoch) = (TrackId(10), Rung::QPlus, 2);
     let (size, scale) = (Size::new(320, 180), 2);
     session.event(SfuEvent::RungChanged { track, rung, epoch, size, scale }, name);
+    let (way, reason) = (Way::Flow, WayReason::NetworkOff);
+    session.event(SfuEvent::Way { track, way, reason }, name);
     let stats = TrackStats {
         track: TrackId(10),
         media_bitrate: Bitrate::bps(150_000),
@@ -286,12 +288,12 @@ fn events_of_the_room_become_messages() {
             other => panic!("{other:?}"),
         })
         .collect();
-    let kinds = ["participant_joined", "track_added", "track_muted", "rung", "stats"];
+    let kinds = ["participant_joined", "track_added", "track_muted", "rung", "way", "stats"];
     for (text, kind) in sent.iter().zip(kinds.iter().chain(&["track_removed", "participant_left"]))
     {
         assert!(text.starts_with(&format!(r#"{{"type":"{kind}""#)), "{text}");
     }
-    assert_eq!(sent.len(), 7);
+    assert_eq!(sent.len(), 8);
     assert!(sent[0].contains("name of p3"));
 }
 

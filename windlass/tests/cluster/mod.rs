@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
@@ -140,7 +141,10 @@ impl Nats {
 
     /// The same with more options.
     pub(crate) fn start_with(port: Option<u16>, more: &[&str]) -> Option<Nats> {
-        let name = format!("windlass-nats-{}-{}", std::process::id(), port.unwrap_or_default());
+        // Tests of one process run beside each other: two servers with one folder end each other.
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let started = STARTED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("windlass-nats-{}-{started}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let started = Command::new("nats-server")
             .args(["-a", "127.0.0.1", "-js", "-sd"])

@@ -18,6 +18,8 @@ export class FakeTransport implements Transport {
   bytes = 0;
   /** Whether pictures of the received tracks have come. */
   pictures = false;
+  /** Whether a worker rebuilds the received tracks. */
+  rebuilds = false;
   private readonly received: RemoteTrack[] = [];
   /** With what the server refuses the next track. */
   refusal: WindlassError | null = null;
@@ -96,9 +98,12 @@ export class FakeTransport implements Transport {
   }
 
   private receiver(id: string): VideoReceiver {
+    const transport = this;
     const receiver = {
       plain: {},
-      enhanced: null,
+      get enhanced() {
+        return transport.rebuilds ? {} : null;
+      },
       reason: "starting",
       carry: (listener: ReceiverListener) => this.listeners.set(id, listener),
       setRung: () => undefined,

@@ -7,13 +7,15 @@ mod tidy;
 use std::fmt::Write;
 
 use ts_rs::{Config, TS};
-use windlass_types::{ConnectionQuality, Layer, LayerKnobs, Refusal, Rung};
+use windlass_types::{
+    ConnectionQuality, FrameNetwork, Layer, LayerKnobs, NoNetwork, Refusal, Rung, Way, WayReason,
+};
 
 use crate::{
-    AccessToken, ClientMessage, Error, ErrorCode, FrameNetwork, Grant, IceCredential, IceServer,
-    IceServers, Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report, SendData,
-    ServerMessage, SetAttributes, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink,
-    VERSION, View, Welcome,
+    AccessToken, ClientMessage, Error, ErrorCode, Grant, IceCredential, IceServer, IceServers,
+    Join, Knock, Moderate, Offer, OwnTrack, Participant, Publish, Report, SendData, ServerMessage,
+    SetAttributes, SetRung, Subscribe, Track, TrackKind, TrackStats, Uplink, VERSION, View,
+    Welcome,
 };
 
 /// The whole file.
@@ -58,6 +60,9 @@ pub fn file() -> String {
         Grant,
         TrackKind,
         FrameNetwork,
+        NoNetwork,
+        Way,
+        WayReason,
         Layer,
         Rung,
         Refusal,
