@@ -147,7 +147,7 @@ fn perform(task: Task) -> Result<()> {
         Task::Protocol => protocol::write(),
         Task::Wasm => wasm::build(),
         Task::Page => page::build(),
-        Task::Release(args) => release::run(args),
+        Task::Release(args) => release::run(&args),
         Task::Models(args) => models::run(&args),
         Task::Deny => test::deny(),
         Task::Advisories { database } => advisories::run(database),

@@ -88,7 +88,7 @@ pub(super) struct Release {
 }
 
 /// Makes what `args` ask for.
-pub(crate) fn run(args: Args) -> Result<()> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     if args.update_base {
         return base::update();
     }

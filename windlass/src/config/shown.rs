@@ -9,6 +9,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde_json::Value;
 
+use super::File;
 use super::annotated::{Described, options};
 use super::settings::variable;
 
@@ -77,7 +78,11 @@ fn found(
         _ => match said.get(&option.name) {
             Some(value) => (Some(value.clone()), file.to_owned()),
             None => match &option.default {
-                Some(default) => (Some(default.clone()), "default".to_owned()),
+                Some(default) if File::parse(&format!("{}: {default}", option.name)).is_ok() => {
+                    (Some(default.clone()), "default".to_owned())
+                }
+                // It depends on the machine, or on other options.
+                Some(default) => (None, format!("default: {default}")),
                 None => (None, "not set".to_owned()),
             },
         },
@@ -132,7 +137,8 @@ mod tests {
         assert_eq!(line(&text, "device"), format!("device: off # {path}"));
         assert_eq!(line(&text, "origins"), format!("origins: https://a,https://b # {path}"));
         assert_eq!(line(&text, "max-participants"), "max-participants: 32 # default");
-        assert_eq!(line(&text, "tls"), "#tls: # not set");
+        assert_eq!(line(&text, "tls"), "#tls: # default: plain HTTP");
+        assert_eq!(line(&text, "webhook"), "#webhook: # not set");
     }
 
     #[test]

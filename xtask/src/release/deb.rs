@@ -28,7 +28,7 @@ pub(super) fn packages(release: &Release) -> Result<()> {
         let folder = release.work(machine).join("deb");
         make_folder(&folder)?;
         let mut bytes = 0;
-        for (from, to, mode) in files(release, machine)? {
+        for (from, to, mode) in files(release, machine) {
             install(&from, &folder.join(to), mode)?;
             bytes += fs::metadata(from)?.len();
         }
@@ -63,7 +63,7 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// The files of the package, without those that are compressed.
-fn files(release: &Release, machine: &Machine) -> Result<Vec<File>> {
+fn files(release: &Release, machine: &Machine) -> Vec<File> {
     let mut files = vec![
         (binary::program(release, machine), "usr/bin/windlass".into(), 0o755),
         (source("windlass.service"), "usr/lib/systemd/system/windlass.service".into(), 0o644),
@@ -83,7 +83,7 @@ fn files(release: &Release, machine: &Machine) -> Result<Vec<File>> {
         let from = binary::manual_folder(release).join("completions").join(name);
         files.push((from, format!("usr/share/{to}"), 0o644));
     }
-    Ok(files)
+    files
 }
 
 /// The manual's pages, with the folder of the section that each is of.
@@ -137,7 +137,7 @@ mod tests {
             profile: "release".into(),
             time: "0".into(),
         };
-        files(&release, &MACHINES[0]).expect("files")
+        files(&release, &MACHINES[0])
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The licences of the libraries that the program contains: most ask that their text goes with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -96,13 +97,14 @@ fn document(crates: &[(Id, String, BTreeSet<String>)]) -> String {
     let mut document = "Windlass contains these libraries.\n\n".to_owned();
     let mut texts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for ((name, version), licence, has) in crates {
-        document += &format!("{name} {version}: {licence}\n");
+        // Writing to a string does not fail.
+        let _ = writeln!(document, "{name} {version}: {licence}");
         for text in has {
             texts.entry(text).or_default().push(format!("{name} {version}"));
         }
     }
     for (text, of) in texts {
-        document += &format!("\n{}\n{}:\n\n{text}\n", "-".repeat(80), of.join(", "));
+        let _ = writeln!(document, "\n{}\n{}:\n\n{text}", "-".repeat(80), of.join(", "));
     }
     document
 }
