@@ -145,7 +145,7 @@ impl ConfigArgs {
             println!("{} can be used.", path.display());
         } else if self.show {
             self.serve.load()?;
-            print!("{}", config::shown(given, self.serve.file())?);
+            print!("{}", config::shown::shown(given, self.serve.file())?);
         } else {
             print!("{}", config::annotated());
         }

@@ -61,8 +61,8 @@ fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),
-        Command::Completions(args) => manual::completions(&args),
-        Command::Man(args) => manual::pages(&args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Admin(command) => command.run(),
     });
     match done {

@@ -5,10 +5,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
-
-use crate::cli::Cli;
 
 /// Arguments of `windlass completions`.
 #[derive(Debug, Args)]
@@ -27,29 +25,29 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints a shell's completions.
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<()> {
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<()> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut command(), "windlass", &mut text);
+    clap_complete::generate(args.shell, &mut command, "windlass", &mut text);
     io::stdout().write_all(&text).context("could not print the completions")
 }
 
 /// Writes a page of the manual for the program, and one for each of its commands.
-pub(crate) fn pages(args: &ManArgs) -> Result<()> {
+pub(crate) fn pages(args: &ManArgs, command: Command) -> Result<()> {
     let folder = &args.folder;
     fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(command(), folder))
+        .and_then(|()| clap_mangen::generate_to(command, folder))
         .with_context(|| format!("could not write the manual to {}", folder.display()))
-}
-
-fn command() -> Command {
-    Cli::command()
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum;
+    use clap::{CommandFactory, ValueEnum};
 
     use super::*;
+
+    fn command() -> Command {
+        crate::cli::Cli::command()
+    }
 
     fn shown() -> Vec<String> {
         let command = command();
@@ -73,7 +71,7 @@ mod tests {
     #[test]
     fn every_command_has_a_page_of_the_manual() {
         let dir = tempfile::tempdir().unwrap();
-        pages(&ManArgs { folder: dir.path().to_owned() }).unwrap();
+        pages(&ManArgs { folder: dir.path().to_owned() }, command()).unwrap();
         let there = |name: &str| dir.path().join(name).is_file();
         assert!(there("windlass.1"));
         for name in shown() {

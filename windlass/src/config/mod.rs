@@ -22,7 +22,6 @@ pub(crate) use self::annotated::annotated;
 pub(crate) use self::cluster::{Cluster, NodeConfig};
 pub(crate) use self::file::File;
 pub(crate) use self::settings::{Settings, is_live};
-pub(crate) use self::shown::shown;
 
 /// Why options of a cluster and `windlass enhance` are refused by a build without the feature `cluster`.
 pub(crate) const NO_CLUSTER: &str = "this build has no cluster support: it was built without the feature `cluster`; build with \
@@ -61,7 +60,7 @@ mod limits;
 mod memory;
 mod reach;
 mod settings;
-mod shown;
+pub(crate) mod shown;
 mod turn;
 mod values;
 
