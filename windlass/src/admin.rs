@@ -1,15 +1,15 @@
 //! The commands that administer a running server: options in, an [`Order`] out, its report to standard output.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use windlass_admin::{Client, Order, RoomChange, perform};
+use windlass_admin::{Client, Order, perform};
 use windlass_protocol::Grant;
 use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
 use windlass_types::AnchorPolicy;
 
-use crate::logging;
+use crate::{logging, token};
 
 /// How long a token lives that is made for one command.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
@@ -210,10 +210,7 @@ impl AdminCommand {
                 let order = match (close, max_participants) {
                     (true, _) => Order::Close { room },
                     (false, None) => Order::Room { room },
-                    (false, max_participants) => {
-                        let change = RoomChange { max_participants, ..RoomChange::default() };
-                        Order::Change { room, change }
-                    }
+                    (false, Some(max_participants)) => Order::Limit { room, max_participants },
                 };
                 (order, target)
             }
@@ -262,14 +259,12 @@ impl Target {
             return Ok(Some(token.trim().to_owned()));
         }
         let Some(key) = self.key.first() else { return Ok(None) };
-        let now =
-            SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
         let claims = Claims {
             room: ALL_ROOMS.to_owned(),
             sub: "operator".to_owned(),
             name: None,
             grants: Grants::new([Grant::Admin]),
-            exp: (now + TOKEN_LIFETIME).as_secs_f64(),
+            exp: (token::now()? + TOKEN_LIFETIME).as_secs_f64(),
             nbf: None,
             jti: None,
         };

@@ -1,7 +1,6 @@
 //! `windlass health`: whether a server answers, for a container's health check.
 
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -9,8 +8,6 @@ use clap::Args;
 
 /// How long each step may take.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What is read of an answer at most.
-const BYTES_MAX: u64 = 4096;
 
 /// Arguments of `windlass health`.
 #[derive(Debug, Args)]
@@ -37,11 +34,6 @@ fn ask(url: &str) -> Result<String> {
     let authority = url.strip_prefix("http://").context("the URL must begin with http://")?;
     let authority = authority.trim_end_matches('/');
     let addr = authority.to_socket_addrs()?.next().context("the name has no address")?;
-    let mut stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "GET /healthz HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n")?;
-    let mut answer = Vec::new();
-    stream.take(BYTES_MAX).read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer);
+    let answer = windlass_doctor::get(addr, authority, "/healthz", PATIENCE)?;
     answer.lines().next().map(str::to_owned).context("it says nothing")
 }

@@ -9,5 +9,5 @@ mod order;
 mod report;
 
 pub use client::{AdminError, Client, Request};
-pub use order::{Order, RoomChange, perform};
+pub use order::{Order, perform};
 pub use report::Report;

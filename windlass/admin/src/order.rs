@@ -18,12 +18,12 @@ pub enum Order {
         /// The room.
         room: String,
     },
-    /// Create a room, or change its settings.
-    Change {
+    /// Create a room, or change how many it takes; its other settings stay.
+    Limit {
         /// The room.
         room: String,
-        /// What changes.
-        change: RoomChange,
+        /// Maximum number of participants.
+        max_participants: usize,
     },
     /// End a room: its participants are removed, and its settings are deleted.
     Close {
@@ -80,15 +80,6 @@ pub enum Order {
     Drain,
 }
 
-/// What changes of a room's settings; the others stay.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RoomChange {
-    /// Maximum number of participants.
-    pub max_participants: Option<usize>,
-    /// How anchors are chosen.
-    pub policy: Option<AnchorPolicy>,
-}
-
 /// Sends an order, and says what came of it.
 ///
 /// # Errors
@@ -105,7 +96,7 @@ async fn send(client: &Client, order: &Order) -> Result<Report, AdminError> {
             Ok(report::rooms(rooms))
         }
         Order::Room { room } => Ok(report::room(show(client, room).await?)),
-        Order::Change { room, change } => self::change(client, room, change).await,
+        Order::Limit { room, max_participants } => limit(client, room, *max_participants).await,
         Order::Close { room } => {
             client.send(Request::new(Method::DELETE, &["rooms", room])).await?;
             Ok(Report::said(format!("The room {room} has ended.")))
@@ -146,23 +137,14 @@ async fn show(client: &Client, room: &str) -> Result<Value, AdminError> {
     client.send(Request::new(Method::GET, &["rooms", room])).await
 }
 
-/// The API replaces all settings: those that do not change are asked for first.
-async fn change(client: &Client, room: &str, change: &RoomChange) -> Result<Report, AdminError> {
+/// The API replaces all settings: the policy is asked for first.
+async fn limit(client: &Client, room: &str, max: usize) -> Result<Report, AdminError> {
     let now = match show(client, room).await {
         Ok(now) => now,
         Err(AdminError::Refused { code, .. }) if code == "unknown_room" => Value::Null,
         Err(error) => return Err(error),
     };
-    let mut wanted = json!({});
-    for (name, new) in [
-        ("max_participants", change.max_participants.map(Value::from)),
-        ("policy", change.policy.map(|policy| policy.name().into())),
-    ] {
-        let value = new.unwrap_or_else(|| now[name].clone());
-        if !value.is_null() {
-            wanted[name] = value;
-        }
-    }
+    let wanted = json!({"max_participants": max, "policy": now["policy"]});
     let path = Request::new(Method::PUT, &["rooms", room]);
     Ok(report::room(client.send(path.with(wanted)).await?))
 }

@@ -1,10 +1,11 @@
 //! Whether the server could listen where it is told to.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 use crate::TIMEOUT;
 use crate::finding::Finding;
+use crate::http::get;
 
 const CHECK: &str = "ports";
 
@@ -85,16 +86,8 @@ fn taken(one: Listens, serves: bool) -> Option<Finding> {
 fn is_windlass(http: SocketAddr) -> bool {
     let ip =
         if http.ip().is_unspecified() { std::net::Ipv4Addr::LOCALHOST.into() } else { http.ip() };
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&SocketAddr::new(ip, http.port()), TIMEOUT)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream
-            .write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-        let mut answer = Vec::new();
-        stream.take(4096).read_to_end(&mut answer)?;
-        Ok(String::from_utf8_lossy(&answer).into_owned())
-    };
-    ask().is_ok_and(|answer| answer.contains("\"ready\"") || answer.contains("Windlass"))
+    let answer = get(SocketAddr::new(ip, http.port()), "localhost", "/readyz", TIMEOUT);
+    answer.is_ok_and(|answer| answer.contains("\"ready\"") || answer.contains("Windlass"))
 }
 
 #[cfg(test)]
