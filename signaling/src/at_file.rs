@@ -3,7 +3,11 @@
 use std::io;
 
 /// The text, or the trimmed content of the file that it names.
-pub(crate) fn bytes(said: &str) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub fn bytes(said: &str) -> io::Result<Vec<u8>> {
     match said.strip_prefix('@') {
         None => Ok(said.as_bytes().to_vec()),
         Some(file) => Ok(std::fs::read(file)?.trim_ascii().to_vec()),
@@ -11,7 +15,11 @@ pub(crate) fn bytes(said: &str) -> io::Result<Vec<u8>> {
 }
 
 /// Reads an option's value, which may be `@FILE`, as UTF-8 text.
-pub(crate) fn text(said: &str) -> io::Result<String> {
+///
+/// # Errors
+///
+/// The file cannot be read, or is not UTF-8.
+pub fn text(said: &str) -> io::Result<String> {
     String::from_utf8(bytes(said)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 

@@ -13,7 +13,7 @@
 pub mod access;
 mod admin;
 mod admission;
-mod at_file;
+pub mod at_file;
 mod client;
 mod clock;
 pub mod cluster;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Parser, Subcommand};
+use windlass_admin::AdminCommand;
 
-use crate::admin::AdminCommand;
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
 use crate::{devices, health, key, manual, token};

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use windlass_doctor::{
-    Finding, Listens, Protocol, Reach, Relay, Report, TIMEOUT, Wanted, addresses, certificate,
-    clock, connect, limits, pace, ports, relay,
+    Finding, Listens, Protocol, Reach, Relay, Report, TIMEOUT, Wanted, address, addresses,
+    certificate, clock, connect, limits, pace, ports, relay,
 };
 use windlass_sr::EngineChoice;
 use windlass_sr::cuda::devices::Devices;
@@ -143,15 +143,6 @@ fn machines(config: &Config) -> Vec<Finding> {
     all
 }
 
-/// Host and port of a worker, `http://HOST[:PORT]` or `https://…`.
-fn address(url: &str) -> (&str, u16) {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-    let place = rest.split('/').next().unwrap_or_default();
-    let with_port =
-        place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    with_port.unwrap_or((place, if scheme == "https" { 443 } else { 80 }))
-}
-
 fn enhancement(config: &Config) -> Vec<Finding> {
     let Some(enhancer) = config.enhancer.as_ref().filter(|_| !cluster::has_workers(config)) else {
         return Vec::new();
@@ -187,13 +178,5 @@ mod tests {
         });
         let options: Vec<_> = listens(&config.unwrap()).iter().map(|one| one.option).collect();
         assert_eq!(options, ["--http", "--udp", "--tcp", "--metrics"]);
-    }
-
-    #[test]
-    fn a_worker_is_found_in_its_url() {
-        assert_eq!(address("http://127.0.0.1:1/"), ("127.0.0.1", 1));
-        assert_eq!(address("https://gpu.example"), ("gpu.example", 443));
-        assert_eq!(address("http://[2001:db8::1]:9"), ("[2001:db8::1]", 9));
-        assert_eq!(address("http://[2001:db8::1]"), ("[2001:db8::1]", 80));
     }
 }

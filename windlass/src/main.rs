@@ -5,7 +5,6 @@
 // The options of a cluster are parsed without that feature too, and then not used.
 #![cfg_attr(not(feature = "cluster"), allow(dead_code))]
 
-mod admin;
 mod bridge;
 mod cli;
 #[cfg(feature = "cluster")]
@@ -63,7 +62,9 @@ fn main() -> ExitCode {
         Command::Token(args) => token::run(&args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::pages(&args, Cli::command()),
-        Command::Admin(command) => command.run(),
+        Command::Admin(command) => {
+            command.run().map_err(Error::new).and_then(|said| logging::announce(&said))
+        }
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

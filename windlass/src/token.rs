@@ -57,13 +57,9 @@ pub(crate) struct TokenArgs {
 
 /// Prints a token, or a link with it.
 pub(crate) fn run(args: &TokenArgs) -> Result<()> {
-    println!("{}", said(args, &make(args, now()?)?));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    println!("{}", said(args, &make(args, now)?));
     Ok(())
-}
-
-/// The time since 1970.
-pub(crate) fn now() -> Result<Duration> {
-    SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")
 }
 
 /// The token, or the link. What follows `#` is sent to nobody.

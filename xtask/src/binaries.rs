@@ -1,14 +1,12 @@
-//! The binaries of the Rust tests, run as many at once as there are processors: many tests wait for a server most of the time.
+//! The binaries of the Rust tests.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::clips::for_tests;
 use crate::process::{Cmd, step};
-use crate::workers;
 
 /// A test's binary, and where it is run.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,19 +17,9 @@ pub(crate) struct Binary {
     file: PathBuf,
 }
 
-/// Runs all tests in Rust, those of the documentation last; an error names those that failed.
-pub(crate) fn run_all() -> Result<()> {
-    step("Building the Rust tests");
-    let binaries = build()?;
-    step(&format!("Running {} programs of Rust tests", binaries.len()));
-    let all: Vec<_> = binaries.iter().collect();
-    none_failed(workers::each(&all, |binary| binary.test("", |cmd| cmd)))?;
-    step("Running the documentation's tests");
-    for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--doc"])).run()
-}
-
 /// Builds the tests of the whole workspace.
 pub(crate) fn build() -> Result<Vec<Binary>> {
+    step("Building the Rust tests");
     // Once to show what does not compile, once to know the files.
     let build = || Cmd::cargo(["test", "--workspace", "--quiet", "--no-run"]);
     build().run()?;
@@ -41,41 +29,22 @@ pub(crate) fn build() -> Result<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// What [`Binary::test`] gave, as one error.
-pub(crate) fn none_failed(ended: Vec<Option<String>>) -> Result<()> {
-    let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
-    if failed.is_empty() {
-        return Ok(());
-    }
-    bail!("these tests failed, their output is above; to run them again: {}", failed.join("; "))
-}
-
 impl Binary {
     /// Runs it and says how it ended; gives the command to run again where it failed. `kind` is said before its name.
     pub(crate) fn test(&self, kind: &str, change: impl FnOnce(Cmd) -> Cmd) -> Option<String> {
-        let begun = Instant::now();
         let Binary { package, name, folder, file } = self;
         let cmd = for_tests(Cmd::new(file))
             .arg("--quiet")
             .dir(folder)
             .env("CARGO_MANIFEST_DIR", folder)
             .env("CARGO_PKG_NAME", package);
-        let (passed, said) = match change(cmd).captured() {
-            Ok(ended) => ended,
-            Err(error) => (false, format!("{error:#}")),
-        };
-        let seconds = begun.elapsed().as_secs_f64();
-        if passed {
-            eprintln!("{kind}{package} {name} passed ({seconds:.1} s)");
-            return None;
-        }
-        eprintln!("{said}\n{kind}{package} {name} FAILED ({seconds:.1} s)");
         let target = if package.replace('-', "_") == *name {
             "--lib".into()
         } else {
             format!("--test {name}")
         };
-        Some(format!("cargo test --package {package} {target}"))
+        let again = format!("cargo test --package {package} {target}");
+        change(cmd).check(&format!("{kind}{package} {name}"), again)
     }
 }
 
@@ -161,6 +130,5 @@ mod tests {
         assert_eq!(binary("true").test("", |cmd| cmd), None);
         let again = binary("false").test("", |cmd| cmd);
         assert_eq!(again.as_deref(), Some("cargo test --package a-b --lib"));
-        assert!(none_failed(vec![None, again]).is_err());
     }
 }

@@ -27,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("protocol", &["types"]),
     ("signaling", &["protocol", "sfu", "types"]),
     ("cluster", &["types"]),
-    ("admin", &["types"]),
+    ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
     (
         "windlass",

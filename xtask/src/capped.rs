@@ -3,9 +3,9 @@
 
 use anyhow::{Result, ensure};
 
-use crate::binaries::{self, Binary};
-use crate::process::step;
-use crate::{skipped, workers};
+use crate::binaries::Binary;
+use crate::checks::Check;
+use crate::skipped;
 
 /// SSE4.2 has no forms of kernels: plain code is taken.
 const CAPS: [&str; 2] = ["avx2", "sse4.2"];
@@ -32,21 +32,24 @@ const LEFT_OUT: [&str; 11] = [
 /// A module of the enhancer's unit tests, in real time too.
 const LEFT_OUT_OF_UNITS: &str = "pipeline::";
 
-/// Runs them; an error names those that failed.
-pub(crate) fn run() -> Result<()> {
+/// One check for each of those tests and each cap.
+pub(crate) fn checks(binaries: &[Binary]) -> Result<Vec<Check<'_>>> {
     if !cfg!(target_arch = "x86_64") {
         skipped::note("kernels with a cap", "this processor has no sets to cap");
-        return Ok(());
+        return Ok(Vec::new());
     }
-    step(&format!("Running the tests of kernels with at most {}", CAPS.join(", then ")));
-    let mut binaries = binaries::build()?;
-    binaries.retain(is_of_kernels);
+    let of_kernels: Vec<_> = binaries.iter().filter(|b| is_of_kernels(b)).collect();
     for name in CRATES {
-        ensure!(binaries.iter().any(|b| b.package == name), "{name} has no tests");
+        ensure!(of_kernels.iter().any(|b| b.package == name), "{name} has no tests");
     }
-    let runs: Vec<_> =
-        CAPS.iter().flat_map(|cap| binaries.iter().map(move |b| (*cap, b))).collect();
-    binaries::none_failed(workers::each(&runs, |(cap, binary)| test(cap, binary)))
+    let mut checks = Vec::new();
+    for cap in CAPS {
+        for &binary in &of_kernels {
+            let name = format!("{cap}: {}", binary.name);
+            checks.push(Check::new(name, move || test(cap, binary)));
+        }
+    }
+    Ok(checks)
 }
 
 fn is_of_kernels(binary: &Binary) -> bool {

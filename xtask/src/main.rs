@@ -8,6 +8,7 @@ mod apt;
 mod binaries;
 mod borders;
 mod capped;
+mod checks;
 mod circles;
 mod clips;
 mod fuzz;

@@ -94,6 +94,19 @@ impl Cmd {
         Ok((out.status.success(), String::from_utf8_lossy(&said).into_owned()))
     }
 
+    /// Runs it as a check: says how it ended, and shows its output where it failed. Gives `again`, which runs it once more, in that case.
+    pub(crate) fn check(self, name: &str, again: String) -> Option<String> {
+        let begun = Instant::now();
+        let (passed, said) = self.captured().unwrap_or_else(|error| (false, format!("{error:#}")));
+        let seconds = begun.elapsed().as_secs_f64();
+        if passed {
+            eprintln!("{name} passed ({seconds:.1} s)");
+            return None;
+        }
+        eprintln!("{said}\n{name} FAILED ({seconds:.1} s)");
+        Some(again)
+    }
+
     /// Runs it and returns its standard output, or `None` where it failed.
     pub(crate) fn output(mut self) -> Option<String> {
         let out = self.command.stderr(Stdio::null()).output().ok()?;

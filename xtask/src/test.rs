@@ -1,16 +1,20 @@
 //! Every check and test, in the order in which a failure is cheapest.
 
 use std::ffi::OsStr;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
+use crate::binaries::{self, Binary};
+use crate::checks::{self, Check};
 use crate::clips::for_tests;
 use crate::process::{Cmd, step, which};
 use crate::{
-    advisories, apt, binaries, borders, capped, circles, fuzz, oldest, page, root, sentences,
-    skipped, target_dir,
+    advisories, apt, borders, capped, circles, fuzz, oldest, page, root, sentences, skipped,
+    target_dir,
 };
 
 /// A part of the tests.
@@ -96,31 +100,32 @@ fn perform(parts: &[Part]) -> Result<()> {
         sentences::check()?;
         oldest::check()?;
     }
-    if wants(Part::Rust) {
-        binaries::run_all()?;
-        capped::run()?;
+    beside_each_other(&wants)?;
+    if !wants(Part::E2e) {
+        return if wants(Part::Fuzz) { fuzzing() } else { Ok(()) };
     }
-    if wants(Part::Fuzz) {
-        fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable)?;
-    }
-    if wants(Part::Web) {
-        step("Running the tests of the SDK and its React components");
-        npm("client-web", "test")?;
-        page::npm_ci(REACT)?;
-        npm(REACT, "test")?;
-    }
-    if wants(Part::Wasm) {
-        wasm_twin()?;
-    }
-    if wants(Part::Chart) {
-        chart()?;
-    }
-    if wants(Part::E2e) {
-        e2e(&["ci"], &[])?;
-        step("Taking the main path of each longer browser test");
-        browsers(&["soak"], &["--test-only"], &[])?;
-    }
-    Ok(())
+    // Calls between browsers leave half of the processors' time: fuzzing, and building for it, takes no more than that.
+    thread::scope(|scope| {
+        let fuzzed = wants(Part::Fuzz).then(|| {
+            scope.spawn(|| {
+                rustix::process::nice(19).context("the priority cannot be lowered")?;
+                fuzzing()
+            })
+        });
+        let called = calls();
+        let fuzzed = fuzzed.map_or(Ok(()), |it| it.join().unwrap_or_else(|e| resume_unwind(e)));
+        called.and(fuzzed)
+    })
+}
+
+fn fuzzing() -> Result<()> {
+    fuzz::run(FUZZ_SECONDS, fuzz::Build::Stable)
+}
+
+fn calls() -> Result<()> {
+    e2e(&["ci"], &[])?;
+    step("Taking the main path of each longer browser test");
+    browsers(&["soak"], &["--test-only"], &[])
 }
 
 /// Each workspace's lock file must know all crates: a workspace that is built later would fail late.
@@ -154,35 +159,75 @@ pub(crate) fn deny() -> Result<()> {
     Ok(())
 }
 
-/// The WebAssembly module must give the native decoder's pictures, bit for bit.
-fn wasm_twin() -> Result<()> {
-    step("Comparing the WebAssembly module with the native decoder");
-    build_programs()?;
-    for stream in ["realtime", "altref"] {
-        let ivf = root().join(format!("hybrid/vp9/tests/fixtures/{stream}.ivf"));
-        let native = Cmd::new(target_dir().join("debug/examples/twin"))
-            .arg(&ivf)
-            .output()
-            .context("the native decoder's checksums could not be made (`twin` example)")?;
-        let twin = target_dir().join(format!("{stream}-twin.json"));
-        std::fs::write(&twin, native)?;
-        let script = "client-web/wasm/check.mjs";
-        let module = "client-web/dist/windlass.wasm";
-        Cmd::new("node").args([script, module]).arg(&ivf).arg(&twin).run()?;
+/// What bears other checks beside it: the tests in Rust, of the SDK, of the WebAssembly module and of the chart.
+fn beside_each_other(wants: &impl Fn(Part) -> bool) -> Result<()> {
+    let binaries = if wants(Part::Rust) { binaries::build()? } else { Vec::new() };
+    let mut checks = Vec::new();
+    if wants(Part::Rust) {
+        let name = |binary: &Binary| binary.name.clone();
+        checks.extend(binaries.iter().map(|b| Check::new(name(b), || b.test("", |cmd| cmd))));
+        checks.extend(capped::checks(&binaries)?);
+    }
+    if wants(Part::Wasm) || wants(Part::Chart) {
+        step("Building the programs");
+        build_programs()?;
+    }
+    if wants(Part::Wasm) {
+        checks.extend(["realtime", "altref"].map(|stream| {
+            let name = format!("the WebAssembly module on {stream}");
+            Check::new(name.clone(), move || wasm_twin(&name, stream))
+        }));
+    }
+    if wants(Part::Chart) {
+        page::npm_ci("tests/chart")?;
+        checks.push(Check::new("the Helm chart", chart));
+    }
+    if wants(Part::Web) {
+        page::npm_ci(REACT)?;
+        let folders = [("the SDK", "client-web"), ("the React components", REACT)];
+        checks.extend(folders.map(|(name, folder)| {
+            Check::new(name, move || {
+                let again = format!("cd {folder} && npm test");
+                Cmd::new("npm").args(["run", "--silent", "test"]).dir(folder).check(name, again)
+            })
+        }));
+    }
+    if checks.is_empty() {
+        return Ok(());
+    }
+    step(&format!("Running {} programs of tests", checks.len()));
+    checks::run(checks)?;
+    if wants(Part::Rust) {
+        step("Running the documentation's tests");
+        for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--doc"])).run()?;
     }
     Ok(())
 }
 
-fn chart() -> Result<()> {
-    page::npm_ci("tests/chart")?;
-    step("Building the server for the chart's tests");
-    build_programs()?;
-    step("Rendering and checking the Helm chart");
-    Cmd::new("node")
+/// The WebAssembly module must give the native decoder's pictures, bit for bit.
+fn wasm_twin(name: &str, stream: &str) -> Option<String> {
+    let again = || "cargo xtask test wasm".to_owned();
+    let ivf = root().join(format!("hybrid/vp9/tests/fixtures/{stream}.ivf"));
+    let native = Cmd::new(target_dir().join("debug/examples/twin")).arg(&ivf).output();
+    let twin = target_dir().join(format!("{stream}-twin.json"));
+    if native.is_none_or(|native| std::fs::write(&twin, native).is_err()) {
+        eprintln!(
+            "{name} FAILED: the native decoder's checksums could not be made (`twin` example)"
+        );
+        return Some(again());
+    }
+    let check =
+        Cmd::new("node").args(["client-web/wasm/check.mjs", "client-web/dist/windlass.wasm"]);
+    check.arg(&ivf).arg(&twin).check(name, again())
+}
+
+/// The chart: rendered by Helm, and held against Kubernetes' schemas.
+fn chart() -> Option<String> {
+    skipped::told(Cmd::new("node"))
         .args(["--test", "chart.test.mjs"])
         .dir("tests/chart")
         .env("WINDLASS_BIN", target_dir().join("debug/windlass"))
-        .run()
+        .check("the Helm chart", "cargo xtask test chart".to_owned())
 }
 
 /// Types, lints, packages and the API reference of the SDK and its React components.
@@ -211,33 +256,43 @@ pub(crate) fn e2e(tests: &[&str], env: &[(&str, String)]) -> Result<()> {
     browsers(tests, &[], env)
 }
 
-/// Browser tests that no other test runs beside: they ask how good pictures are and how soon they come, of a browser that
-/// encodes, decodes and rebuilds them, or they ask for enhanced pictures of a server that others load.
-const ALONE: [&str; 20] = [
-    "adapt",
+/// How a file of browser tests bears others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Company {
+    /// It waits for a server or a page most of the time, and asks for no picture in time.
+    Any,
+    /// It asks how good pictures are and how soon they come, and takes little of a processor.
+    Light,
+    /// It asks for that with a browser that encodes, decodes and rebuilds, or of a server that others load.
+    None,
+}
+
+/// Files that bear any other beside them and last longest, which begin first.
+const LONGEST: [&str; 3] = ["twin", "people", "bundlers"];
+
+/// Files of [`Company::Light`].
+const LIGHT: [&str; 6] = ["adapt", "choice", "cluster", "frames", "quality", "screen"];
+
+/// Files of [`Company::None`], as all longer tests are.
+const ALONE: [&str; 14] = [
     "call",
     "captured",
-    "choice",
-    "cluster",
     "codec",
     "demo",
-    "frames",
     "gpu-network",
     "hd",
     "hostile",
     "impaired",
     "plain",
-    "quality",
     "rebuilt",
-    "screen",
     "spread",
     "stills",
     "webgpu",
     "whip-whep",
 ];
 
-/// Runs test files as above, with these options of Node's test runner; what they need is built. Those that may run beside another
-/// come first, two at a time: they wait for a server or a page most of the time.
+/// Runs test files as above, with these options of Node's test runner; what they need is built. Those that bear others run two at a
+/// time.
 fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
     let mut files = Vec::new();
     for test in tests {
@@ -249,10 +304,9 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
             files.push(place);
         }
     }
-    files.sort();
-    let (beside, alone): (Vec<_>, Vec<_>) =
-        files.into_iter().partition(|file| may_run_beside(file));
-    for (files, at_once) in [(beside, 2), (alone, 1)] {
+    files.sort_by_key(|file| (place(file), file.clone()));
+    for (kind, at_once) in [(Company::Any, 2), (Company::Light, 2), (Company::None, 1)] {
+        let files: Vec<_> = files.iter().filter(|file| company(file) == kind).collect();
         if files.is_empty() {
             continue;
         }
@@ -273,11 +327,25 @@ fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<
     Ok(())
 }
 
-/// Whether a file of browser tests bears another beside it. Of the longer tests none does.
-fn may_run_beside(file: &Path) -> bool {
+/// The name of a file of browser tests, if it is one of every change's.
+fn name(file: &Path) -> Option<&str> {
     let folder = file.parent().and_then(Path::file_name).and_then(OsStr::to_str);
     let name = file.file_name().and_then(OsStr::to_str).and_then(|name| name.split('.').next());
-    folder == Some("ci") && name.is_some_and(|name| !ALONE.contains(&name))
+    name.filter(|_| folder == Some("ci"))
+}
+
+fn company(file: &Path) -> Company {
+    match name(file) {
+        Some(name) if LIGHT.contains(&name) => Company::Light,
+        Some(name) if !ALONE.contains(&name) => Company::Any,
+        _ => Company::None,
+    }
+}
+
+/// Where a file stands in the order.
+fn place(file: &Path) -> usize {
+    let place = LONGEST.iter().position(|long| name(file) == Some(long));
+    place.unwrap_or(LONGEST.len())
 }
 
 /// Builds all programs and examples: with the features of `cargo test --workspace`, so that nothing is compiled again after it.
@@ -290,10 +358,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browser_tests_that_measure_pictures_run_alone() {
+    fn browser_tests_that_measure_pictures_bear_no_heavy_ones() {
         let ci = |name: &str| root().join("tests/e2e/ci").join(format!("{name}.test.mjs"));
-        assert!(ALONE.iter().all(|name| ci(name).is_file() && !may_run_beside(&ci(name))));
-        assert!(may_run_beside(&ci("people")));
-        assert!(!may_run_beside(&root().join("tests/e2e/soak/lead.test.mjs")));
+        let all = |names: &[&str], kind| {
+            names.iter().all(|name| ci(name).is_file() && company(&ci(name)) == kind)
+        };
+        assert!(all(&ALONE, Company::None) && all(&LIGHT, Company::Light));
+        assert!(all(&LONGEST, Company::Any));
+        assert_eq!(company(&root().join("tests/e2e/soak/lead.test.mjs")), Company::None);
+    }
+
+    #[test]
+    fn the_longest_browser_tests_begin_first() {
+        assert!(place(Path::new("ci/twin.test.mjs")) < place(Path::new("ci/adapt.test.mjs")));
     }
 }

@@ -8,8 +8,12 @@ pub(crate) fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync
     by(thread::available_parallelism().map_or(1, usize::from), pieces, work)
 }
 
-/// The same by so many threads.
-fn by<T: Sync, R: Send>(count: usize, pieces: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// The same, so many at once.
+pub(crate) fn by<T: Sync, R: Send>(
+    count: usize,
+    pieces: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let next = Mutex::new(pieces.iter().enumerate());
     let done = Mutex::new(Vec::new());
     let hold = "no thread that holds it panics";

@@ -14,6 +14,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
+use windlass_signaling::access::BadKey;
 
 /// Time for an answer. To stop the enhancer takes the longest: its threads end first.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -128,6 +129,15 @@ pub enum AdminError {
         "`{0}` has no identity, as without access tokens nobody has: remove it without --ban, or lock the room"
     )]
     NoIdentity(String),
+    /// The system gives no sockets or timers.
+    #[error("no request can be made here: {0}")]
+    Runtime(std::io::Error),
+    /// The file with the access token cannot be read.
+    #[error("--token: the file cannot be read: {0}")]
+    Token(std::io::Error),
+    /// The key cannot sign.
+    #[error("--key: {0}")]
+    Key(#[from] BadKey),
 }
 
 /// The body of a refusal.

@@ -39,6 +39,15 @@ pub fn connect(check: &'static str, what: &str, host: &str, port: u16, option: &
     }
 }
 
+/// Host and port of a URL: `http://HOST[:PORT]` or `https://…`.
+pub fn address(url: &str) -> (&str, u16) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let place = rest.split('/').next().unwrap_or_default();
+    let with_port =
+        place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    with_port.unwrap_or((place, if scheme == "https" { 443 } else { 80 }))
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
@@ -62,5 +71,13 @@ mod tests {
     fn a_name_without_address_is_told_as_that() {
         let found = connect("nats", "NATS", "no-such-host.invalid", 4222, "--nats");
         assert!(found.found.contains("no-such-host.invalid is not known"), "{found:?}");
+    }
+
+    #[test]
+    fn host_and_port_are_found_in_a_url() {
+        assert_eq!(address("http://127.0.0.1:1/"), ("127.0.0.1", 1));
+        assert_eq!(address("https://gpu.example"), ("gpu.example", 443));
+        assert_eq!(address("http://[2001:db8::1]:9"), ("[2001:db8::1]", 9));
+        assert_eq!(address("http://[2001:db8::1]"), ("[2001:db8::1]", 80));
     }
 }

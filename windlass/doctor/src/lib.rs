@@ -19,7 +19,7 @@ use std::time::Duration;
 pub use addresses::{Reach, addresses};
 pub use certificate::certificate;
 pub use clock::clock;
-pub use connect::connect;
+pub use connect::{address, connect};
 pub use finding::{Finding, Level, Report};
 pub use http::get;
 pub use limits::{Wanted, limits};

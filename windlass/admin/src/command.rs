@@ -1,22 +1,22 @@
-//! The commands that administer a running server: options in, an [`Order`] out, its report to standard output.
+//! The commands that administer a running server: options in, an [`Order`] out, and its report as text.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use windlass_admin::{Client, Order, perform};
 use windlass_protocol::Grant;
 use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
+use windlass_signaling::at_file;
 use windlass_types::AnchorPolicy;
 
-use crate::{logging, token};
+use crate::client::{AdminError, Client};
+use crate::order::{Order, perform};
 
 /// How long a token lives that is made for one command.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
 
 /// What an operator asks of a running server.
 #[derive(Debug, Subcommand)]
-pub(crate) enum AdminCommand {
+pub enum AdminCommand {
     /// List the rooms of a server, or of all servers of its cluster.
     Rooms(Target),
     /// Show a room: its participants, their tracks, and what each receives; or change its settings, or end it.
@@ -39,7 +39,7 @@ pub(crate) enum AdminCommand {
 
 /// The server, and what lets an operator in.
 #[derive(Debug, Args)]
-pub(crate) struct Target {
+pub struct Target {
     /// Address of the server; of a cluster, that of any server
     #[arg(
         long,
@@ -76,7 +76,7 @@ pub(crate) struct Target {
 
 /// Arguments of `windlass room`.
 #[derive(Debug, Args)]
-pub(crate) struct RoomArgs {
+pub struct RoomArgs {
     /// The room
     room: String,
 
@@ -94,7 +94,7 @@ pub(crate) struct RoomArgs {
 
 /// Arguments of `windlass kick`.
 #[derive(Debug, Args)]
-pub(crate) struct KickArgs {
+pub struct KickArgs {
     /// The room
     room: String,
 
@@ -111,7 +111,7 @@ pub(crate) struct KickArgs {
 
 /// Arguments of `windlass unban`.
 #[derive(Debug, Args)]
-pub(crate) struct UnbanArgs {
+pub struct UnbanArgs {
     /// The room
     room: String,
 
@@ -124,7 +124,7 @@ pub(crate) struct UnbanArgs {
 
 /// Arguments of `windlass mute`.
 #[derive(Debug, Args)]
-pub(crate) struct MuteArgs {
+pub struct MuteArgs {
     /// The room
     room: String,
 
@@ -141,7 +141,7 @@ pub(crate) struct MuteArgs {
 
 /// Arguments of `windlass lock`.
 #[derive(Debug, Args)]
-pub(crate) struct LockArgs {
+pub struct LockArgs {
     /// The room
     room: String,
 
@@ -159,7 +159,7 @@ pub(crate) struct LockArgs {
 
 /// Arguments of `windlass policy`.
 #[derive(Debug, Args)]
-pub(crate) struct PolicyArgs {
+pub struct PolicyArgs {
     /// latency-sensitive, cost-effective, quality-sla, or default: that of the configuration
     #[arg(value_parser = policy)]
     policy: Policy,
@@ -174,7 +174,7 @@ pub(crate) struct PolicyArgs {
 
 /// Arguments of `windlass enhancement`.
 #[derive(Debug, Args)]
-pub(crate) struct EnhancementArgs {
+pub struct EnhancementArgs {
     /// Whether pictures are enhanced
     #[arg(value_enum)]
     state: Switch,
@@ -236,35 +236,35 @@ impl AdminCommand {
         }
     }
 
-    /// Asks, and prints the answer.
-    pub(crate) fn run(self) -> Result<()> {
+    /// Asks the server, and waits for its answer: for people or as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The token cannot be read or made, there is no answer, or a refusal.
+    pub fn run(self) -> Result<String, AdminError> {
         let (order, target) = self.order();
         let client = Client::new(&target.server, target.token()?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let report = runtime.context("no runtime")?.block_on(perform(&client, &order))?;
-        let said = if target.json { report.json.to_string() } else { report.text };
-        logging::announce(&said)
+        let report = runtime.map_err(AdminError::Runtime)?.block_on(perform(&client, &order))?;
+        Ok(if target.json { report.json.to_string() } else { report.text })
     }
 }
 
 impl Target {
     /// The token that is sent; `None`: the server is on this machine and takes what comes from it.
-    fn token(&self) -> Result<Option<String>> {
+    fn token(&self) -> Result<Option<String>, AdminError> {
         if let Some(said) = &self.token {
-            let token = match said.strip_prefix('@') {
-                Some(file) => std::fs::read_to_string(file)
-                    .with_context(|| format!("cannot read the token in {file}"))?,
-                None => said.clone(),
-            };
+            let token = at_file::text(said).map_err(AdminError::Token)?;
             return Ok(Some(token.trim().to_owned()));
         }
         let Some(key) = self.key.first() else { return Ok(None) };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let claims = Claims {
             room: ALL_ROOMS.to_owned(),
             sub: "operator".to_owned(),
             name: None,
             grants: Grants::new([Grant::Admin]),
-            exp: (token::now()? + TOKEN_LIFETIME).as_secs_f64(),
+            exp: (now + TOKEN_LIFETIME).as_secs_f64(),
             nbf: None,
             jti: None,
         };

@@ -1,0 +1,82 @@
+//! Checks that bear others beside them: they wait for a server most of the time, or have one thread. They run together, one more at
+//! once than there are processors, the longest first.
+
+use std::thread;
+
+use anyhow::{Result, bail};
+
+use crate::workers;
+
+/// The longest, in the order in which they begin: whichever came last would run alone.
+const LONGEST: [&str; 8] = [
+    "attack",
+    "windlass-lab",
+    "the Helm chart",
+    "nats",
+    "workers",
+    "slices",
+    "sse4.2: windlass_hybrid",
+    "learn",
+];
+
+/// A check that bears others beside it.
+pub(crate) struct Check<'a> {
+    name: String,
+    run: Box<dyn Fn() -> Option<String> + Sync + 'a>,
+}
+
+impl<'a> Check<'a> {
+    /// What runs says how it ended, and gives the command that runs it again where it failed.
+    pub(crate) fn new(
+        name: impl Into<String>,
+        run: impl Fn() -> Option<String> + Sync + 'a,
+    ) -> Check<'a> {
+        Check { name: name.into(), run: Box::new(run) }
+    }
+}
+
+/// Runs all; an error names those that failed.
+pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
+    checks.sort_by_key(|check| place(&check.name));
+    let lanes = thread::available_parallelism().map_or(1, usize::from) + 1;
+    let ended = workers::by(lanes, &checks, |check| (check.run)());
+    let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("these checks failed, their output is above; to run them again: {}", failed.join("; "))
+}
+
+/// Where a check stands in the order.
+fn place(name: &str) -> usize {
+    LONGEST.iter().position(|long| *long == name).unwrap_or(LONGEST.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_begin_first() {
+        let order = Mutex::new(Vec::new());
+        let check = |name: &'static str| {
+            let order = &order;
+            Check::new(name, move || {
+                order.lock().unwrap().push(name);
+                None
+            })
+        };
+        assert_eq!([place("learn"), place("a"), place("attack")], [7, 8, 0]);
+        run(vec![check("a"), check("learn"), check("attack")]).unwrap();
+        assert_eq!(order.into_inner().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn an_error_names_what_failed() {
+        let failing = Check::new("a", || Some("cargo test a".to_owned()));
+        let error = run(vec![Check::new("b", || None), failing]).unwrap_err();
+        assert!(error.to_string().ends_with(": `cargo test a`"), "{error}");
+    }
+}
