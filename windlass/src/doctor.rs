@@ -102,7 +102,10 @@ fn listens(config: &Config) -> Vec<Listens> {
 fn of_tls(source: &tls::Source) -> Vec<Finding> {
     let mut all = match source.load() {
         Ok(_) if matches!(source, tls::Source::Acme(acme) if acme.kept().is_none()) => {
-            Vec::from([Finding::ok("tls", "there is no certificate yet: one is asked for at the start")])
+            Vec::from([Finding::ok(
+                "tls",
+                "there is no certificate yet: one is asked for at the start",
+            )])
         }
         Ok(tls) => vec![certificate(tls.not_after(), SystemTime::now())],
         Err(error) => vec![Finding::fault(

@@ -18,7 +18,8 @@ pub(crate) struct KeyArgs {
 /// Sees to it that there is a key in the file, and says how it is used.
 pub(crate) fn run(args: &KeyArgs) -> Result<()> {
     let file = &args.file;
-    let made = make_key(file).with_context(|| format!("cannot make a key in {}", file.display()))?;
+    let made =
+        make_key(file).with_context(|| format!("cannot make a key in {}", file.display()))?;
     let key = format!("k1=@{}", file.display());
     key.parse::<TokenKey>().with_context(|| format!("{} is no token key", file.display()))?;
     println!(

@@ -17,7 +17,8 @@ pub(crate) fn load(args: &ServeArgs) -> Result<Config> {
     let Some(file) = config.public.as_ref().and_then(|public| public.key.as_ref()) else {
         return Ok(config);
     };
-    let made = make_key(file).with_context(|| format!("cannot make a key in {}", file.display()))?;
+    let made =
+        make_key(file).with_context(|| format!("cannot make a key in {}", file.display()))?;
     if made { args.load() } else { Ok(config) }
 }
 
@@ -64,7 +65,8 @@ pub(crate) fn announce(
         Ok(link) => logging::announce(&format!("A room, for one person: {link}"))?,
         Err(error) => tracing::warn!(%error, "there is no link to a room"),
     }
-    let key = public.key.as_ref().map_or("KEY".to_owned(), |file| format!("k1=@{}", file.display()));
+    let key =
+        public.key.as_ref().map_or("KEY".to_owned(), |file| format!("k1=@{}", file.display()));
     logging::announce(&format!(
         "For others: windlass token --key {key} --room {} --identity NAME --page {page}",
         token::FIRST_ROOM

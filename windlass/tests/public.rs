@@ -187,7 +187,8 @@ fn one_option_gets_a_certificate_keeps_it_over_a_restart_and_prints_a_link_that_
     let token = link.strip_prefix(&format!("https://{NAME}/#room=tea-room&token=")).unwrap();
     let stream = connect(server.addr, &root, NAME).unwrap();
     let (mut socket, _) = tungstenite::client(format!("wss://{NAME}/ws"), stream).unwrap();
-    let join = json!({"type": "join", "version": 1, "room": "tea-room", "name": "Ana", "token": token});
+    let join =
+        json!({"type": "join", "version": 1, "room": "tea-room", "name": "Ana", "token": token});
     socket.send(Message::text(join.to_string())).unwrap();
     let Message::Text(text) = socket.read().unwrap() else { panic!("no text") };
     let welcome: Value = serde_json::from_str(&text).unwrap();
@@ -251,7 +252,8 @@ fn an_account_that_the_acme_server_has_forgotten_is_made_anew() {
     // Another one, which knows nobody.
     let Some(other) = Pebble::start(HOUR) else { return };
     other.name_leads_here();
-    let folder = |pebble: &Pebble| state.path().join(format!("acme/127.0.0.1_{}", pebble.acme.port()));
+    let folder =
+        |pebble: &Pebble| state.path().join(format!("acme/127.0.0.1_{}", pebble.acme.port()));
     fs::create_dir_all(folder(&other)).unwrap();
     let account = fs::read_to_string(folder(&pebble).join("account.json")).unwrap();
     let account = account.replace(&pebble.acme.to_string(), &other.acme.to_string());
@@ -294,7 +296,12 @@ fn behind_a_nat_a_stun_server_says_where_the_machine_is() {
     let env = [("STATE_DIRECTORY", state.path().to_str().unwrap())];
     let server = Server::start_with(&[&public[..], &media].concat(), &env);
     let media = server.wait_for_word("Media is at 127.0.0.1:");
-    assert!(media.ends_with(&format!(", where {stun} sees this machine: open these ports for UDP and TCP.")), "{media}");
+    assert!(
+        media.ends_with(&format!(
+            ", where {stun} sees this machine: open these ports for UDP and TCP."
+        )),
+        "{media}"
+    );
     server.wait_for_word(&format!("It waits at {http} for a proxy"));
 }
 

@@ -32,7 +32,18 @@ const ARROWS: [(&str, &[&str]); 24] = [
     ("public", &["doctor"]),
     (
         "windlass",
-        &["admin", "cluster", "doctor", "enhancer", "protocol", "public", "sfu", "signaling", "sr", "types"],
+        &[
+            "admin",
+            "cluster",
+            "doctor",
+            "enhancer",
+            "protocol",
+            "public",
+            "sfu",
+            "signaling",
+            "sr",
+            "types",
+        ],
     ),
     ("vpx", &["vp9"]),
     (

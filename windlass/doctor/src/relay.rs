@@ -17,7 +17,7 @@ use turn_client_proto::types::TurnCredentials;
 use turn_client_proto::udp::TurnClientUdp;
 
 use crate::TIMEOUT;
-use crate::connect::{resolve, tcp};
+use crate::connect::tcp;
 use crate::finding::Finding;
 use crate::stun::{MAX_ANSWER, WAIT, bound, is_timeout, udp};
 
@@ -68,8 +68,9 @@ pub fn relay(relay: &Relay) -> (Finding, Option<IpAddr>) {
         _ if place.tls || place.tcp => {
             tcp(place.host, place.port).map(|_| ("takes connections".to_owned(), None))
         }
-        _ => bound(place.host, place.port)
-            .map(|ip| (format!("sees this machine at {ip}"), Some(ip))),
+        _ => {
+            bound(place.host, place.port).map(|ip| (format!("sees this machine at {ip}"), Some(ip)))
+        }
     };
     match asked {
         Ok((found, seen)) => (Finding::ok(CHECK, format!("{url} {found}")), seen),
@@ -220,9 +221,7 @@ fn is_unauthorized(answer: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use turn_client_proto::stun::types::attribute::XorMappedAddress;
-    use turn_client_proto::stun::types::message::{
-        MessageWrite, MessageWriteExt, MessageWriteVec,
-    };
+    use turn_client_proto::stun::types::message::{MessageWrite, MessageWriteExt, MessageWriteVec};
 
     use super::*;
     use crate::finding::Level;

@@ -34,10 +34,14 @@ const LOOK: Duration = Duration::from_secs(3600);
 #[derive(Debug, ThisError)]
 pub enum AcmeError {
     /// The system's certificates, by which the ACME server is known, cannot be read.
-    #[error("the system's certificates cannot be read ({0}): install them (Debian: ca-certificates)")]
+    #[error(
+        "the system's certificates cannot be read ({0}): install them (Debian: ca-certificates)"
+    )]
     Roots(#[source] io::Error),
     /// The ACME server cannot be reached, or does not answer as one.
-    #[error("{directory} does not answer ({reason}): see that this machine reaches it, or name another by --tls acme:URL")]
+    #[error(
+        "{directory} does not answer ({reason}): see that this machine reaches it, or name another by --tls acme:URL"
+    )]
     Unreachable {
         /// Its directory.
         directory: String,
@@ -119,7 +123,11 @@ impl Acme {
                 tokio::time::sleep(due.min(LOOK)).await;
                 continue;
             }
-            tracing::info!(name = self.name, directory = self.directory, "asking for a certificate");
+            tracing::info!(
+                name = self.name,
+                directory = self.directory,
+                "asking for a certificate"
+            );
             let ordered = self.order(&answer).await;
             answer(None);
             match ordered {
@@ -199,18 +207,18 @@ impl Acme {
 
     /// The account of the last time, or a new one.
     async fn account(&self) -> Result<Account, AcmeError> {
-        let builder =
-            || Ok(Account::builder_with_http(Box::new(Https::new().map_err(AcmeError::Roots)?)));
+        let https = Https::new().map_err(AcmeError::Roots)?;
+        let builder = Account::builder_with_http(Box::new(https));
         let file = self.account_file();
         let kept = fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok());
         if let Some(kept) = kept {
-            let account = builder()?.from_credentials(kept).await;
+            let account = builder.from_credentials(kept).await;
             return account.map_err(|error| self.failed(error));
         }
         // Whoever starts a server with ACME agrees to the terms of whom it names: docs/operating.md says so.
         let new =
             NewAccount { contact: &[], terms_of_service_agreed: true, only_return_existing: false };
-        let made = builder()?.create(&new, self.directory.clone(), None).await;
+        let made = builder.create(&new, self.directory.clone(), None).await;
         let (account, credentials) = made.map_err(|error| self.failed(error))?;
         let text = serde_json::to_vec(&credentials).map_err(|error| self.failed(error.into()))?;
         self.write(file, &text)?;
@@ -258,7 +266,9 @@ impl Acme {
         } else if is("rateLimited") {
             "Wait until its limit allows another attempt".to_owned()
         } else if is("rejectedIdentifier") {
-            format!("It gives no certificate for {name}: --public must be the server's own DNS name")
+            format!(
+                "It gives no certificate for {name}: --public must be the server's own DNS name"
+            )
         } else {
             "Its words say what to correct; --tls CERT,KEY does without it".to_owned()
         };

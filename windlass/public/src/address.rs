@@ -65,7 +65,10 @@ pub fn find(own: &[IpAddr], servers: &[String]) -> Result<Found, AddressError> {
         }
     }
     if !addresses.is_empty() {
-        tracing::warn!(asked = failed.join(", "), "no STUN server answers: only IPv6 is told to browsers; --advertise names IPv4");
+        tracing::warn!(
+            asked = failed.join(", "),
+            "no STUN server answers: only IPv6 is told to browsers; --advertise names IPv4"
+        );
         return Ok(Found { addresses, by: None });
     }
     let list = private.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -57,10 +57,9 @@ const TRACKS_PER_PARTICIPANT: usize = 4;
 pub(super) fn limits(said: &Settings) -> Result<Limits> {
     let participants = said.max_total_participants();
     let participants_per_room = said.max_participants();
-    for (name, count) in [
-        ("max-total-participants", participants),
-        ("max-participants", participants_per_room),
-    ] {
+    for (name, count) in
+        [("max-total-participants", participants), ("max-participants", participants_per_room)]
+    {
         allow!(count > 0, name, "must be at least 1");
     }
     let usual = Limits::default();

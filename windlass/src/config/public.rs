@@ -34,7 +34,9 @@ impl FromStr for PublicName {
         if is_name && name.parse::<IpAddr>().is_err() {
             return Ok(PublicName(name));
         }
-        Err(format!("`{text}` is no DNS name such as calls.example, without https:// and without a port"))
+        Err(format!(
+            "`{text}` is no DNS name such as calls.example, without https:// and without a port"
+        ))
     }
 }
 
@@ -58,7 +60,10 @@ pub(super) fn filled(
 ) -> Result<(Settings, Option<Public>), Invalid> {
     let Some(Parsed(PublicName(name))) = said.public.clone() else {
         if let Some(Parsed(TlsChoice::Acme(_))) = said.tls {
-            return Err(Invalid::new("tls", "acme needs public, the name that the certificate is for"));
+            return Err(Invalid::new(
+                "tls",
+                "acme needs public, the name that the certificate is for",
+            ));
         }
         return Ok((said, None));
     };
@@ -79,7 +84,8 @@ pub(super) fn filled(
     // It is made at the start.
     if let Some(file) = key.as_ref().filter(|file| file.exists()) {
         let key = format!("k1=@{}", file.display()).parse::<TokenKey>();
-        said.token_key = Some(vec![key.map_err(|e| Invalid::new("public", format!("has no key: {e}")))?]);
+        said.token_key =
+            Some(vec![key.map_err(|e| Invalid::new("public", format!("has no key: {e}")))?]);
     }
     let keys = said.token_key.clone().unwrap_or_default();
     Ok((said, Some(Public { name, folder: folder.to_owned(), key, keys })))
@@ -120,7 +126,10 @@ mod tests {
         let key = public.key.unwrap();
         windlass_public::make_key(&key).unwrap();
         let (said, public) = of("public: calls.example", dir.path()).unwrap();
-        assert_eq!((said.token_key.map(|keys| keys.len()), public.unwrap().keys.len()), (Some(1), 1));
+        assert_eq!(
+            (said.token_key.map(|keys| keys.len()), public.unwrap().keys.len()),
+            (Some(1), 1)
+        );
     }
 
     #[test]

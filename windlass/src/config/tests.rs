@@ -83,7 +83,10 @@ fn an_error_in_a_file_says_where_what_and_what_is_allowed() {
             "# a\nmax_enhanced: 1",
             "line 2, column 15: `max_enhanced` is no option; did you mean `max-enhanced`?",
         ),
-        ("maxenhanced: 1", "line 1, column 14: `maxenhanced` is no option; did you mean `max-enhanced`?"),
+        (
+            "maxenhanced: 1",
+            "line 1, column 14: `maxenhanced` is no option; did you mean `max-enhanced`?",
+        ),
         ("colour: 1", "`windlass config --annotated` lists them all"),
         (
             "open-rooms: true\nbudget-ms: 10",
