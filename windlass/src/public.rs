@@ -28,8 +28,8 @@ pub(crate) fn find_address(config: &mut Config) -> Result<Option<String>, Addres
     if config.public.is_none() || !sfu.advertise.is_empty() || !sfu.udp.ip().is_unspecified() {
         return Ok(None);
     }
-    let servers: Vec<_> = config.signaling.turn.urls.iter().map(TurnUrl::to_string).collect();
-    let servers: Vec<_> = servers.into_iter().filter(|url| url.starts_with("stun:")).collect();
+    let urls = config.signaling.turn.urls.iter().map(TurnUrl::as_str);
+    let servers: Vec<_> = urls.filter(|url| url.starts_with("stun:")).map(str::to_owned).collect();
     let found = find(&windlass_sfu::outward_addresses(), &servers)?;
     let takes = |ip: &IpAddr| sfu.udp.is_ipv6() || ip.is_ipv4();
     let taken = found.addresses.into_iter().filter(takes);

@@ -1,7 +1,7 @@
 //! Whether a TURN server relays with the credentials that clients get, and where a STUN server sees this machine.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::Instant;
 
