@@ -136,10 +136,18 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// Fails where [`Tls::new`] does.
+    /// Fails if a text is not PEM of its kind, or the key is not supported.
     pub fn answer_challenge(&self, pair: Option<(&[u8], &[u8])>) -> Result<(), TlsError> {
-        let key = pair.map(|(certificate, key)| pair_of(certificate, key)).transpose()?;
-        *self.shared.challenge.write() = key.map(Arc::new);
+        let answer = match pair {
+            None => None,
+            Some((certificate, key)) => {
+                let (chain, key) = parse(certificate, key)?;
+                let key = aws_lc_rs::sign::any_supported_type(&key)?;
+                // Its critical extension is for the ACME server alone: whether both belong together is not looked at.
+                Some(Arc::new(CertifiedKey::new(chain, key)))
+            }
+        };
+        *self.shared.challenge.write() = answer;
         Ok(())
     }
 
@@ -229,14 +237,15 @@ async fn tell(stream: &mut TcpStream, well: bool) {
     let _ = tokio::time::timeout(LINGER, read).await;
 }
 
-fn pair_of(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, TlsError> {
+type Parsed = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn parse(certificate: &[u8], key: &[u8]) -> Result<Parsed, TlsError> {
     let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|e| TlsError::Certificate(e.to_string()))?;
     if chain.is_empty() {
         return Err(TlsError::Certificate("no `BEGIN CERTIFICATE`".to_owned()));
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| TlsError::Key(e.to_string()))?;
-    Ok(CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())?)
+    Ok((chain, PrivateKeyDer::from_pem_slice(key).map_err(|e| TlsError::Key(e.to_string()))?))
 }
 
 fn read(
@@ -244,7 +253,8 @@ fn read(
     key: &[u8],
     challenge: &Challenge,
 ) -> Result<(ServerConfig, u64), TlsError> {
-    let usual = Arc::new(pair_of(certificate, key)?);
+    let (chain, key) = parse(certificate, key)?;
+    let usual = Arc::new(CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())?);
     let parsed = CertificateInner::<Raw>::from_der(&usual.cert[0])
         .map_err(|e| TlsError::Certificate(e.to_string()))?;
     let not_after = parsed.tbs_certificate().validity().not_after.to_unix_duration();

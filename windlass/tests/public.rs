@@ -237,7 +237,7 @@ fn what_the_acme_server_refuses_is_said_with_what_to_do_and_asked_for_again() {
     server.wait_for_log("browsers warn until there is one; asked again in 1 min, or at SIGHUP");
     let log = server.log();
     assert!(log.contains("/dir refuses: ") && log.contains(NAME), "{log}");
-    assert!(log.contains("Make a DNS record") || log.contains("that the name leads to"), "{log}");
+    assert!(log.contains("`windlass doctor --public calls.example`"), "{log}");
     assert_eq!(served(&server, &root), None, "it has none that anybody trusts");
     assert!(server.get("/").contains("speaks HTTPS"), "it serves");
     pebble.name_leads_here();

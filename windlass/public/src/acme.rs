@@ -270,7 +270,9 @@ impl Acme {
                 "It gives no certificate for {name}: --public must be the server's own DNS name"
             )
         } else {
-            "Its words say what to correct; --tls CERT,KEY does without it".to_owned()
+            format!(
+                "See where the name leads by `windlass doctor --public {name}`; --tls CERT,KEY does without an ACME server"
+            )
         };
         let detail = detail.trim_end_matches('.').to_owned();
         AcmeError::Refused { directory: self.directory.clone(), detail, mend }
