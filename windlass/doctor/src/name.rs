@@ -9,7 +9,7 @@ const CHECK: &str = "name";
 
 /// Looks whether `name` leads to one of this machine's addresses; `own`: those at which others see it.
 pub fn name(name: &str, own: &[IpAddr]) -> Finding {
-    led(name, resolve(name, 443).map(|all| all.iter().map(|addr| addr.ip()).collect()), own)
+    led(name, resolve(name, 443).map(|all| all.iter().map(std::net::SocketAddr::ip).collect()), own)
 }
 
 fn led(name: &str, leads: Result<Vec<IpAddr>, String>, own: &[IpAddr]) -> Finding {

@@ -123,9 +123,9 @@ const UDP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881)
 
 settings! {
     "Network" {
-        /// Public DNS name of this server. It then serves everybody at https://NAME: it listens at port 443, finds its address,
-        /// makes a token key, gets a certificate from Let's Encrypt (whose terms you so agree to), and prints a link to a room.
-        /// Other options win; an http address of loopback, or trusted-proxies, leaves the certificate to a proxy
+        /// Public DNS name of this server, which then serves everybody at https://NAME. It listens at port 443, finds its address, and
+        /// makes a token key. It gets a certificate from Let's Encrypt, whose terms you so agree to. It prints a link to a room. Other
+        /// options win. An http address of loopback, or trusted-proxies, leaves the certificate to a proxy
         #[arg(value_name = "NAME")]
         Restart public: Parsed<PublicName>;
 
@@ -148,8 +148,8 @@ settings! {
         #[arg(value_name = "[tcp:]IP[:PORT],...", value_delimiter = ',')]
         Restart advertise: Vec<Parsed<Advertise>>;
 
-        /// TLS for the HTTP server: certificate chain and private key (PEM files, read again when they change); acme, a
-        /// certificate for the public name, from Let's Encrypt or another ACME server, by its directory; self-signed, a
+        /// TLS for the HTTP server: certificate chain and private key (PEM files, read again when they change). Or acme, a
+        /// certificate for the public name, from Let's Encrypt or from the ACME server with this directory. Or self-signed, a
         /// certificate for development [default: plain HTTP; acme with public]
         #[arg(value_name = "CERT,KEY|acme|acme:URL|self-signed")]
         Restart tls: Parsed<TlsChoice>;
