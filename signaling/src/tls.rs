@@ -1,4 +1,6 @@
 //! HTTPS: TLS handshakes, and the certificate, which may be replaced while the server runs.
+//!
+//! An ACME server that looks whether a name leads here (TLS-ALPN-01, RFC 8737) gets another certificate, and nothing more.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -11,6 +13,8 @@ use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +32,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const LINGER: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake record (RFC 8446 §5.1).
 const HANDSHAKE_RECORD: u8 = 22;
+/// What an ACME server names as the protocol, and nothing else (RFC 8737 §3).
+const CHALLENGE: &[u8] = b"acme-tls/1";
 
 /// Why a certificate cannot be used.
 #[derive(Debug, Error)]
@@ -49,8 +55,27 @@ pub struct Tls {
     shared: Arc<Shared>,
 }
 
+type Challenge = Arc<RwLock<Option<Arc<CertifiedKey>>>>;
+
+/// The certificates that a handshake may get.
+#[derive(Debug)]
+struct Certificates {
+    usual: Arc<CertifiedKey>,
+    challenge: Challenge,
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if hello.alpn().is_some_and(|names| names.eq([CHALLENGE])) {
+            return self.challenge.read().clone();
+        }
+        Some(self.usual.clone())
+    }
+}
+
 struct Shared {
     config: RwLock<Arc<ServerConfig>>,
+    challenge: Challenge,
     /// When the certificate expires, in seconds since 1970.
     not_after: AtomicU64,
     done: AtomicU64,
@@ -74,10 +99,12 @@ impl Tls {
     ///
     /// Fails if a text is not PEM of its kind, or the key is not the certificate's.
     pub fn new(certificate: &[u8], key: &[u8]) -> Result<Tls, TlsError> {
-        let (config, not_after) = read(certificate, key)?;
+        let challenge = Challenge::default();
+        let (config, not_after) = read(certificate, key, &challenge)?;
         let zero = AtomicU64::default;
         let shared = Shared {
             config: RwLock::new(Arc::new(config)),
+            challenge,
             not_after: AtomicU64::new(not_after),
             done: zero(),
             failed: zero(),
@@ -99,9 +126,28 @@ impl Tls {
     ///
     /// Fails where [`Tls::new`] does.
     pub fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), TlsError> {
-        let (config, not_after) = read(certificate, key)?;
+        let (config, not_after) = read(certificate, key, &self.shared.challenge)?;
         *self.shared.config.write() = Arc::new(config);
         self.shared.not_after.store(not_after, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Gives handshakes of an ACME server this certificate with its key, both PEM, from now on; none: they fail, as they do at first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a text is not PEM of its kind, or the key is not supported.
+    pub fn answer_challenge(&self, pair: Option<(&[u8], &[u8])>) -> Result<(), TlsError> {
+        let answer = match pair {
+            None => None,
+            Some((certificate, key)) => {
+                let (chain, key) = parse(certificate, key)?;
+                let key = aws_lc_rs::sign::any_supported_type(&key)?;
+                // Its critical extension is for the ACME server alone: whether both belong together is not looked at.
+                Some(Arc::new(CertifiedKey::new(chain, key)))
+            }
+        };
+        *self.shared.challenge.write() = answer;
         Ok(())
     }
 
@@ -124,8 +170,13 @@ impl Tls {
             acceptor.accept(stream).await
         };
         match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
-            Ok(Ok(stream)) => {
+            Ok(Ok(mut stream)) => {
                 count(&shared.done);
+                if stream.get_ref().1.alpn_protocol() == Some(CHALLENGE) {
+                    // The certificate was the answer.
+                    let _ = tokio::time::timeout(LINGER, stream.shutdown()).await;
+                    return None;
+                }
                 Some(stream)
             }
             Ok(Err(error)) => {
@@ -173,7 +224,7 @@ async fn speaks_tls(stream: &TcpStream) -> std::io::Result<bool> {
 /// Answers plaintext HTTP on a TLS port.
 async fn tell(stream: &mut TcpStream, well: bool) {
     let status = if well { "400 Bad Request" } else { "503 Service Unavailable" };
-    let body = "This port speaks HTTPS: open the same address with https:// before it.\n";
+    let body = "This port of a Windlass server speaks HTTPS: open the same address with https:// before it.\n";
     let answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -186,23 +237,34 @@ async fn tell(stream: &mut TcpStream, well: bool) {
     let _ = tokio::time::timeout(LINGER, read).await;
 }
 
-fn read(certificate: &[u8], key: &[u8]) -> Result<(ServerConfig, u64), TlsError> {
+type Parsed = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn parse(certificate: &[u8], key: &[u8]) -> Result<Parsed, TlsError> {
     let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|e| TlsError::Certificate(e.to_string()))?;
-    let Some(first) = chain.first() else {
+    if chain.is_empty() {
         return Err(TlsError::Certificate("no `BEGIN CERTIFICATE`".to_owned()));
-    };
-    let parsed = CertificateInner::<Raw>::from_der(first)
+    }
+    Ok((chain, PrivateKeyDer::from_pem_slice(key).map_err(|e| TlsError::Key(e.to_string()))?))
+}
+
+fn read(
+    certificate: &[u8],
+    key: &[u8],
+    challenge: &Challenge,
+) -> Result<(ServerConfig, u64), TlsError> {
+    let (chain, key) = parse(certificate, key)?;
+    let usual = Arc::new(CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())?);
+    let parsed = CertificateInner::<Raw>::from_der(&usual.cert[0])
         .map_err(|e| TlsError::Certificate(e.to_string()))?;
     let not_after = parsed.tbs_certificate().validity().not_after.to_unix_duration();
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| TlsError::Key(e.to_string()))?;
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])?
         .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+        .with_cert_resolver(Arc::new(Certificates { usual, challenge: challenge.clone() }));
     // WebSockets need HTTP/1.1.
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec(), CHALLENGE.to_vec()];
     Ok((config, not_after.as_secs()))
 }
 
@@ -237,5 +299,50 @@ mod tests {
         assert!(Arc::ptr_eq(&before, &tls.shared.config.read()));
         tls.replace(certificate.as_bytes(), key.as_bytes()).unwrap();
         assert!(!Arc::ptr_eq(&before, &tls.shared.config.read()));
+    }
+
+    type Made = rcgen::CertifiedKey<rcgen::KeyPair>;
+
+    /// What a client that trusts `trusted` and offers this protocol gets; none where the handshake fails.
+    async fn shown(tls: &Tls, trusted: &Made, protocol: &[u8]) -> Option<CertificateDer<'static>> {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(trusted.cert.der().clone()).unwrap();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let client = async {
+            let stream = TcpStream::connect(addr).await.unwrap();
+            let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+            let stream = connector.connect("localhost".try_into().unwrap(), stream).await.ok()?;
+            Some(stream.get_ref().1.peer_certificates()?[0].clone().into_owned())
+        };
+        let server = async { tls.accept(listener.accept().await.unwrap().0, true).await };
+        let (shown, connection) = tokio::join!(client, server);
+        assert_eq!(connection.is_some(), protocol != CHALLENGE, "a challenge opens nothing");
+        shown
+    }
+
+    #[tokio::test]
+    async fn an_acme_server_gets_the_answer_to_its_challenge_and_nobody_else_does() {
+        let made = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (usual, answer) = (made(), made());
+        let pem = |made: &Made| (made.cert.pem(), made.signing_key.serialize_pem());
+        let (certificate, key) = pem(&usual);
+        let tls = Tls::new(certificate.as_bytes(), key.as_bytes()).unwrap();
+        assert_eq!(shown(&tls, &usual, CHALLENGE).await, None, "nobody asked for one");
+        let (challenge, challenge_key) = pem(&answer);
+        tls.answer_challenge(Some((challenge.as_bytes(), challenge_key.as_bytes()))).unwrap();
+        // A renewed certificate takes nothing away from it.
+        tls.replace(certificate.as_bytes(), key.as_bytes()).unwrap();
+        assert_eq!(shown(&tls, &answer, CHALLENGE).await.as_ref(), Some(answer.cert.der()));
+        assert_eq!(shown(&tls, &usual, b"http/1.1").await.as_ref(), Some(usual.cert.der()));
+        tls.answer_challenge(None).unwrap();
+        assert_eq!(shown(&tls, &answer, CHALLENGE).await, None);
     }
 }

@@ -29,6 +29,11 @@ pub struct TurnUrl(String);
 pub struct BadTurnUrl;
 
 impl TurnUrl {
+    /// The address as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Whether the server needs credentials.
     pub fn needs_credentials(&self) -> bool {
         !self.0.starts_with("stun")

@@ -24,17 +24,18 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the server with its demo page.
     ///
-    /// Without options it serves this machine only, on http://localhost:7880. To serve others:
+    /// Without options it serves this machine only, on http://localhost:7880. To serve others, on a machine to which
+    /// calls.example leads and whose ports 443 (TCP) and 7881 (UDP and TCP) are open:
     ///
-    ///   windlass key windlass.key
-    ///   windlass serve --http 0.0.0.0:7880 --udp 0.0.0.0:7881 --advertise PUBLIC_IP:7881 --token-key k1=@windlass.key
-    ///   windlass token --key k1=@windlass.key --room tea-room --identity ana --page https://HOST
+    ///   windlass serve --public calls.example
     ///
-    /// The last prints a link to a room. With --open-rooms whoever reaches the server may enter every room.
+    /// It prints a link to a room. With --open-rooms whoever reaches the server may enter every room.
     ///
-    /// Browsers give camera and microphone to pages from localhost or over HTTPS only: add --tls CERT,KEY
-    /// (or --tls self-signed to try it), or put a proxy with a certificate before the HTTP port. Media goes to the UDP
-    /// port directly.
+    /// Browsers give camera and microphone to pages from localhost or over HTTPS only. Behind a proxy with a certificate:
+    ///
+    ///   windlass serve --public calls.example --http 127.0.0.1:7880
+    ///
+    /// Media goes to port 7881 directly.
     #[command(verbatim_doc_comment)]
     Serve(Box<ServeArgs>),
     /// Enhance for SFUs on other machines, which name this one with --workers.

@@ -6,14 +6,15 @@ use std::time::SystemTime;
 use anyhow::{Result, bail};
 use windlass_doctor::{
     Finding, Listens, Protocol, Reach, Relay, Report, TIMEOUT, Wanted, address, addresses,
-    certificate, clock, connect, limits, pace, ports, relay,
+    certificate, clock, connect, limits, name, pace, ports, relay,
 };
+use windlass_public::AddressError;
 use windlass_sr::EngineChoice;
 use windlass_sr::cuda::devices::Devices;
 
 use crate::cluster;
 use crate::config::Config;
-use crate::{logging, tls};
+use crate::{logging, public, tls};
 
 /// Looks at everything that a server with this configuration needs; an error where it would not serve.
 pub(crate) fn run(config: Result<Config>, json: bool) -> Result<()> {
@@ -37,14 +38,22 @@ fn findings(config: &Config) -> Vec<Finding> {
     let mut all = vec![Finding::ok("configuration", "can be used"), rooms(config)];
     all.extend(ports(config.http, &listens(config)));
     let (relays, seen) = relays(config);
-    all.push(addresses(&Reach {
-        http: config.http,
-        udp: config.sfu.udp,
-        advertised: config.sfu.advertise.iter().map(SocketAddr::ip).collect(),
-        outward: windlass_sfu::outward_addresses(),
-        seen,
-    }));
-    all.extend(config.tls.as_ref().map(of_tls));
+    let config = &mut config.clone();
+    match public::find_address(config) {
+        Err(error) => all.push(Finding::fault("addresses", error.found(), AddressError::MEND)),
+        Ok(_) => all.push(addresses(&Reach {
+            http: config.http,
+            udp: config.sfu.udp,
+            advertised: config.sfu.advertise.iter().map(SocketAddr::ip).collect(),
+            outward: windlass_sfu::outward_addresses(),
+            seen,
+        })),
+    }
+    if let Some(public) = &config.public {
+        let own: Vec<_> = config.sfu.advertise.iter().map(SocketAddr::ip).chain(seen).collect();
+        all.push(name(&public.name, &own));
+    }
+    all.extend(config.tls.iter().flat_map(of_tls));
     all.extend(relays);
     all.extend(machines(config));
     all.push(clock());
@@ -67,6 +76,9 @@ fn rooms(config: &Config) -> Finding {
             "tokens",
             "everybody who reaches the server may enter every room (--open-rooms)",
         ),
+        _ if config.public.as_ref().is_some_and(|public| public.key.is_some()) => {
+            Finding::ok("tokens", "rooms need access tokens; their key is made at the start")
+        }
         Ok(()) => Finding::ok("tokens", "only this machine is served, without access tokens"),
         Err(error) => Finding::fault(
             "tokens",
@@ -87,15 +99,26 @@ fn listens(config: &Config) -> Vec<Listens> {
     all
 }
 
-fn of_tls(source: &tls::Source) -> Finding {
-    match source.load() {
-        Ok(tls) => certificate(tls.not_after(), SystemTime::now()),
-        Err(error) => Finding::fault(
+fn of_tls(source: &tls::Source) -> Vec<Finding> {
+    let mut all = match source.load() {
+        Ok(_) if matches!(source, tls::Source::Acme(acme) if acme.kept().is_none()) => {
+            Vec::from([Finding::ok(
+                "tls",
+                "there is no certificate yet: one is asked for at the start",
+            )])
+        }
+        Ok(tls) => vec![certificate(tls.not_after(), SystemTime::now())],
+        Err(error) => vec![Finding::fault(
             "tls",
             format!("{error:#}"),
             "--tls CERT,KEY: the certificate with its chain, and its key, both PEM; or --tls self-signed",
-        ),
+        )],
+    };
+    if let tls::Source::Acme(acme) = source {
+        let (host, port) = address(acme.directory());
+        all.push(connect("acme", &format!("the ACME server {host}"), host, port, "--tls acme:URL"));
     }
+    all
 }
 
 /// TURN and STUN servers with what a client would get, and where a STUN server sees this machine.

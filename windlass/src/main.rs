@@ -21,6 +21,7 @@ mod logging;
 mod manual;
 mod metrics;
 mod page;
+mod public;
 mod reload;
 mod serve;
 mod shutdown;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
+use windlass_doctor::RIGHTS;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{Services, Signaling};
@@ -20,6 +21,7 @@ use crate::devices;
 use crate::logging::{self, Log};
 use crate::metrics;
 use crate::page;
+use crate::public;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::{self, Signals};
 use crate::supervise;
@@ -33,8 +35,10 @@ const USUAL_FILE: &str = "windlass.yaml";
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
-    let config = &args.load()?;
+    let mut config = public::load(args)?;
     config.closed()?;
+    let by = public::find_address(&mut config)?;
+    let config = &config;
     if !has_workers(config) {
         devices::enter(config)?;
     }
@@ -51,10 +55,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the server's threads")?;
-    runtime.block_on(serve(args, config, log))
+    runtime.block_on(serve(args, config, by.as_deref(), log))
 }
 
-async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
+async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) -> Result<()> {
     // What nobody can be served by is told before anything else starts.
     let tls = config.tls.as_ref().map(tls::Source::load).transpose()?;
     let listener = TcpListener::bind(config.http)
@@ -118,6 +122,7 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
     cluster.join(signaling.clone(), sfu.handle());
+    let signaling_tls = tls.clone();
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
     let reloader = tokio::spawn(Reloader::new(args, config, parts, reloads)?.run());
     let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), cluster, config.drain);
@@ -126,7 +131,13 @@ async fn serve(args: &ServeArgs, config: &Config, log: Log) -> Result<()> {
         logging::say("Windlass is shutting down.");
     };
     // Whoever reads that the server runs may send it signals: all of them are heard by now.
-    announce(config, http, &sfu)?;
+    match &config.public {
+        Some(public) => public::announce(config, public, by, &sfu.candidates())?,
+        None => announce(config, http, &sfu)?,
+    }
+    if let (Some(source), Some(tls)) = (&config.tls, &signaling_tls) {
+        source.keep(tls);
+    }
     if let Some(listener) = figures {
         announce_figures(&listener)?;
         let signaling = signaling.clone();
@@ -242,7 +253,7 @@ fn socket_error(
             addr.port()
         ),
         ErrorKind::PermissionDenied => {
-            format!("it needs special rights; choose a port above 1023 with `{option}`")
+            format!("it needs special rights: {RIGHTS}; or a port above 1023 with `{option}`")
         }
         _ => format!("{error}; choose another address with `{option}`"),
     };
@@ -275,5 +286,8 @@ mod tests {
         assert!(error.to_string().contains("--http 127.0.0.1:7890"), "{error}");
         let error = socket_error("--udp", "UDP", addr, &ErrorKind::AddrNotAvailable.into());
         assert!(error.to_string().contains("--udp 0.0.0.0:7880"), "{error}");
+        let addr = "0.0.0.0:443".parse().unwrap();
+        let error = socket_error("--http", "TCP", addr, &ErrorKind::PermissionDenied.into());
+        assert!(error.to_string().contains("AmbientCapabilities="), "{error}");
     }
 }

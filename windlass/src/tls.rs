@@ -1,29 +1,23 @@
-//! Where the certificate comes from: files, or one for development that the server makes for itself.
+//! Where the certificate comes from: files, an ACME server, or for development the server itself.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, anyhow};
-use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
+use anyhow::{Context, Result};
+use windlass_public::{Acme, Pair, kept, made};
 use windlass_signaling::Tls;
 
 use crate::reload::Watch;
-
-/// A day, in which lifetimes of certificates are counted.
-const DAY: Duration = Duration::from_secs(24 * 3600);
-/// A development certificate is made anew after this time: long before it ends.
-const FRESH: Duration = DAY.saturating_mul(180);
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// PEM files: the certificate with its chain, and its key.
     Files(PathBuf, PathBuf),
+    /// Given by an ACME server, and kept in a file.
+    Acme(Acme),
     /// Made here, for the machine's own names and these addresses.
     SelfSigned(Vec<IpAddr>),
 }
@@ -45,8 +39,27 @@ impl Source {
     pub(crate) fn watches(&self) -> Vec<Watch> {
         match self {
             Source::Files(certificate, key) => vec![Watch::new(certificate), Watch::new(key)],
+            Source::Acme(acme) => vec![Watch::new(&acme.file())],
             Source::SelfSigned(_) => Vec::new(),
         }
+    }
+
+    /// Sees to it that there is a certificate, where that is not somebody else's business: its file is read again as others are.
+    pub(crate) fn keep(&self, tls: &Tls) {
+        let Source::Acme(acme) = self else { return };
+        let tls = tls.clone();
+        let answer = move |pair: Option<&Pair>| {
+            let pair = pair.map(|pair| (pair.certificate.as_bytes(), pair.key.as_bytes()));
+            if let Err(error) = tls.answer_challenge(pair) {
+                tracing::error!(%error, "the ACME server's challenge cannot be answered");
+            }
+        };
+        let kept = acme.clone().run(answer);
+        tokio::spawn(async move {
+            if let Err(error) = kept.await {
+                tracing::error!(%error, "the certificate will not be renewed");
+            }
+        });
     }
 
     fn name(&self) -> String {
@@ -54,6 +67,7 @@ impl Source {
             Source::Files(certificate, key) => {
                 format!("cannot serve HTTPS by {} and {}", certificate.display(), key.display())
             }
+            Source::Acme(acme) => format!("cannot serve HTTPS by {}", acme.file().display()),
             Source::SelfSigned(_) => "cannot serve HTTPS by a certificate of our own".to_owned(),
         }
     }
@@ -63,16 +77,26 @@ impl Source {
             |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
         match self {
             Source::Files(certificate, key) => Ok((read(certificate)?, read(key)?)),
+            Source::Acme(acme) if acme.kept().is_some() => {
+                let both = read(&acme.file())?;
+                Ok((both.clone(), both))
+            }
+            // Until there is one, handshakes need some certificate.
+            Source::Acme(acme) => Ok(pem(made(&[acme.name().to_owned()].into())?)),
             Source::SelfSigned(addresses) => {
                 let names = names(addresses);
-                match folder() {
-                    Some(folder) => kept(&folder, &names),
+                Ok(pem(match folder() {
+                    Some(folder) => kept(&folder, &names)?,
                     // It is another one at each start then, which browsers ask about anew.
-                    None => made(&names),
-                }
+                    None => made(&names)?,
+                }))
             }
         }
     }
+}
+
+fn pem(pair: Pair) -> (Vec<u8>, Vec<u8>) {
+    (pair.certificate.into_bytes(), pair.key.into_bytes())
 }
 
 /// The names and addresses that browsers may reach this machine by, as far as it knows.
@@ -95,70 +119,22 @@ fn folder() -> Option<PathBuf> {
     Some(cache.join("windlass").join("tls"))
 }
 
-/// The certificate of the last start, if it is fresh and for these names; a new one otherwise.
-fn kept(folder: &Path, names: &BTreeSet<String>) -> Result<(Vec<u8>, Vec<u8>)> {
-    let (certificate, key, list) =
-        (folder.join("cert.pem"), folder.join("key.pem"), folder.join("names"));
-    let wanted = names.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
-    let age = fs::metadata(&certificate).and_then(|m| m.modified()).ok();
-    let age = age.and_then(|made| SystemTime::now().duration_since(made).ok());
-    if age.is_some_and(|age| age < FRESH)
-        && fs::read_to_string(&list).is_ok_and(|l| l == wanted)
-        && let (Ok(certificate), Ok(key)) = (fs::read(&certificate), fs::read(&key))
-    {
-        return Ok((certificate, key));
-    }
-    let (made_certificate, made_key) = made(names)?;
-    let store = || -> std::io::Result<()> {
-        fs::create_dir_all(folder)?;
-        // What is there may be another's to read.
-        let _ = fs::remove_file(&key);
-        let private = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&key);
-        private?.write_all(&made_key)?;
-        fs::write(&certificate, &made_certificate)?;
-        fs::write(&list, wanted)
-    };
-    if let Err(error) = store() {
-        tracing::warn!(%error, folder = %folder.display(), "the development certificate cannot be kept");
-    }
-    Ok((made_certificate, made_key))
-}
-
-fn made(names: &BTreeSet<String>) -> Result<(Vec<u8>, Vec<u8>)> {
-    let failed = |error: rcgen::Error| anyhow!("cannot make a certificate: {error}");
-    let mut params =
-        CertificateParams::new(names.iter().cloned().collect::<Vec<_>>()).map_err(failed)?;
-    params.distinguished_name.push(DnType::CommonName, "Windlass development certificate");
-    params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
-    let now = SystemTime::now();
-    // Clocks differ. Apple's devices take none for longer than 825 days.
-    params.not_before = (now - DAY).into();
-    params.not_after = (now + 397 * DAY).into();
-    let key = KeyPair::generate().map_err(failed)?;
-    let certificate = params.self_signed(&key).map_err(failed)?;
-    Ok((certificate.pem().into_bytes(), key.serialize_pem().into_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
-    fn of(list: &[&str]) -> BTreeSet<String> {
-        list.iter().map(ToString::to_string).collect()
-    }
-
     #[test]
-    fn a_development_certificate_is_kept_until_the_names_change() {
+    fn until_an_acme_server_gives_a_certificate_there_is_one_that_nobody_trusts() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("tls");
-        let first = kept(&folder, &of(&["localhost", "192.0.2.1"])).unwrap();
-        assert!(Tls::new(&first.0, &first.1).is_ok());
-        assert_eq!(kept(&folder, &of(&["localhost", "192.0.2.1"])).unwrap(), first);
-        assert_ne!(kept(&folder, &of(&["localhost", "192.0.2.2"])).unwrap(), first);
-        let mode = fs::metadata(folder.join("key.pem")).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "nobody else may read the key");
+        let acme = Acme::new("calls.example", "https://127.0.0.1:9/dir", dir.path());
+        let source = Source::Acme(acme.clone());
+        source.load().unwrap();
+        let pair = made(&["calls.example".to_owned()].into()).unwrap();
+        fs::create_dir_all(acme.file().parent().unwrap()).unwrap();
+        fs::write(acme.file(), pair.key.clone() + &pair.certificate).unwrap();
+        assert_eq!(source.read().unwrap().0, (pair.key + &pair.certificate).into_bytes());
+        fs::write(acme.file(), "half a cert").unwrap();
+        source.load().unwrap();
     }
 
     #[test]

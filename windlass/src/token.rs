@@ -7,6 +7,9 @@ use clap::Args;
 use windlass_protocol::{Grant, limits};
 use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
 
+/// The room of the link that a server with a public name prints.
+pub(crate) const FIRST_ROOM: &str = "tea-room";
+
 /// Arguments of `windlass token`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
@@ -57,9 +60,28 @@ pub(crate) struct TokenArgs {
 
 /// Prints a token, or a link with it.
 pub(crate) fn run(args: &TokenArgs) -> Result<()> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
-    println!("{}", said(args, &make(args, now)?));
+    println!("{}", said(args, &make(args, now()?)?));
     Ok(())
+}
+
+/// The time since 1970.
+fn now() -> Result<Duration> {
+    SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")
+}
+
+/// A link to a room on a page, for whoever has started the server.
+pub(crate) fn first_link(key: &TokenKey, page: &str) -> Result<String> {
+    let args = TokenArgs {
+        room: FIRST_ROOM.to_owned(),
+        identity: "host".to_owned(),
+        name: None,
+        grants: vec![Grant::Publish, Grant::Subscribe, Grant::Enhance, Grant::Data],
+        id: None,
+        ttl: Duration::from_secs(6 * 3600),
+        page: Some(page.to_owned()),
+        key: vec![key.clone()],
+    };
+    Ok(said(&args, &make(&args, now()?)?))
 }
 
 /// The token, or the link. What follows `#` is sent to nobody.

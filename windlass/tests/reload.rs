@@ -11,14 +11,14 @@ const FAILURES: &str = "windlass_config_reload_failures_total";
 async fn what_may_change_does_what_may_not_is_named_and_a_bad_file_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("windlass.yaml");
-    std::fs::write(&file, "max-rooms: 1\nbudget-ms: 200\n").unwrap();
+    std::fs::write(&file, "max-total-participants: 1\nbudget-ms: 200\n").unwrap();
     let server = Server::start(&["--config", file.to_str().unwrap()]);
     let (_one, answer) = Client::join(&server, "one", "Ana").await;
     assert_eq!(answer["type"], "welcome");
     let (_refused, answer) = Client::join(&server, "two", "Bo").await;
     assert_eq!(answer["code"], "server_full");
 
-    std::fs::write(&file, "max-rooms: 2\nbudget-ms: 300\n").unwrap();
+    std::fs::write(&file, "max-total-participants: 2\nbudget-ms: 300\n").unwrap();
     server.signal("-HUP");
     server.wait_for_metric(RELOADS, 1.0);
     let (_two, answer) = Client::join(&server, "two", "Bo").await;
@@ -27,7 +27,7 @@ async fn what_may_change_does_what_may_not_is_named_and_a_bad_file_changes_nothi
     assert!(server.log().contains("budget-ms"), "{}", server.log());
     server.wait_for_metric("windlass_config_options_waiting_for_restart", 1.0);
 
-    std::fs::write(&file, "max-rooms: 3\nbudget-ms: 10\n").unwrap();
+    std::fs::write(&file, "max-total-participants: 3\nbudget-ms: 10\n").unwrap();
     server.signal("-HUP");
     server.wait_for_metric(FAILURES, 1.0);
     server.wait_for_log("line 2, column 12: budget-ms must be from 50 to 2000, not 10");
@@ -41,11 +41,11 @@ fn a_changed_file_is_read_by_itself_and_the_log_filter_follows() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("windlass.yaml");
     std::fs::write(&file, "log: info\n").unwrap();
-    let server = Server::start(&["--config", file.to_str().unwrap(), "--max-rooms", "5"]);
-    std::fs::write(&file, "log: debug\nmax-rooms: 7\n").unwrap();
+    let server = Server::start(&["--config", file.to_str().unwrap(), "--max-enhanced", "5"]);
+    std::fs::write(&file, "log: debug\nmax-enhanced: 7\n").unwrap();
     server.wait_for_metric(RELOADS, 1.0);
     server.wait_for_log("changed=\"log\"");
-    assert!(!server.log().contains("max-rooms"), "the command line wins: {}", server.log());
+    assert!(!server.log().contains("max-enhanced"), "the command line wins: {}", server.log());
 }
 
 #[test]

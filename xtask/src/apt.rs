@@ -6,8 +6,8 @@ use crate::process::{Cmd, step, which};
 
 /// What building the server needs: a C compiler, for cryptography and the allocator.
 pub(crate) const BUILD: &[&str] = &["build-essential"];
-/// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, what clusters learn of each other by, and a reader of
-/// small print.
+/// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, what clusters learn of each other by, a reader of
+/// small print, and issuers of certificates and addresses.
 pub(crate) const TEST: &[&str] = &[
     "pkg-config",
     "libvpx-dev",
@@ -16,10 +16,11 @@ pub(crate) const TEST: &[&str] = &[
     "nats-server",
     "tesseract-ocr",
     "tesseract-ocr-eng",
-];
-/// What the long tests need besides: a TURN server, shaped links, another browser, an encoder that is none, and certificates.
-pub(crate) const SOAK: &[&str] = &[
+    "pebble",
     "coturn",
+];
+/// What the long tests need besides: shaped links, another browser, an encoder that is none, and certificates.
+pub(crate) const SOAK: &[&str] = &[
     "iproute2",
     "firefox-esr",
     "python3-gst-1.0",

@@ -12,7 +12,7 @@ use crate::root;
 use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("types", &[]),
     ("netem", &[]),
     ("htj2k", &[]),
@@ -29,9 +29,21 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("cluster", &["types"]),
     ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
+    ("public", &["doctor"]),
     (
         "windlass",
-        &["admin", "cluster", "doctor", "enhancer", "protocol", "sfu", "signaling", "sr", "types"],
+        &[
+            "admin",
+            "cluster",
+            "doctor",
+            "enhancer",
+            "protocol",
+            "public",
+            "sfu",
+            "signaling",
+            "sr",
+            "types",
+        ],
     ),
     ("vpx", &["vp9"]),
     (

@@ -234,9 +234,7 @@ impl Signal {
 pub(super) fn refusal(error: &Error) -> anyhow::Error {
     let help = match serde_json::to_value(error.code).ok().as_ref().and_then(|c| c.as_str()) {
         Some("room_full") => " (fewer with --per-room, or `windlass serve --max-participants`)",
-        Some("server_full") => {
-            " (its limits are `windlass serve --max-rooms` and `--max-total-participants`)"
-        }
+        Some("server_full") => " (its limit is `windlass serve --max-total-participants`)",
         _ => "",
     };
     anyhow!("the server refuses: {}. {}{help}", error.message, error.hint)

@@ -70,7 +70,7 @@ pub fn addresses(reach: &Reach) -> Finding {
 }
 
 /// Whether an address means something within a network only.
-fn is_private(ip: IpAddr) -> bool {
+pub fn is_private(ip: IpAddr) -> bool {
     match ip {
         // RFC 6598: networks of providers whose customers share addresses.
         IpAddr::V4(ip) => {

@@ -10,22 +10,25 @@ mod connect;
 mod finding;
 mod http;
 mod limits;
+mod name;
 mod pace;
 mod ports;
 mod relay;
+mod stun;
 
 use std::time::Duration;
 
-pub use addresses::{Reach, addresses};
+pub use addresses::{Reach, addresses, is_private};
 pub use certificate::certificate;
 pub use clock::clock;
 pub use connect::{address, connect};
 pub use finding::{Finding, Level, Report};
 pub use http::get;
 pub use limits::{Wanted, limits};
+pub use name::name;
 pub use pace::pace;
-pub use ports::{Listens, Protocol, ports};
-pub use relay::{Relay, relay};
+pub use ports::{Listens, Protocol, RIGHTS, ports};
+pub use relay::{Relay, relay, seen};
 
 /// Time for an answer of another machine.
 pub const TIMEOUT: Duration = Duration::from_secs(3);

@@ -9,6 +9,10 @@ use crate::http::get;
 
 const CHECK: &str = "ports";
 
+/// What lets a program that is not root's use ports below 1024.
+pub const RIGHTS: &str = "`setcap cap_net_bind_service=+ep` on the program, as root; or AmbientCapabilities=CAP_NET_BIND_SERVICE in its unit of \
+                          systemd, as the Debian package's has it";
+
 /// How a port is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -76,7 +80,7 @@ fn taken(one: Listens, serves: bool) -> Option<Finding> {
         ErrorKind::PermissionDenied => Finding::fault(
             CHECK,
             format!("{name} needs special rights"),
-            format!("a port above 1023 by {option}, or the capability CAP_NET_BIND_SERVICE"),
+            format!("{RIGHTS}; or a port above 1023 by {option}"),
         ),
         kind => Finding::fault(CHECK, format!("{name}: {kind}"), format!("another {option}")),
     })

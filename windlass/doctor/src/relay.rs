@@ -1,33 +1,28 @@
 //! Whether a TURN server relays with the credentials that clients get, and where a STUN server sees this machine.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use turn_client_proto::api::{TurnConfig, TurnEvent, TurnPollRet};
 use turn_client_proto::prelude::TurnClientApi;
 use turn_client_proto::stun::agent::Transmit;
-use turn_client_proto::stun::types::attribute::{ErrorCode, XorMappedAddress};
-use turn_client_proto::stun::types::message::{
-    BINDING, Message, MessageWrite, MessageWriteExt, MessageWriteVec,
-};
+use turn_client_proto::stun::types::attribute::ErrorCode;
+use turn_client_proto::stun::types::message::Message;
 use turn_client_proto::tcp::TurnClientTcp;
 use turn_client_proto::types::TurnCredentials;
 use turn_client_proto::udp::TurnClientUdp;
 
 use crate::TIMEOUT;
-use crate::connect::{resolve, tcp};
+use crate::connect::tcp;
 use crate::finding::Finding;
+use crate::stun::{MAX_ANSWER, WAIT, bound, is_timeout, udp};
 
 const CHECK: &str = "turn";
 const REFUSED: &str = "refused: it does not take these credentials";
-/// How long one wait for an answer is: in between, requests are sent, or sent again.
-const WAIT: Duration = Duration::from_millis(60);
-/// Larger than any answer to an allocation.
-const MAX_ANSWER: usize = 2048;
 
 /// A TURN or STUN server, as clients get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +68,9 @@ pub fn relay(relay: &Relay) -> (Finding, Option<IpAddr>) {
         _ if place.tls || place.tcp => {
             tcp(place.host, place.port).map(|_| ("takes connections".to_owned(), None))
         }
-        _ => bound(&place).map(|ip| (format!("sees this machine at {ip}"), Some(ip))),
+        _ => {
+            bound(place.host, place.port).map(|ip| (format!("sees this machine at {ip}"), Some(ip)))
+        }
     };
     match asked {
         Ok((found, seen)) => (Finding::ok(CHECK, format!("{url} {found}")), seen),
@@ -84,12 +81,24 @@ pub fn relay(relay: &Relay) -> (Finding, Option<IpAddr>) {
     }
 }
 
+/// Asks a STUN server, `stun:HOST[:PORT]`, at which address it sees this machine.
+///
+/// # Errors
+///
+/// It does not answer; the reason, for people.
+pub fn seen(url: &str) -> Result<IpAddr, String> {
+    match place(url) {
+        Some(place) if !place.tcp => bound(place.host, place.port),
+        _ => Err("no address of a STUN server".to_owned()),
+    }
+}
+
 /// Asks for a relayed address; what it is.
 fn allocated(place: &Place<'_>, user: &(String, String)) -> Result<String, String> {
     let config = TurnConfig::new(TurnCredentials::new(&user.0, &user.1));
     let said = |error: std::io::Error| error.to_string();
     if !place.tcp {
-        let (socket, to) = udp(place)?;
+        let (socket, to) = udp(place.host, place.port)?;
         let from = socket.local_addr().map_err(said)?;
         return talk(&mut TurnClientUdp::allocate(from, to, config), &mut Datagrams(socket));
     }
@@ -209,50 +218,11 @@ fn is_unauthorized(answer: &[u8]) -> bool {
     error.is_some_and(|error| error.code() == ErrorCode::UNAUTHORIZED)
 }
 
-fn is_timeout(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
-}
-
-fn udp(place: &Place<'_>) -> Result<(UdpSocket, SocketAddr), String> {
-    let to = resolve(place.host, place.port)?[0];
-    let any: SocketAddr =
-        if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-    let open = || -> std::io::Result<UdpSocket> {
-        let socket = UdpSocket::bind(any)?;
-        socket.connect(to)?;
-        socket.set_read_timeout(Some(WAIT))?;
-        Ok(socket)
-    };
-    Ok((open().map_err(|error| error.to_string())?, to))
-}
-
-/// The address of a Binding response (RFC 8489).
-fn bound(place: &Place<'_>) -> Result<IpAddr, String> {
-    let (socket, _) = udp(place)?;
-    let request = Message::builder_request(BINDING, MessageWriteVec::new());
-    let (id, request) = (request.transaction_id(), request.finish());
-    let begun = Instant::now();
-    let mut answer = [0; MAX_ANSWER];
-    while begun.elapsed() < TIMEOUT {
-        socket.send(&request).map_err(|error| error.to_string())?;
-        match socket.recv(&mut answer) {
-            Ok(size) => {
-                let message = Message::from_bytes(&answer[..size]).ok();
-                let message = message.filter(|m| m.transaction_id() == id);
-                let mapped = message.and_then(|m| m.attribute::<XorMappedAddress>().ok());
-                if let Some(mapped) = mapped {
-                    return Ok(mapped.addr(id).ip());
-                }
-            }
-            Err(error) if is_timeout(&error) => {}
-            Err(error) => return Err(format!("no answer: {error}")),
-        }
-    }
-    Err("no answer".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
+    use turn_client_proto::stun::types::attribute::XorMappedAddress;
+    use turn_client_proto::stun::types::message::{MessageWrite, MessageWriteExt, MessageWriteVec};
+
     use super::*;
     use crate::finding::Level;
 

@@ -55,19 +55,18 @@ impl FromStr for MaxPerIp {
 const TRACKS_PER_PARTICIPANT: usize = 4;
 
 pub(super) fn limits(said: &Settings) -> Result<Limits> {
-    let (rooms, participants) = (said.max_rooms(), said.max_total_participants());
+    let participants = said.max_total_participants();
     let participants_per_room = said.max_participants();
-    for (name, count) in [
-        ("max-rooms", rooms),
-        ("max-total-participants", participants),
-        ("max-participants", participants_per_room),
-    ] {
+    for (name, count) in
+        [("max-total-participants", participants), ("max-participants", participants_per_room)]
+    {
         allow!(count > 0, name, "must be at least 1");
     }
     let usual = Limits::default();
     let tracks = participants_per_room.saturating_mul(TRACKS_PER_PARTICIPANT);
     Ok(Limits {
-        rooms,
+        // Nobody begins a room who is not in it.
+        rooms: participants,
         participants,
         participants_per_room,
         tracks_per_room: usual.tracks_per_room.max(tracks),

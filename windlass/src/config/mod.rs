@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::Result;
 use thiserror::Error;
 use windlass_enhancer::EnhancerConfig;
+use windlass_public::Acme;
 use windlass_sfu::{Limits, SfuConfig};
 use windlass_signaling::access::Access;
-use windlass_signaling::{Origins, SignalingConfig, TrustedProxies};
+use windlass_signaling::{Origin, Origins, SignalingConfig, TrustedProxies};
 use windlass_sr::cuda::devices::DeviceName;
 
 use self::enhancement::Use;
@@ -21,6 +22,7 @@ use crate::{logging, tls};
 pub(crate) use self::annotated::annotated;
 pub(crate) use self::cluster::{Cluster, NodeConfig};
 pub(crate) use self::file::File;
+pub(crate) use self::public::Public;
 pub(crate) use self::settings::{Settings, is_live};
 
 /// Why options of a cluster and `windlass enhance` are refused by a build without the feature `cluster`.
@@ -58,6 +60,7 @@ pub(crate) mod enhancement;
 mod file;
 mod limits;
 mod memory;
+mod public;
 mod reach;
 mod settings;
 pub(crate) mod shown;
@@ -67,6 +70,8 @@ mod values;
 /// What each part is started with.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
+    /// The server's public name, and what goes with it.
+    pub public: Option<Public>,
     /// Address of page and signalling.
     pub http: SocketAddr,
     /// Address of the metrics, where it is another.
@@ -103,13 +108,17 @@ impl Config {
     /// Fills in the defaults and checks the values.
     pub(crate) fn resolve(said: Settings) -> Result<Config> {
         cluster::supported(&said, cfg!(feature = "cluster"))?;
+        let (said, public) = public::filled(said, windlass_public::folder().as_deref())?;
         let budget = said.budget_ms();
         allow!((50..=2000).contains(&budget), "budget-ms", "must be from 50 to 2000, not {budget}");
         let budget = Duration::from_millis(budget.into());
         let limits = limits::limits(&said)?;
-        let tls = tls_source(&said);
+        let tls = tls_source(&said, public.as_ref());
         let node = cluster::node(&said, limits.participants_per_room)?;
-        let signaling = signaling(&said, &limits, budget, tls.as_ref(), node.as_ref())?;
+        let mut signaling = signaling(&said, &limits, budget, tls.as_ref(), node.as_ref())?;
+        if let (Origins::Only(origins), Some(public)) = (&mut signaling.origins, &public) {
+            origins.extend(format!("https://{}", public.name).parse::<Origin>());
+        }
         let open_rooms = said.open_rooms == Some(true);
         let closed = !open_rooms || signaling.access.is_open();
         allow!(closed, "open-rooms", "must not stand beside token-key");
@@ -118,6 +127,7 @@ impl Config {
             allow!(false, "log", "must be a log filter: {error}");
         }
         Ok(Config {
+            public,
             http: said.http(),
             metrics: said.metrics,
             open_rooms,
@@ -183,11 +193,11 @@ fn signaling(
     }
     signaling.turn = turn::turn(said)?;
     signaling.admission = limits::admission(said, limits)?;
-    signaling.hsts = matches!(tls, Some(tls::Source::Files(..)));
+    signaling.hsts = matches!(tls, Some(tls::Source::Files(..) | tls::Source::Acme(_)));
     Ok(signaling)
 }
 
-fn tls_source(said: &Settings) -> Option<tls::Source> {
+fn tls_source(said: &Settings, public: Option<&Public>) -> Option<tls::Source> {
     let addresses = || {
         let advertised = said.advertise.iter().flatten().filter(|a| !a.0.tcp);
         advertised.map(|a| a.0.addr.ip()).chain([said.http().ip()]).collect()
@@ -195,6 +205,10 @@ fn tls_source(said: &Settings) -> Option<tls::Source> {
     Some(match &said.tls.as_ref()?.0 {
         TlsChoice::Files(certificate, key) => tls::Source::Files(certificate.clone(), key.clone()),
         TlsChoice::SelfSigned => tls::Source::SelfSigned(addresses()),
+        TlsChoice::Acme(directory) => {
+            let public = public?;
+            tls::Source::Acme(Acme::new(&public.name, directory, &public.folder))
+        }
     })
 }
 

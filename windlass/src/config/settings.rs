@@ -16,6 +16,7 @@ use windlass_sr::NetworkChoice;
 use super::cluster::{ClusterFiles, NodeListen};
 use super::enhancement::{Captured, Device, Policies};
 use super::limits::MaxPerIp;
+use super::public::PublicName;
 use super::reach::{Advertise, Tcp};
 use super::values::{Parsed, TlsChoice};
 use crate::cluster::ClusterToken;
@@ -122,7 +123,14 @@ const UDP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881)
 
 settings! {
     "Network" {
-        /// Listening address of the HTTP server: web page, signalling, admin API, and metrics unless --metrics moves them
+        /// Public DNS name of this server, which then serves everybody at https://NAME. It listens at port 443, finds its address, and
+        /// makes a token key. It gets a certificate from Let's Encrypt, whose terms you so agree to. It prints a link to a room. Other
+        /// options win. An http address of loopback, or trusted-proxies, leaves the certificate to a proxy
+        #[arg(value_name = "NAME")]
+        Restart public: Parsed<PublicName>;
+
+        /// Listening address of the HTTP server: web page, signalling, admin API, and metrics unless --metrics moves them. With
+        /// public: all addresses, port 443
         #[arg(value_name = "IP:PORT")]
         Restart http: SocketAddr = HTTP;
 
@@ -140,9 +148,10 @@ settings! {
         #[arg(value_name = "[tcp:]IP[:PORT],...", value_delimiter = ',')]
         Restart advertise: Vec<Parsed<Advertise>>;
 
-        /// TLS for the HTTP server: certificate chain and private key (PEM files, read again when they change), or
-        /// self-signed, a certificate for development [default: plain HTTP]
-        #[arg(value_name = "CERT,KEY|self-signed")]
+        /// TLS for the HTTP server: certificate chain and private key (PEM files, read again when they change). Or acme, a
+        /// certificate for the public name, from Let's Encrypt or from the ACME server with this directory. Or self-signed, a
+        /// certificate for development [default: plain HTTP; acme with public]
+        #[arg(value_name = "CERT,KEY|acme|acme:URL|self-signed")]
         Restart tls: Parsed<TlsChoice>;
 
         /// Reverse proxies, by address or network, whose X-Forwarded-For header is trusted
@@ -203,13 +212,10 @@ settings! {
         #[arg(value_name = "N")]
         Live max_participants: usize = Limits::default().participants_per_room;
 
-        /// Maximum number of participants in all rooms; one address or identity may be a quarter of them
+        /// Maximum number of participants in all rooms, and so of rooms; one address or identity may be, or begin, a quarter of them.
+        /// Loopback rooms count apart, up to the same number
         #[arg(value_name = "N")]
         Live max_total_participants: usize = Limits::default().participants;
-
-        /// Maximum number of rooms; one address or identity may begin a quarter of them. Loopback rooms count apart, up to the same number
-        #[arg(value_name = "N")]
-        Live max_rooms: usize = Limits::default().rooms;
 
         /// Limits of one IP address (IPv6: /64): signalling sockets at a time, joins a minute, and STUN requests a second before a
         /// call. 0: no limit. For clients that share one address: sockets=0, which also lifts the limit of media TCP connections
@@ -299,7 +305,7 @@ settings! {
 
     "Observability" {
         /// Listening address for /metrics, /openapi.json, /healthz and /readyz over plain HTTP; the HTTP server then no longer answers
-        /// the first two [default: the HTTP server; none for windlass enhance]
+        /// the first two [default: the HTTP server; 127.0.0.1:7889 with public; none for windlass enhance]
         #[arg(value_name = "IP:PORT")]
         Restart metrics: SocketAddr;
 

@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(line(&text, "device"), format!("device: off # {path}"));
         assert_eq!(line(&text, "origins"), format!("origins: https://a,https://b # {path}"));
         assert_eq!(line(&text, "max-participants"), "max-participants: 32 # default");
-        assert_eq!(line(&text, "tls"), "#tls: # default: plain HTTP");
+        assert_eq!(line(&text, "tls"), "#tls: # default: plain HTTP; acme with public");
         assert_eq!(line(&text, "webhook"), "#webhook: # not set");
     }
 

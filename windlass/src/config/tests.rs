@@ -10,6 +10,7 @@ fn parse(text: &str) -> Result<Settings> {
 }
 
 const ALL: &str = r#"
+    public: calls.example
     http: "0.0.0.0:80"
     udp: "[::]:7881"
     tcp: "[::]:443"
@@ -26,7 +27,6 @@ const ALL: &str = r#"
     webhook-secret: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
     max-participants: 10
     max-total-participants: 100
-    max-rooms: 20
     max-per-ip: sockets=50,joins=60,stun=70
     drain-timeout-s: 60
     device: "0:1,GPU-8932f937"
@@ -80,10 +80,13 @@ fn an_error_in_a_file_says_where_what_and_what_is_allowed() {
     for (text, expected) in [
         ("budget: 150", "line 1, column 9: `budget` is no option; did you mean `budget-ms`?"),
         (
-            "# a\nmax_rooms: 1",
-            "line 2, column 12: `max_rooms` is no option; did you mean `max-rooms`?",
+            "# a\nmax_enhanced: 1",
+            "line 2, column 15: `max_enhanced` is no option; did you mean `max-enhanced`?",
         ),
-        ("maxrooms: 1", "line 1, column 11: `maxrooms` is no option; did you mean `max-rooms`?"),
+        (
+            "maxenhanced: 1",
+            "line 1, column 14: `maxenhanced` is no option; did you mean `max-enhanced`?",
+        ),
         ("colour: 1", "`windlass config --annotated` lists them all"),
         (
             "open-rooms: true\nbudget-ms: 10",
@@ -92,9 +95,9 @@ fn an_error_in_a_file_says_where_what_and_what_is_allowed() {
         ("log: info\nhttp: 80", "line 2, column 7: http: "),
         ("budget-ms: soon", "line 1, column 12: budget-ms: "),
         ("budget-ms: soon", "(milliseconds: Latency budget"),
-        ("max-rooms: 1\ndevice: gpu", "line 2, column 9: device: "),
+        ("max-enhanced: 1\ndevice: gpu", "line 2, column 9: device: "),
         ("advertise:\n  - 192.0.2.1\n  - example", "line 3, column 5: advertise: "),
-        ("max-rooms: 1\nmax-rooms: 2", "line 2, column 1"),
+        ("max-enhanced: 1\nmax-enhanced: 2", "line 2, column 1"),
         ("budget-ms = 150", "line 1, column 1"),
         ("log: 'a=b=c'", "line 1, column 6: log "),
     ] {
@@ -115,7 +118,6 @@ fn values_out_of_range_are_refused_by_name() {
     for (text, name) in [
         ("budget-ms: 10", "budget-ms"),
         ("max-participants: 0", "max-participants"),
-        ("max-rooms: 0", "max-rooms"),
         ("forwarding-threads: 0", "must be from 1 to 64, not 0"),
         ("compute-cap: 1.5", "compute-cap"),
         ("anchor-fraction: -0.1", "anchor-fraction"),
@@ -135,8 +137,11 @@ fn values_out_of_range_are_refused_by_name() {
         ("webhook: [\"example.org\"]", "http:// or https://"),
         ("webhook-secret: [\"hunter2\"]", "whsec_"),
         ("token-key: [\"k1=@/no/such/file\"]", "cannot read"),
-        ("tls: a.pem", "neither CERT,KEY nor self-signed"),
-        ("tls: a.pem,", "neither CERT,KEY nor self-signed"),
+        ("tls: a.pem", "neither CERT,KEY nor acme"),
+        ("tls: a.pem,", "neither CERT,KEY nor acme"),
+        ("tls: acme:http://ca.example/dir", "neither CERT,KEY nor acme"),
+        ("tls: acme", "acme needs public"),
+        ("public: https://calls.example", "no DNS name"),
         ("cluster-tls: a.pem,b.pem", "not CA,CERT,KEY"),
         ("trusted-proxies: [10.0.0.0/40]", "neither IP nor IP/PREFIX"),
         (
@@ -220,18 +225,18 @@ fn rooms_have_policies_of_their_own() {
 
 #[test]
 fn limits_and_keys_are_live_and_addresses_are_not() {
-    let live = ["max-rooms", "max-per-ip", "token-key", "policy", "compute-cap", "log"];
+    let live = ["max-enhanced", "max-per-ip", "token-key", "policy", "compute-cap", "log"];
     assert!(live.into_iter().all(is_live));
     assert!(!["http", "budget-ms", "no-such-option"].into_iter().any(is_live));
 }
 
 #[test]
 fn only_live_options_follow_a_new_file() {
-    let (before, after) = (parse("max-rooms: 1\nbudget-ms: 100").unwrap(), parse(ALL).unwrap());
+    let (before, after) = (parse("max-enhanced: 1\nbudget-ms: 100").unwrap(), parse(ALL).unwrap());
     let now = before.clone().with_live_of(&after);
     assert_eq!(
-        (now.max_rooms, now.budget_ms, now.log.as_deref()),
-        (Some(20), Some(100), Some("debug"))
+        (now.max_enhanced, now.budget_ms, now.log.as_deref()),
+        (Some(8), Some(100), Some("debug"))
     );
     let mut waiting = now.differing(&after);
     waiting.extend(now.differing(&before));

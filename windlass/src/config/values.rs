@@ -75,11 +75,13 @@ impl<T: fmt::Display> fmt::Display for Parsed<T> {
     }
 }
 
-/// Where the certificate of the HTTP server comes from: `CERT,KEY` or `self-signed`.
+/// Where the certificate of the HTTP server comes from: `CERT,KEY`, `acme[:URL]` or `self-signed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TlsChoice {
     /// A certificate for development, which the server makes.
     SelfSigned,
+    /// An ACME server, by its directory.
+    Acme(String),
     /// PEM files: the certificate with its chain, and its private key.
     Files(PathBuf, PathBuf),
 }
@@ -88,11 +90,15 @@ impl FromStr for TlsChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match files(text) {
-            Some([certificate, key]) => Ok(TlsChoice::Files(certificate, key)),
-            None if text == "self-signed" => Ok(TlsChoice::SelfSigned),
-            None => Err(format!(
-                "`{text}` is neither CERT,KEY nor self-signed: name the certificate's and the private key's file"
+        match (files(text), text.split_once(':')) {
+            (Some([certificate, key]), _) => Ok(TlsChoice::Files(certificate, key)),
+            _ if text == "self-signed" => Ok(TlsChoice::SelfSigned),
+            _ if text == "acme" => Ok(TlsChoice::Acme(windlass_public::LETS_ENCRYPT.to_owned())),
+            (_, Some(("acme", url))) if url.starts_with("https://") => {
+                Ok(TlsChoice::Acme(url.to_owned()))
+            }
+            _ => Err(format!(
+                "`{text}` is neither CERT,KEY nor acme, acme:https://… or self-signed: CERT,KEY are the files of certificate and private key"
             )),
         }
     }

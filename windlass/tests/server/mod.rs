@@ -3,6 +3,8 @@
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod tls;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -57,6 +59,8 @@ pub(crate) struct Server {
     /// What it said on standard output first.
     pub said: String,
     pub addr: SocketAddr,
+    /// What it said there since.
+    words: Arc<Mutex<String>>,
     log: Arc<Mutex<String>>,
     /// Whether nobody reads the log.
     unread: Arc<AtomicBool>,
@@ -106,10 +110,24 @@ impl Server {
             }
         });
         let mut said = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
-        let port = said.trim().rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        let mut first = BufReader::new(child.stdout.take().unwrap());
+        first.read_line(&mut said).unwrap();
+        let words = Arc::new(Mutex::new(String::new()));
+        let into = words.clone();
+        std::thread::spawn(move || {
+            for line in first.lines().map_while(Result::ok) {
+                into.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        // The address of a server with a public name has no port: there it is given.
+        let given = args.iter().skip_while(|arg| **arg != "--http").nth(1).copied();
+        let port = [Some(said.trim()), given].into_iter().flatten().find_map(|text| {
+            text.rsplit_once(':')?.1.parse::<u16>().ok().filter(|port| *port != 0)
+        });
+        let port = port.filter(|_| said.starts_with("Windlass is running"));
         let port = port.unwrap_or_else(|| panic!("{said}{}", log.lock().unwrap()));
-        Server { child, said, addr: SocketAddr::from(([127, 0, 0, 1], port)), log, unread }
+        let addr = SocketAddr::from(([127, 0, 0, 1], port));
+        Server { child, said, addr, words, log, unread }
     }
 
     pub(crate) fn pid(&self) -> String {
@@ -128,6 +146,19 @@ impl Server {
 
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
+    }
+
+    /// Waits for a line on standard output after the first, and gives what follows its beginning.
+    pub(crate) fn wait_for_word(&self, beginning: &str) -> String {
+        let since = Instant::now();
+        loop {
+            let words = self.words.lock().unwrap().clone();
+            if let Some(rest) = words.lines().find_map(|line| line.strip_prefix(beginning)) {
+                return rest.to_owned();
+            }
+            assert!(since.elapsed() < PATIENCE, "no {beginning:?} in {words}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Waits until the log has a text.

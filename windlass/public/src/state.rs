@@ -1,0 +1,65 @@
+//! Where the server keeps what it has made or was given.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Result, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The folder: that of systemd (`StateDirectory=`), or the user's for the state of programs; none where neither is known.
+pub fn folder() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(folders) = set("STATE_DIRECTORY") {
+        // There may be several.
+        return std::env::split_paths(&folders).next();
+    }
+    let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    Some(state.join("windlass"))
+}
+
+/// Writes a file that its owner alone may read; others see the former one or the new one, never a part. `keep`: one that is there
+/// stays. Whether it was written.
+pub(crate) fn write(file: &Path, bytes: &[u8], keep: bool) -> Result<bool> {
+    if let Some(folder) = file.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    if keep && fs::exists(file)? {
+        return Ok(false);
+    }
+    let mut draft = file.as_os_str().to_owned();
+    draft.push(format!(".{}", std::process::id()));
+    let _ = fs::remove_file(&draft);
+    let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    new.write_all(bytes)?;
+    new.sync_all()?;
+    if !keep {
+        fs::rename(&draft, file)?;
+        return Ok(true);
+    }
+    // Of several that write it at a time one does.
+    let linked = fs::hard_link(&draft, file);
+    fs::remove_file(&draft)?;
+    match linked {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        linked => linked.map(|()| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_for_its_owner_alone_and_replaced_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("acme/calls.example.pem");
+        assert!(write(&file, b"first", false).unwrap());
+        assert!(write(&file, b"second", false).unwrap());
+        assert!(!write(&file, b"third", true).unwrap());
+        assert_eq!(fs::read(&file).unwrap(), b"second");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+    }
+}

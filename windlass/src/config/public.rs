@@ -1,0 +1,177 @@
+//! A server with a public name: what the other options are where they are not given.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use windlass_public::LETS_ENCRYPT;
+use windlass_signaling::access::TokenKey;
+
+use super::values::{Parsed, TlsChoice};
+use super::{Invalid, Settings};
+
+/// Where browsers expect pages.
+const HTTPS: u16 = 443;
+/// Figures are for this machine alone: everybody reaches the page.
+const FIGURES: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7889);
+
+/// The name by which everybody finds the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PublicName(String);
+
+impl FromStr for PublicName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = text.trim_end_matches('.').to_ascii_lowercase();
+        let is_label = |label: &str| {
+            let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            (1..=63).contains(&label.len())
+                && label.chars().all(fits)
+                && !(label.starts_with('-') || label.ends_with('-'))
+        };
+        let is_name = name.len() <= 253 && name.contains('.') && name.split('.').all(is_label);
+        if is_name && name.parse::<IpAddr>().is_err() {
+            return Ok(PublicName(name));
+        }
+        Err(format!(
+            "`{text}` is no DNS name such as calls.example, without https:// and without a port"
+        ))
+    }
+}
+
+/// What a server with a public name has of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Public {
+    /// Its name.
+    pub name: String,
+    /// Where it keeps what it makes and is given.
+    pub folder: PathBuf,
+    /// The token key that it makes; none where the keys are given, or rooms are open.
+    pub key: Option<PathBuf>,
+    /// The keys that are there.
+    pub keys: Vec<TokenKey>,
+}
+
+/// The settings with what a public name stands for. What is said stays.
+pub(super) fn filled(
+    mut said: Settings,
+    folder: Option<&Path>,
+) -> Result<(Settings, Option<Public>), Invalid> {
+    let Some(Parsed(PublicName(name))) = said.public.clone() else {
+        if let Some(Parsed(TlsChoice::Acme(_))) = said.tls {
+            return Err(Invalid::new(
+                "tls",
+                "acme needs public, the name that the certificate is for",
+            ));
+        }
+        return Ok((said, None));
+    };
+    let Some(folder) = folder else {
+        let allowed = "needs a folder for its key and certificate: set STATE_DIRECTORY or HOME";
+        return Err(Invalid::new("public", allowed));
+    };
+    let http = *said.http.get_or_insert_with(|| everywhere(HTTPS));
+    said.udp.get_or_insert_with(|| everywhere(Settings::default().udp().port()));
+    said.metrics.get_or_insert(FIGURES);
+    // A proxy before the server has the certificate.
+    let has_proxy = http.ip().to_canonical().is_loopback() || said.trusted_proxies.is_some();
+    if said.tls.is_none() && !has_proxy {
+        said.tls = Some(Parsed(TlsChoice::Acme(LETS_ENCRYPT.to_owned())));
+    }
+    let given = said.token_key.as_ref().is_some_and(|keys| !keys.is_empty());
+    let key = (!given && said.open_rooms != Some(true)).then(|| folder.join("token-key"));
+    // It is made at the start.
+    if let Some(file) = key.as_ref().filter(|file| file.exists()) {
+        let key = format!("k1=@{}", file.display()).parse::<TokenKey>();
+        said.token_key =
+            Some(vec![key.map_err(|e| Invalid::new("public", format!("has no key: {e}")))?]);
+    }
+    let keys = said.token_key.clone().unwrap_or_default();
+    Ok((said, Some(Public { name, folder: folder.to_owned(), key, keys })))
+}
+
+/// All addresses of this machine: of both families, where it has both.
+fn everywhere(port: u16) -> SocketAddr {
+    let ip = if windlass_sfu::outward_addresses().iter().any(IpAddr::is_ipv6) {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
+    };
+    SocketAddr::new(ip, port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(yaml: &str, folder: &Path) -> Result<(Settings, Option<Public>), Invalid> {
+        filled(serde_saphyr::from_str(yaml).expect(yaml), Some(folder))
+    }
+
+    fn acme(said: &Settings) -> bool {
+        matches!(said.tls, Some(Parsed(TlsChoice::Acme(_))))
+    }
+
+    #[test]
+    fn a_public_name_stands_for_all_that_it_takes_to_serve_everybody() {
+        let dir = tempfile::tempdir().unwrap();
+        let (said, public) = of("public: Calls.Example.", dir.path()).unwrap();
+        let http = said.http.unwrap();
+        assert!(http.ip().is_unspecified() && http.port() == 443, "{http}");
+        assert_eq!(said.udp.map(|udp| udp.port()), Some(7881));
+        assert!(said.metrics.is_some_and(|at| at.ip().is_loopback()) && acme(&said));
+        let public = public.unwrap();
+        assert_eq!((public.name.as_str(), public.keys.len()), ("calls.example", 0));
+        let key = public.key.unwrap();
+        windlass_public::make_key(&key).unwrap();
+        let (said, public) = of("public: calls.example", dir.path()).unwrap();
+        assert_eq!(
+            (said.token_key.map(|keys| keys.len()), public.unwrap().keys.len()),
+            (Some(1), 1)
+        );
+    }
+
+    #[test]
+    fn what_is_said_wins() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |more: &str| of(&format!("public: calls.example\n{more}"), dir.path()).unwrap();
+        for more in [
+            "tls: cert.pem,key.pem",
+            "http: 127.0.0.1:7880",
+            "http: '[::1]:7880'",
+            "trusted-proxies: [10.0.0.1]",
+        ] {
+            assert!(!acme(&of(more).0), "{more}");
+        }
+        let (said, _) = of("http: 127.0.0.1:7880\ntls: acme:https://ca.example/dir");
+        assert_eq!(said.tls, Some(Parsed(TlsChoice::Acme("https://ca.example/dir".to_owned()))));
+        let (_, public) = of("token-key: [k1=0123456789abcdef0123456789abcdef]");
+        assert_eq!(public.map(|public| (public.key, public.keys.len())), Some((None, 1)));
+        assert_eq!(of("open-rooms: true").1.and_then(|public| public.key), None);
+    }
+
+    #[test]
+    fn a_certificate_by_acme_is_for_a_name() {
+        let error = filled(serde_saphyr::from_str("tls: acme").unwrap(), None).unwrap_err();
+        assert_eq!(error.option, "tls");
+        let without = serde_saphyr::from_str("public: calls.example").unwrap();
+        assert!(filled(without, None).unwrap_err().to_string().contains("STATE_DIRECTORY"));
+    }
+
+    #[test]
+    fn only_names_of_dns_are_public() {
+        for wrong in [
+            "https://calls.example",
+            "calls.example:443",
+            "203.0.113.5",
+            "calls",
+            "a..b",
+            "-a.example",
+            "calls_1.example",
+            "",
+        ] {
+            assert!(wrong.parse::<PublicName>().is_err(), "{wrong}");
+        }
+    }
+}

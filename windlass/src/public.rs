@@ -1,0 +1,74 @@
+//! `windlass serve --public`: what such a server makes and finds before it serves, and what it says then.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Context, Result};
+use windlass_public::{AddressError, find, make_key};
+use windlass_signaling::TurnUrl;
+
+use crate::cli::ServeArgs;
+use crate::config::{Config, Public};
+use crate::tls::Source;
+use crate::{logging, token};
+
+/// The configuration, with the token key that a server with a public name makes for itself.
+pub(crate) fn load(args: &ServeArgs) -> Result<Config> {
+    let config = args.load()?;
+    let Some(file) = config.public.as_ref().and_then(|public| public.key.as_ref()) else {
+        return Ok(config);
+    };
+    let made =
+        make_key(file).with_context(|| format!("cannot make a key in {}", file.display()))?;
+    if made { args.load() } else { Ok(config) }
+}
+
+/// Finds where others reach a server with a public name, unless that is said; the STUN server that was needed for it.
+pub(crate) fn find_address(config: &mut Config) -> Result<Option<String>, AddressError> {
+    let sfu = &mut config.sfu;
+    if config.public.is_none() || !sfu.advertise.is_empty() || !sfu.udp.ip().is_unspecified() {
+        return Ok(None);
+    }
+    let urls = config.signaling.turn.urls.iter().map(TurnUrl::as_str);
+    let servers: Vec<_> = urls.filter(|url| url.starts_with("stun:")).map(str::to_owned).collect();
+    let found = find(&windlass_sfu::outward_addresses(), &servers)?;
+    let takes = |ip: &IpAddr| sfu.udp.is_ipv6() || ip.is_ipv4();
+    let taken = found.addresses.into_iter().filter(takes);
+    sfu.advertise = taken.map(|ip| SocketAddr::new(ip, 0)).collect();
+    Ok(found.by)
+}
+
+/// Says where the page is, what is waited for, and how to enter a room. `by`: the STUN server that knew the address.
+pub(crate) fn announce(
+    config: &Config,
+    public: &Public,
+    by: Option<&str>,
+    media: &[SocketAddr],
+) -> Result<()> {
+    let page = format!("https://{}", public.name);
+    logging::announce(&format!("Windlass is running: {page}"))?;
+    match &config.tls {
+        None => logging::announce(&format!(
+            "It waits at {} for a proxy that has the certificate, and forwards WebSockets too.",
+            config.http
+        ))?,
+        Some(Source::Acme(acme)) if acme.kept().is_none() => logging::announce(&format!(
+            "It has no certificate yet, and asks {} for one at port 443. Until then browsers warn; the log says how it goes.",
+            acme.directory()
+        ))?,
+        Some(_) => {}
+    }
+    let places = media.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    let by = by.map_or(String::new(), |by| format!(", where {by} sees this machine"));
+    logging::announce(&format!("Media is at {places}{by}: open these ports for UDP and TCP."))?;
+    let Some(key) = public.keys.first() else { return Ok(()) };
+    match token::first_link(key, &page) {
+        Ok(link) => logging::announce(&format!("A room, for one person: {link}"))?,
+        Err(error) => tracing::warn!(%error, "there is no link to a room"),
+    }
+    let key =
+        public.key.as_ref().map_or("KEY".to_owned(), |file| format!("k1=@{}", file.display()));
+    logging::announce(&format!(
+        "For others: windlass token --key {key} --room {} --identity NAME --page {page}",
+        token::FIRST_ROOM
+    ))
+}

@@ -1,0 +1,344 @@
+//! A server with a public name: its certificate from a real ACME server (pebble, which looks for itself whether the name leads here), its
+//! key, its address, and the link that it prints.
+
+mod server;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use server::Server;
+use server::tls::{connect, get_of};
+use tempfile::TempDir;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+const NAME: &str = "calls.example";
+/// Longer than anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Long enough for a certificate that is to be served, not renewed.
+const HOUR: u64 = 3600;
+
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < PATIENCE, "{what} takes too long");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn installed(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|path| path.join(program).exists())
+}
+
+/// A process of a test, which ends with it.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// pebble, and the DNS server that it asks.
+struct Pebble {
+    folder: TempDir,
+    acme: SocketAddr,
+    management: SocketAddr,
+    dns: SocketAddr,
+    log: Arc<Mutex<String>>,
+    /// Where the server is to listen.
+    http: SocketAddr,
+    process: Process,
+    _dns: Process,
+}
+
+impl Pebble {
+    /// Its certificates are good for so many seconds. None where it is not installed.
+    fn start(seconds: u64) -> Option<Pebble> {
+        if !installed("pebble") || !installed("pebble-challtestsrv") {
+            windlass_skips::skip("no pebble (`cargo xtask setup` installs it)");
+            return None;
+        }
+        let [acme, management, names, dns, http] = [(); 5].map(|()| free());
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let own = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let pair = rcgen::generate_simple_self_signed(own).unwrap();
+        fs::write(path("own.pem"), pair.cert.pem()).unwrap();
+        fs::write(path("own.key"), pair.signing_key.serialize_pem()).unwrap();
+        let config = json!({"pebble": {
+            "listenAddress": acme.to_string(),
+            "managementListenAddress": management.to_string(),
+            "certificate": path("own.pem"),
+            "privateKey": path("own.key"),
+            "httpPort": 9,
+            "tlsPort": http.port(),
+            "ocspResponderURL": "",
+            "externalAccountBindingRequired": false,
+            "certificateValidityPeriod": seconds,
+        }});
+        fs::write(path("pebble.json"), config.to_string()).unwrap();
+        let dns_server = Command::new("pebble-challtestsrv")
+            .args(["-dns01", &names.to_string(), "-management", &dns.to_string()])
+            .args(["-http01", "", "-https01", "", "-tlsalpn01", ""])
+            .args(["-defaultIPv4", "", "-defaultIPv6", ""])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut process = Command::new("pebble")
+            .args(["-strict", "-dnsserver", &names.to_string(), "-config"])
+            .arg(path("pebble.json"))
+            // Each order is looked into anew, and at once.
+            .envs([("PEBBLE_VA_NOSLEEP", "1"), ("PEBBLE_AUTHZREUSE", "0")])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let log = Arc::new(Mutex::new(String::new()));
+        let (lines, into) = (BufReader::new(process.stdout.take().unwrap()).lines(), log.clone());
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| *into.lock().unwrap() += &(line + "\n"));
+        });
+        let (process, _dns) = (Process(process), Process(dns_server));
+        for addr in [acme, management, dns] {
+            until("pebble's start", || TcpStream::connect(addr).is_ok());
+        }
+        Some(Pebble { folder, acme, management, dns, log, http, process, _dns })
+    }
+
+    /// Lets the name lead to this machine.
+    fn name_leads_here(&self) {
+        let body = json!({"host": NAME, "addresses": ["127.0.0.1"]}).to_string();
+        let head = format!("POST /add-a HTTP/1.1\r\nhost: a\r\ncontent-length: {}", body.len());
+        let mut stream = TcpStream::connect(self.dns).unwrap();
+        use std::io::{Read, Write};
+        write!(stream, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    /// The root of its certificates, which no system trusts.
+    fn root(&self) -> Vec<u8> {
+        let own = fs::read(self.folder.path().join("own.pem")).unwrap();
+        let stream = connect(self.management, &own, "localhost").unwrap();
+        let answer = get_of(stream, "localhost", "/roots/0");
+        answer.split_once("\r\n\r\n").unwrap().1.as_bytes().to_vec()
+    }
+
+    fn issued(&self) -> usize {
+        self.log.lock().unwrap().matches("Issued certificate").count()
+    }
+
+    /// A server with the public name that keeps what it has in `state`.
+    fn serve(&self, state: &Path) -> Server {
+        let acme = format!("acme:https://{}/dir", self.acme);
+        let http = self.http.to_string();
+        let trusted = self.folder.path().join("own.pem");
+        Server::start_with(
+            &["--public", NAME, "--http", &http, "--tls", &acme, "--metrics", "127.0.0.1:0"],
+            &[
+                ("STATE_DIRECTORY", state.to_str().unwrap()),
+                ("SSL_CERT_FILE", trusted.to_str().unwrap()),
+            ],
+        )
+    }
+}
+
+/// The certificate that a client gets who trusts pebble's root; none where it trusts it not.
+fn served(server: &Server, root: &[u8]) -> Option<Vec<u8>> {
+    let stream = connect(server.addr, root, NAME).ok()?;
+    Some(stream.conn.peer_certificates().unwrap()[0].to_vec())
+}
+
+fn mode(file: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(file).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn one_option_gets_a_certificate_keeps_it_over_a_restart_and_prints_a_link_that_lets_in() {
+    let Some(pebble) = Pebble::start(HOUR) else { return };
+    pebble.name_leads_here();
+    let (root, state) = (pebble.root(), tempfile::tempdir().unwrap());
+    let server = pebble.serve(state.path());
+    assert_eq!(server.said, format!("Windlass is running: https://{NAME}\n"));
+    server.wait_for_word("It has no certificate yet, and asks https://127.0.0.1:");
+    until("the certificate", || served(&server, &root).is_some());
+    let first = served(&server, &root);
+    let answer = get_of(connect(server.addr, &root, NAME).unwrap(), NAME, "/healthz");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let kept = state.path().join(format!("acme/127.0.0.1_{}/{NAME}.pem", pebble.acme.port()));
+    assert_eq!([mode(&kept), mode(&state.path().join("token-key"))], [0o600; 2]);
+
+    let link = server.wait_for_word("A room, for one person: ");
+    let token = link.strip_prefix(&format!("https://{NAME}/#room=tea-room&token=")).unwrap();
+    let stream = connect(server.addr, &root, NAME).unwrap();
+    let (mut socket, _) = tungstenite::client(format!("wss://{NAME}/ws"), stream).unwrap();
+    let join =
+        json!({"type": "join", "version": 1, "room": "tea-room", "name": "Ana", "token": token});
+    socket.send(Message::text(join.to_string())).unwrap();
+    let Message::Text(text) = socket.read().unwrap() else { panic!("no text") };
+    let welcome: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(welcome["type"], "welcome", "{welcome}");
+    let figures = get_of(connect(server.addr, &root, NAME).unwrap(), NAME, "/metrics");
+    assert!(figures.starts_with("HTTP/1.1 404"), "figures are not for everybody: {figures}");
+    drop(server);
+
+    let key = fs::read(state.path().join("token-key")).unwrap();
+    let server = pebble.serve(state.path());
+    assert_eq!(served(&server, &root), first, "it is there from the beginning");
+    server.wait_for_word("A room, for one person: ");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!server.log().contains("asking for a certificate"), "{}", server.log());
+    assert_eq!(pebble.issued(), 1, "{}", pebble.log.lock().unwrap());
+    assert_eq!(fs::read(state.path().join("token-key")).unwrap(), key);
+}
+
+#[test]
+fn a_certificate_is_renewed_before_its_end_and_the_former_one_stays_where_that_fails() {
+    let Some(mut pebble) = Pebble::start(15) else { return };
+    pebble.name_leads_here();
+    let (root, state) = (pebble.root(), tempfile::tempdir().unwrap());
+    let server = pebble.serve(state.path());
+    until("the certificate", || served(&server, &root).is_some());
+    let first = served(&server, &root);
+    // A client that checks it never meets one that has ended.
+    until("the renewal", || {
+        let now = served(&server, &root);
+        assert!(now.is_some(), "there is always one that is good");
+        now != first
+    });
+    assert_eq!(pebble.issued(), 2);
+    let second = served(&server, &root);
+    pebble.process.0.kill().unwrap();
+    server.wait_for_log("the former one is served on; asked again in 1 min");
+    assert!(server.log().contains("/dir does not answer ("), "{}", server.log());
+    assert_eq!(served(&server, &root), second);
+}
+
+#[test]
+fn what_the_acme_server_refuses_is_said_with_what_to_do_and_asked_for_again() {
+    let Some(pebble) = Pebble::start(HOUR) else { return };
+    let (root, state) = (pebble.root(), tempfile::tempdir().unwrap());
+    let server = pebble.serve(state.path());
+    server.wait_for_log("browsers warn until there is one; asked again in 1 min, or at SIGHUP");
+    let log = server.log();
+    assert!(log.contains("/dir refuses: ") && log.contains(NAME), "{log}");
+    assert!(log.contains("`windlass doctor --public calls.example`"), "{log}");
+    assert_eq!(served(&server, &root), None, "it has none that anybody trusts");
+    assert!(server.get("/").contains("speaks HTTPS"), "it serves");
+    pebble.name_leads_here();
+    server.signal("-HUP");
+    until("the certificate", || served(&server, &root).is_some());
+}
+
+#[test]
+fn an_account_that_the_acme_server_has_forgotten_is_made_anew() {
+    let Some(pebble) = Pebble::start(HOUR) else { return };
+    pebble.name_leads_here();
+    let state = tempfile::tempdir().unwrap();
+    let server = pebble.serve(state.path());
+    server.wait_for_log("certificate issued");
+    drop(server);
+    // Another one, which knows nobody.
+    let Some(other) = Pebble::start(HOUR) else { return };
+    other.name_leads_here();
+    let folder =
+        |pebble: &Pebble| state.path().join(format!("acme/127.0.0.1_{}", pebble.acme.port()));
+    fs::create_dir_all(folder(&other)).unwrap();
+    let account = fs::read_to_string(folder(&pebble).join("account.json")).unwrap();
+    let account = account.replace(&pebble.acme.to_string(), &other.acme.to_string());
+    fs::write(folder(&other).join("account.json"), account).unwrap();
+    let server = other.serve(state.path());
+    server.wait_for_log("certificate issued");
+    assert_eq!(other.issued(), 1);
+}
+
+/// coturn, which is a STUN server too; none where it is not installed.
+fn stun_server() -> Option<(Process, SocketAddr)> {
+    if !installed("turnserver") {
+        windlass_skips::skip("no coturn (`cargo xtask setup` installs it)");
+        return None;
+    }
+    let addr = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = format!("--listening-port={}", addr.port());
+    let child = Command::new("turnserver")
+        .args(["-n", "--no-cli", "--no-tls", "--no-dtls", "--stun-only", "--pidfile=/dev/null"])
+        .args(["--listening-ip=127.0.0.1", &port, "--log-file=stdout"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let process = Process(child);
+    until("coturn", || windlass_doctor::seen(&format!("stun:{addr}")).is_ok());
+    Some((process, addr))
+}
+
+#[test]
+fn behind_a_nat_a_stun_server_says_where_the_machine_is() {
+    if windlass_sfu::outward_addresses().iter().any(|ip| !windlass_doctor::is_private(*ip)) {
+        return windlass_skips::skip("this machine has a public address of its own");
+    }
+    let Some((_coturn, addr)) = stun_server() else { return };
+    let state = tempfile::tempdir().unwrap();
+    let (stun, http) = (format!("stun:{addr}"), free().to_string());
+    let public = ["--public", NAME, "--http", &http, "--metrics", "127.0.0.1:0"];
+    let media = ["--udp", "0.0.0.0:0", "--turn-url", &stun];
+    let env = [("STATE_DIRECTORY", state.path().to_str().unwrap())];
+    let server = Server::start_with(&[&public[..], &media].concat(), &env);
+    let media = server.wait_for_word("Media is at 127.0.0.1:");
+    assert!(
+        media.ends_with(&format!(
+            ", where {stun} sees this machine: open these ports for UDP and TCP."
+        )),
+        "{media}"
+    );
+    server.wait_for_word(&format!("It waits at {http} for a proxy"));
+}
+
+/// What a server says that does not start.
+fn refused(command: &mut Command, args: &[&str]) -> String {
+    let state = tempfile::tempdir().unwrap();
+    let usual = ["serve", "--public", NAME, "--device=off", "--metrics", "127.0.0.1:0"];
+    let command = command.args(usual).args(args).env("STATE_DIRECTORY", state.path());
+    let ended = command.output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    String::from_utf8(ended.stderr).unwrap()
+}
+
+#[test]
+fn where_no_stun_server_answers_the_address_is_asked_for() {
+    if windlass_sfu::outward_addresses().iter().any(|ip| !windlass_doctor::is_private(*ip)) {
+        return windlass_skips::skip("this machine has a public address of its own");
+    }
+    let args = ["--http", "127.0.0.1:0", "--udp", "0.0.0.0:0", "--turn-url", "stun:127.0.0.1:9"];
+    let said = refused(&mut Command::new(env!("CARGO_BIN_EXE_windlass")), &args);
+    assert!(said.contains("--advertise PUBLIC_IP") && said.contains("stun:127.0.0.1:9"), "{said}");
+}
+
+#[test]
+fn a_port_that_needs_rights_is_said_with_how_to_get_them() {
+    let limit = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    if limit.is_ok_and(|limit| limit.trim() != "1024") || !installed("setpriv") {
+        return windlass_skips::skip("everybody may use port 443 here, or there is no setpriv");
+    }
+    let mut without = Command::new("setpriv");
+    without.args(["--bounding-set=-net_bind_service", env!("CARGO_BIN_EXE_windlass")]);
+    let said = refused(&mut without, &["--http", "127.0.0.1:443", "--udp", "127.0.0.1:0"]);
+    for part in ["127.0.0.1:443", "setcap cap_net_bind_service=+ep", "AmbientCapabilities="] {
+        assert!(said.contains(part), "{said}");
+    }
+}
