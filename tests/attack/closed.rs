@@ -82,7 +82,7 @@ async fn a_log_that_nobody_reads_holds_up_no_call_and_says_what_it_lost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_log_nobody_reads_ends_when_it_is_told_to() {
     for signal in ["-INT", "-TERM"] {
-        let mut server = Server::start(&["--log", "debug", "--drain-timeout-s", "1"]);
+        let mut server = Server::start(&["--log", "debug", "--drain-timeout", "1s"]);
         server.is_read(false);
         make_lines(&server, |server| server.metric(LOST) > 0.0).await;
         server.signal(signal);

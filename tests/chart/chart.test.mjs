@@ -170,7 +170,7 @@ test("pods have no more rights than compose.yaml gives, and more time to end tha
     assert.ok(container.volumeMounts.every((mount) => mount.readOnly || mount.mountPath === "/tmp"));
     const config = one(of(name), "ConfigMap", manifest.metadata.name).data;
     for (const text of Object.values(config)) {
-      const drain = Number(/drain-timeout-s: (\d+)/.exec(text)?.[1] ?? 30);
+      const drain = Number(/drain-timeout: (\d+)s/.exec(text)?.[1] ?? 30);
       assert.equal(pod.terminationGracePeriodSeconds, drain + 10, name);
     }
     if (manifest.metadata.name.endsWith("-enhancer")) continue;

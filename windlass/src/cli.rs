@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Parser, Subcommand};
@@ -8,7 +9,7 @@ use windlass_admin::AdminCommand;
 
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
-use crate::{devices, health, key, manual, token};
+use crate::{devices, health, key, logging, manual, token};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]
@@ -75,9 +76,9 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServeArgs {
     /// Read settings from this YAML file; its keys are the names of the options below without
-    /// their dashes in front (`budget-ms: 150`). Options of the command line win. No file is read unless it is named
+    /// their dashes in front (`budget: 150ms`). Options of the command line win. No file is read unless it is named
     /// here; `windlass config --annotated` prints one. Each option may also be in the environment, between the two:
-    /// WINDLASS_BUDGET_MS is --budget-ms
+    /// WINDLASS_OPEN_ROOMS is --open-rooms
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -154,9 +155,19 @@ impl ConfigArgs {
     }
 }
 
+/// Reads a file, and warns of what the next version will not read: once, as it is read again when it changes.
 fn read(path: &Path) -> Result<File> {
-    File::read(path)
-        .with_context(|| format!("cannot use the configuration file {}", path.display()))
+    static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let file = File::read(path)
+        .with_context(|| format!("cannot use the configuration file {}", path.display()))?;
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    for warning in &file.warnings {
+        if !said.contains(warning) {
+            logging::say(&format!("windlass: {}: {warning}", path.display()));
+            said.push(warning.clone());
+        }
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -194,7 +205,7 @@ mod tests {
             "--udp=0.0.0.0:7000",
             "--advertise=192.0.2.1:7001",
             "--advertise=192.0.2.2",
-            "--budget-ms=150",
+            "--budget=150ms",
             "--max-participants=3",
             "--enhancer-threads=7",
         ])
@@ -214,9 +225,9 @@ mod tests {
     fn the_command_line_wins_over_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("windlass.yaml");
-        std::fs::write(&file, "budget-ms: 150\ndevice: off\nmax-participants: 3\n").unwrap();
+        std::fs::write(&file, "budget: 150ms\ndevice: off\nmax-participants: 3\n").unwrap();
         let file = file.to_str().unwrap();
-        let config = load(&["--config", file, "--budget-ms", "300"]).unwrap();
+        let config = load(&["--config", file, "--budget", "300ms"]).unwrap();
         assert_eq!(config.sfu.budget.as_millis(), 300);
         assert_eq!(config.sfu.limits.participants_per_room, 3);
         assert!(config.enhancer.is_none());

@@ -64,7 +64,7 @@ mod tests {
             for name in shown() {
                 assert!(text.contains(&name), "{shell} does not know {name}");
             }
-            assert!(text.contains("budget-ms"), "{shell} does not know the options of serve");
+            assert!(text.contains("drain-timeout"), "{shell} does not know the options of serve");
         }
     }
 
@@ -79,6 +79,6 @@ mod tests {
         }
         assert!(!there("windlass-man.1"), "what is hidden has none");
         let serve = fs::read_to_string(dir.path().join("windlass-serve.1")).unwrap();
-        assert!(serve.contains(".TH") && serve.contains("budget\\-ms"), "{serve}");
+        assert!(serve.contains(".TH") && serve.contains("drain\\-timeout"), "{serve}");
     }
 }

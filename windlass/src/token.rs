@@ -7,6 +7,8 @@ use clap::Args;
 use windlass_protocol::{Grant, limits};
 use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
 
+use crate::config::Time;
+
 /// The room of the link that a server with a public name prints.
 pub(crate) const FIRST_ROOM: &str = "tea-room";
 
@@ -38,8 +40,8 @@ pub(crate) struct TokenArgs {
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
-    /// How long somebody may join with it: a number with s, m, h or d. What is under way goes on after that
-    #[arg(long, value_name = "TIME", default_value = "6h", value_parser = duration)]
+    /// How long somebody may join with it, such as 90s, 5m, 6h or 30d. What is under way goes on after that
+    #[arg(long, value_name = "TIME", default_value = "6h", value_parser = lifetime)]
     ttl: Duration,
 
     /// Print a link to the room on the server's page at this address, with the token in it, in the place of the token alone
@@ -128,18 +130,9 @@ fn make(args: &TokenArgs, now: Duration) -> Result<String> {
     Ok(key.sign(&claims)?)
 }
 
-/// Reads `90s`, `5m`, `6h`, `30d`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time such as 90s, 5m, 6h or 30d");
-    let unit = match text.chars().last() {
-        Some('s') => 1,
-        Some('m') => 60,
-        Some('h') => 3600,
-        Some('d') => 86_400,
-        _ => return Err(wrong()),
-    };
-    let count: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    if count == 0 { Err(wrong()) } else { Ok(Duration::from_secs(u64::from(count) * unit)) }
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let Time(time) = text.parse()?;
+    if time.is_zero() { Err("a token of no time lets nobody in".to_owned()) } else { Ok(time) }
 }
 
 #[cfg(test)]

@@ -21,17 +21,17 @@ fn ended(args: &[&str]) -> (String, String, Option<i32>) {
 fn help_tells_every_option_with_its_default() {
     let (help, _, code) = ended(&["serve", "--help"]);
     assert_eq!(code, Some(0));
-    for part in ["--http", "127.0.0.1:7880", "--advertise", "--budget-ms", "[default: 200]"] {
+    for part in ["--http", "127.0.0.1:7880", "--advertise", "--budget", "[default: 200ms]"] {
         assert!(help.contains(part), "{part} is missing in {help}");
     }
 }
 
 #[test]
 fn what_cannot_be_used_is_refused_with_a_sentence() {
-    let (_, error, code) = ended(&["serve", "--budget-ms", "1"]);
+    let (_, error, code) = ended(&["serve", "--budget", "1ms"]);
     assert_eq!(
         (error.trim(), code),
-        ("windlass: budget-ms must be from 50 to 2000, not 1", Some(1))
+        ("windlass: budget must be from 50ms to 2s, not 1ms", Some(1))
     );
     let (_, error, code) = ended(&["serve", "--speed", "9"]);
     assert_eq!(code, Some(2));
@@ -73,15 +73,15 @@ fn the_annotated_file_can_be_used_and_a_wrong_one_is_refused_with_its_line() {
     let path = file.to_str().unwrap();
     let (annotated, _, code) = ended(&["config", "--annotated"]);
     assert_eq!(code, Some(0));
-    assert!(annotated.contains("\nbudget-ms: 200\n"), "{annotated}");
+    assert!(annotated.contains("\nbudget: 200ms\n"), "{annotated}");
     std::fs::write(&file, &annotated).unwrap();
     let (said, error, code) = ended(&["config", "--check", path]);
     assert_eq!((said.contains("can be used"), code), (true, Some(0)), "{error}");
-    std::fs::write(&file, annotated.replace("\nbudget-ms: 200\n", "\nbudget: 200\n")).unwrap();
+    std::fs::write(&file, annotated.replace("\nbudget: 200ms\n", "\nbudgets: 200ms\n")).unwrap();
     for command in [&["config", "--check", path][..], &["serve", "--config", path][..]] {
         let (_, error, code) = ended(command);
         assert_eq!(code, Some(1));
-        for part in ["windlass.yaml", "line ", "column 9", "did you mean `budget-ms`?"] {
+        for part in ["windlass.yaml", "line ", "column 10", "did you mean `budget`?"] {
             assert!(error.contains(part), "{part} is missing in {error}");
         }
     }

@@ -32,7 +32,7 @@ async fn a_terminated_server_takes_no_new_rooms_and_ends_with_the_last_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_the_end_of_the_drain_clients_are_told_and_the_server_ends() {
-    let mut server = Server::start(&["--drain-timeout-s", "1"]);
+    let mut server = Server::start(&["--drain-timeout", "1s"]);
     let (mut ana, _) = Client::join(&server, "tea", "Ana").await;
     server.signal("-TERM");
     let error = ana.hear(&["error"]).await;
@@ -46,7 +46,7 @@ async fn an_interrupt_a_second_signal_and_no_timeout_end_it_at_once() {
         (&[][..], &["-INT"][..]),
         (&[], &["-TERM", "-TERM"]),
         (&[], &["-TERM", "-INT"]),
-        (&["--drain-timeout-s", "0"], &["-TERM"]),
+        (&["--drain-timeout", "0s"], &["-TERM"]),
     ] {
         let mut server = Server::start(args);
         let (_ana, _) = Client::join(&server, "tea", "Ana").await;

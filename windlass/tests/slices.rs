@@ -160,8 +160,8 @@ impl Each {
                 "0.2",
             ],
             &[
-                "--budget-ms",
-                "2000",
+                "--budget",
+                "2s",
                 "--captured",
                 "layers,stills",
                 "--cluster-token",
@@ -296,7 +296,7 @@ fn every_slice_is_a_device_of_the_placement() {
     let folder = tempfile::tempdir().unwrap();
     let Some(media) = media(folder.path()) else { return };
     let Some(nats) = Nats::start(None) else { return };
-    let args = ["--nats", &nats.url(), "--cluster-token", TOKEN, "--budget-ms", "2000"];
+    let args = ["--nats", &nats.url(), "--cluster-token", TOKEN, "--budget", "2s"];
     let server = Server::start_enhanced(&args);
     let mut each = Each::start(&nats, &network(folder.path()), &machine);
     eventually(&server, "a lease for each slice", || {

@@ -42,7 +42,7 @@ const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
 const scene = makeScene({ clip: "d13", width, height, out: "output" });
 const serverArgs = ["--log", "warn"];
 if (options["no-congestion-control"]) serverArgs.push("--no-congestion-control");
-if (options["budget-ms"]) serverArgs.push("--budget-ms", options["budget-ms"]);
+if (options["budget-ms"]) serverArgs.push("--budget", `${options["budget-ms"]}ms`);
 const server = await startServer({ args: serverArgs });
 const rows = [];
 

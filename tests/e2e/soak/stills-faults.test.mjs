@@ -72,7 +72,7 @@ describe("stills that come late and out of order to the subscriber", { timeout: 
 
   before(async () => {
     // Within the budget the server waits for what is on its way.
-    call = await stillCall(makeScene({ clip: "d13", out: "output" }), { serverArgs: ["--no-congestion-control", "--budget-ms", "2000"] });
+    call = await stillCall(makeScene({ clip: "d13", out: "output" }), { serverArgs: ["--no-congestion-control", "--budget", "2s"] });
     await look(call, (seen) => seen.met >= 2, "before stills are late");
     await enhancedAt(call.viewer.page, call.scene.width);
   });

@@ -45,7 +45,7 @@ describe("a network that lets nothing through but TURN", { timeout: 120_000, onl
 
   test("the call goes through coturn, and comes back with a new name when that was away", { only: true }, async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
-    const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl-s", "70", "--log", "debug"];
+    const args = ["--turn-url", `turn:127.0.0.1:${turn.port}?transport=udp`, "--turn-secret", SECRET, "--turn-ttl", "70s", "--log", "debug"];
     const server = await startServer({ args });
     const publisher = await publish(server, scene, { init: relayOnly });
     const viewer = await subscribe(server, { init: relayOnly });

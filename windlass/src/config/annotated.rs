@@ -41,8 +41,7 @@ fn described(arg: &Arg) -> Described {
         arg.get_value_names().and_then(|names| names.first()).map(clap::builder::Str::as_str);
     let value = match notation.unwrap_or_default() {
         "BOOL" => "true or false",
-        "MS" => "milliseconds",
-        "S" => "seconds",
+        "TIME" => "a time such as 200ms, 30s, 1h",
         "DB" => "dB",
         "MIB" => "MiB",
         "N" => "a whole number",
@@ -135,7 +134,7 @@ mod tests {
             assert!(text.contains(&plain) || text.contains(&out), "{}", option.name);
             assert!(!option.help.is_empty() && !option.value.is_empty(), "{option:?}");
         }
-        assert!(text.contains("(milliseconds; default: 200"), "{text}");
+        assert!(text.contains("(a time such as 200ms, 30s, 1h; default: 200ms"), "{text}");
         assert!(text.lines().all(|l| l.len() <= 125), "{text}");
     }
 

@@ -10,7 +10,7 @@ use serde_saphyr::Spanned;
 use thiserror::Error;
 
 use super::annotated::{Described, options};
-use super::{Config, Invalid, Settings};
+use super::{Config, Invalid, Settings, former};
 
 /// A key that is this like an option's name (Jaro-Winkler, 0 to 1) was meant to be it.
 const NEAR: f64 = 0.8;
@@ -41,6 +41,8 @@ pub(crate) enum FileError {
 pub(crate) struct File {
     /// The settings.
     pub settings: Settings,
+    /// Lines that the next version will not read, and what to write.
+    pub warnings: Vec<String>,
     /// Where the value of each key stands: line and column.
     places: BTreeMap<String, (u64, u64)>,
 }
@@ -54,9 +56,11 @@ impl File {
     /// Reads and checks a file's text, as if nothing were said on the command line.
     pub(crate) fn parse(text: &str) -> Result<File, FileError> {
         let options = options();
+        let (text, warnings) = former::translated(text);
+        let text = text.as_str();
         // A file of comments alone is no document to the reader.
         if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-            return Ok(File::default());
+            return Ok(File { warnings, ..File::default() });
         }
         // Before the keys are known, the line that is wrong may begin with one.
         let first = text.lines().enumerate().filter_map(|(at, line)| {
@@ -71,7 +75,7 @@ impl File {
         }
         let settings: Settings =
             serde_saphyr::from_str(text).map_err(|e| problem(&e, &places, &options))?;
-        let file = File { settings, places };
+        let file = File { settings, warnings, places };
         file.check()?;
         Ok(file)
     }

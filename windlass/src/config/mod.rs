@@ -24,6 +24,7 @@ pub(crate) use self::cluster::{Cluster, NodeConfig};
 pub(crate) use self::file::File;
 pub(crate) use self::public::Public;
 pub(crate) use self::settings::{Settings, is_live};
+pub(crate) use self::time::Time;
 
 /// Why options of a cluster and `windlass enhance` are refused by a build without the feature `cluster`.
 pub(crate) const NO_CLUSTER: &str = "this build has no cluster support: it was built without the feature `cluster`; build with \
@@ -58,14 +59,20 @@ mod annotated;
 mod cluster;
 pub(crate) mod enhancement;
 mod file;
+mod former;
 mod limits;
 mod memory;
 mod public;
 mod reach;
 mod settings;
 pub(crate) mod shown;
+mod time;
 mod turn;
 mod values;
+
+/// The latency budgets that are allowed.
+const BUDGET: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_secs(2);
 
 /// What each part is started with.
 #[derive(Debug, Clone)]
@@ -109,9 +116,9 @@ impl Config {
     pub(crate) fn resolve(said: Settings) -> Result<Config> {
         cluster::supported(&said, cfg!(feature = "cluster"))?;
         let (said, public) = public::filled(said, windlass_public::folder().as_deref())?;
-        let budget = said.budget_ms();
-        allow!((50..=2000).contains(&budget), "budget-ms", "must be from 50 to 2000, not {budget}");
-        let budget = Duration::from_millis(budget.into());
+        let budget = said.budget().0;
+        allow!(BUDGET.contains(&budget.0), "budget", "must be from 50ms to 2s, not {budget}");
+        let budget = budget.0;
         let limits = limits::limits(&said)?;
         let tls = tls_source(&said, public.as_ref());
         let node = cluster::node(&said, limits.participants_per_room)?;
@@ -139,7 +146,7 @@ impl Config {
             nats: cluster::nats(&said)?,
             node,
             cluster: cluster::cluster(&said),
-            drain: Duration::from_secs(said.drain_timeout_s()),
+            drain: said.drain_timeout().0.0,
             log,
             log_json: said.log_json == Some(true),
             workers: said.workers.unwrap_or_default(),

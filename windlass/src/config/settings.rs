@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Deserialize;
@@ -18,6 +19,7 @@ use super::enhancement::{Captured, Device, Policies};
 use super::limits::MaxPerIp;
 use super::public::PublicName;
 use super::reach::{Advertise, Tcp};
+use super::time::Time;
 use super::values::{Parsed, TlsChoice};
 use crate::cluster::ClusterToken;
 
@@ -39,7 +41,7 @@ fn help_text(lines: &[&str], default: &[&dyn Display]) -> String {
     text
 }
 
-/// The environment variable of an option: `WINDLASS_BUDGET_MS` of `budget_ms`.
+/// The environment variable of an option: `WINDLASS_OPEN_ROOMS` of `open_rooms`.
 pub(super) fn variable(option: &str) -> String {
     format!("WINDLASS_{}", option.replace('-', "_").to_uppercase())
 }
@@ -224,9 +226,9 @@ settings! {
         #[arg(value_name = "sockets=N,joins=N,stun=N")]
         Live max_per_ip: Parsed<MaxPerIp>;
 
-        /// Time in seconds that rooms have to end after SIGTERM; meanwhile no room begins. 0: end at once, as after SIGINT
-        #[arg(value_name = "S")]
-        Restart drain_timeout_s: u64 = 30;
+        /// Time that rooms have to end after SIGTERM; meanwhile no room begins. 0s: end at once, as after SIGINT
+        #[arg(value_name = "TIME")]
+        Restart drain_timeout: Parsed<Time> = Parsed(Time(Duration::from_secs(30)));
     }
 
     "Enhancement" {
@@ -235,10 +237,10 @@ settings! {
         #[arg(value_name = "off|cpu|auto|cuda|GPU,...")]
         Restart device: Parsed<Device> = Parsed(Device::default());
 
-        /// Latency budget in milliseconds, 50 to 2000: from a frame's arrival at the server to its anchor's use in the browser.
+        /// Latency budget, 50ms to 2s: from a frame's arrival at the server to its anchor's use in the browser.
         /// Later anchors are dropped
-        #[arg(value_name = "MS")]
-        Restart budget_ms: u32 = 200;
+        #[arg(value_name = "TIME")]
+        Restart budget: Parsed<Time> = Parsed(Time(Duration::from_millis(200)));
 
         /// Super-resolution network: auto (for each publisher the best that the hardware sustains), xs (the cheapest), m (3.5
         /// times the cost of xs). Or a list of your own network files
@@ -319,9 +321,9 @@ settings! {
     }
 
     "Expert" {
-        /// Lifetime in seconds, 60 to 604800, of TURN credentials made from turn-secret
-        #[arg(value_name = "S")]
-        Restart turn_ttl_s: u64 = 3600;
+        /// Lifetime of TURN credentials made from turn-secret, 1m to 7days
+        #[arg(value_name = "TIME")]
+        Restart turn_ttl: Parsed<Time> = Parsed(Time(Duration::from_secs(3600)));
 
         /// Threads that forward media, 1 to 64; each serves whole rooms [default: half of the CPU cores]
         #[arg(value_name = "N")]

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::File;
 use super::annotated::{Described, options};
+use super::former;
 use super::settings::variable;
 
 /// Options whose values are secrets, or have some in them.
@@ -25,7 +26,7 @@ pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
         Some(path) => {
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
-            values(&text)?
+            values(&former::translated(&text).0)?
         }
     };
     let from_file = file.map_or(String::new(), |path| path.display().to_string());
@@ -128,12 +129,12 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(
             file.path(),
-            "budget-ms: 150\ndevice: off\norigins: [https://a, https://b]\n",
+            "budget: 150ms\ndevice: off\norigins: [https://a, https://b]\n",
         )
         .unwrap();
         let path = file.path().display().to_string();
-        let text = shown(&given(&["--budget-ms=300"]), Some(file.path())).unwrap();
-        assert_eq!(line(&text, "budget-ms"), "budget-ms: 300 # command line");
+        let text = shown(&given(&["--budget=300ms"]), Some(file.path())).unwrap();
+        assert_eq!(line(&text, "budget"), "budget: 300ms # command line");
         assert_eq!(line(&text, "device"), format!("device: off # {path}"));
         assert_eq!(line(&text, "origins"), format!("origins: https://a,https://b # {path}"));
         assert_eq!(line(&text, "max-participants"), "max-participants: 32 # default");
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_file_of_comments_says_nothing() {
-        assert!(values("# budget-ms: 150\n").unwrap().is_empty());
+        assert!(values("# budget: 150ms\n").unwrap().is_empty());
     }
 
     #[test]

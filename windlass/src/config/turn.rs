@@ -10,8 +10,9 @@ use windlass_signaling::{TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 
 use super::{Invalid, Settings};
 
-/// Lifetime of TURN credentials, in seconds.
-const TTL: std::ops::RangeInclusive<u64> = 60..=604_800;
+/// Lifetime of TURN credentials: a minute to a week.
+const TTL: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(604_800);
 
 /// A TURN or STUN server, with a static user and password where it has them: `turn:USER:PASSWORD@HOST`. It is read once all options are
 /// known: the command line's own errors would repeat the whole value, password included.
@@ -52,8 +53,8 @@ impl FromStr for TurnServer {
 }
 
 pub(super) fn turn(said: &Settings) -> Result<TurnConfig> {
-    let ttl = said.turn_ttl_s();
-    allow!(TTL.contains(&ttl), "turn-ttl-s", "must be from 60 to 604800, not {ttl}");
+    let ttl = said.turn_ttl().0;
+    allow!(TTL.contains(&ttl.0), "turn-ttl", "must be from 1m to 7days, not {ttl}");
     let read = |text: &String| text.parse::<TurnServer>().map_err(|e| Invalid::new("turn-url", e));
     let servers: Vec<TurnServer> =
         said.turn_url.iter().flatten().map(read).collect::<Result<_, _>>()?;
@@ -67,7 +68,7 @@ pub(super) fn turn(said: &Settings) -> Result<TurnConfig> {
     );
     let access = match (&said.turn_secret, user) {
         // The secret wins where both are set: credentials that are made of it expire.
-        (Some(secret), _) => TurnAccess::Rest(secret.clone(), Duration::from_secs(ttl)),
+        (Some(secret), _) => TurnAccess::Rest(secret.clone(), ttl.0),
         (None, Some((name, password))) => TurnAccess::Static(name.clone(), password.clone()),
         (None, None) => TurnAccess::Open,
     };
@@ -95,7 +96,7 @@ mod tests {
             (&["turn:anna@turn.example.org"], "", "needs user and password"),
             (&["turn:anna:@turn.example.org"], "", "must not be empty"),
             (&["turn:a:b@one.example", "turn:c:d@two.example"], "", "several users"),
-            (&url, "turn-secret: north\nturn-ttl-s: 5", "turn-ttl-s must be"),
+            (&url, "turn-secret: north\nturn-ttl: 5s", "turn-ttl must be"),
         ] {
             let error = format!("{:#}", said(urls, rest).unwrap_err());
             assert!(error.contains(wanted), "{rest}: {error}");

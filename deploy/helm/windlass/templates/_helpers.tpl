@@ -206,5 +206,5 @@ priorityClassName: {{ . }}
 {{- end -}}
 
 {{- define "windlass.grace" -}}
-{{- add (dig "drain-timeout-s" 30 .config) .graceS -}}
+{{- add (dig "drain-timeout" "30s" .config | trimSuffix "s" | int) .graceS -}}
 {{- end -}}

@@ -1,0 +1,68 @@
+//! Files of the version before: options that were called otherwise are read with a warning, for one version.
+
+/// Times had their unit in the option's name: that name, the name of today, and the unit.
+const RENAMED: [(&str, &str, &str); 3] = [
+    ("budget-ms", "budget", "ms"),
+    ("drain-timeout-s", "drain-timeout", "s"),
+    ("turn-ttl-s", "turn-ttl", "s"),
+];
+
+/// Options that are no more, and what does their work.
+const REMOVED: [(&str, &str); 1] = [("max-rooms", "max-total-participants limits rooms too")];
+
+/// The text in the words of today, values at the places where they stood, and a warning for each line that was changed.
+pub(super) fn translated(text: &str) -> (String, Vec<String>) {
+    let mut warnings = Vec::new();
+    let mut line = |(at, line): (usize, &str)| {
+        let Some((key, rest)) = line.split_once(':') else { return line.to_owned() };
+        if let Some((_, name, unit)) = RENAMED.iter().find(|(former, ..)| *former == key) {
+            let (value, comment) = rest.split_once(" #").unwrap_or((rest, ""));
+            let value = value.trim_end();
+            warnings.push(format!(
+                "line {}: `{key}` is now `{name}`: write `{name}: {}{unit}`; it is read for this version only",
+                at + 1,
+                value.trim_start()
+            ));
+            let space = " ".repeat(key.len() - name.len());
+            let comment = if comment.is_empty() { String::new() } else { format!(" #{comment}") };
+            return format!("{name}:{space}{value}{unit}{comment}");
+        }
+        if let Some((_, instead)) = REMOVED.iter().find(|(former, _)| *former == key) {
+            warnings.push(format!("line {}: `{key}` is no option any more: {instead}", at + 1));
+            return format!("#{line}");
+        }
+        line.to_owned()
+    };
+    let lines: Vec<_> = text.lines().enumerate().map(&mut line).collect();
+    (lines.join("\n"), warnings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_gets_its_unit_where_it_stands() {
+        let (text, warnings) = translated("http: 127.0.0.1:1\nbudget-ms: 150 # short\n");
+        assert_eq!(text, "http: 127.0.0.1:1\nbudget:    150ms # short");
+        assert_eq!(
+            warnings,
+            [
+                "line 2: `budget-ms` is now `budget`: write `budget: 150ms`; it is read for this version only"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_gone_is_left_out_and_told() {
+        let (text, warnings) = translated("max-rooms: 5");
+        assert_eq!(text, "#max-rooms: 5");
+        assert!(warnings[0].contains("max-total-participants"), "{warnings:?}");
+    }
+
+    #[test]
+    fn the_words_of_today_stay_as_they_are() {
+        let text = "budget: 150ms\n# budget-ms: 3\nlog: info";
+        assert_eq!(translated(text), (text.to_owned(), Vec::new()));
+    }
+}
