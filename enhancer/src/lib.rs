@@ -29,6 +29,6 @@ pub mod twin;
 
 pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError, Tuning};
 pub use stats::{
-    EnhancerStats, LatencySummary, NetworkStats, PipelineCounters, QueueLengths, SlotStats,
-    StageLatencies, StageSlots,
+    EnhancerStats, NetworkStats, PipelineCounters, QueueLengths, SlotStats, StageLatencies,
+    StageSlots,
 };

@@ -8,6 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use windlass_scheduler::SchedulerCounters;
+use windlass_types::{Latencies, SharedLatencies};
+
+/// The metric of a counter.
+macro_rules! metric {
+    ($name:ident) => {
+        concat!("windlass_enhancer_", stringify!($name), "_total")
+    };
+}
 
 /// Defines the counters once: as atomics to add to, and as plain numbers to read.
 macro_rules! counters {
@@ -19,14 +27,14 @@ macro_rules! counters {
         }
 
         impl PipelineCounters {
-            /// What each counter counts, by its name.
+            /// What each counter counts, by its metric.
             pub fn help() -> Vec<(&'static str, &'static str)> {
-                vec![$((stringify!($name), concat!($($doc),+).trim_ascii()),)+]
+                vec![$((metric!($name), concat!($($doc),+).trim_ascii()),)+]
             }
 
-            /// Every counter with its name, for metrics.
+            /// Every counter with its metric.
             pub fn entries(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name),)+]
+                vec![$((metric!($name), self.$name),)+]
             }
         }
 
@@ -150,34 +158,19 @@ counters! {
     panics,
 }
 
-/// Percentiles of a stage's latency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LatencySummary {
-    /// Number of measurements.
-    pub count: u64,
-    /// Sum of all measurements.
-    pub sum: Duration,
-    /// Half of them were at most this long.
-    pub p50: Duration,
-    /// 95 % of them were.
-    pub p95: Duration,
-    /// 99 % of them were.
-    pub p99: Duration,
-}
-
 /// Latencies of the anchors that were handed over, by stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageLatencies {
     /// Arrival to decoded (every decoded frame).
-    pub decode: LatencySummary,
+    pub decode: Latencies,
     /// Decoded to chosen.
-    pub schedule: LatencySummary,
+    pub schedule: Latencies,
     /// Chosen to super-resolved, queueing included.
-    pub infer: LatencySummary,
+    pub infer: Latencies,
     /// Super-resolved to encoded.
-    pub encode: LatencySummary,
+    pub encode: Latencies,
     /// Arrival to handed over.
-    pub total: LatencySummary,
+    pub total: Latencies,
 }
 
 /// One of the networks that anchors are made by.
@@ -201,7 +194,7 @@ pub struct StageSlots {
     /// Its name.
     pub stage: &'static str,
     /// How long its tasks waited for a slot.
-    pub wait: LatencySummary,
+    pub wait: Latencies,
     /// Tasks refused as lost causes.
     pub refused: u64,
     /// Tasks that were lost causes but had to run.
@@ -272,96 +265,25 @@ pub struct EnhancerStats {
     pub slots: SlotStats,
     /// What waits now.
     pub queues: QueueLengths,
-    /// Time that the inference threads were at work, together.
-    pub compute: Duration,
+    /// Time that the inference threads were at work, by picture.
+    pub compute: Latencies,
     /// Time that they may be at work in one second: threads times cap, in seconds.
     pub compute_capacity: f64,
     /// CPU time that learning took; by a network on a GPU, time.
     pub learning: Duration,
 }
 
-/// Steps per doubling: a percentile is exact to 1/16 of its value.
-const STEPS: u64 = 16;
-/// Covers 1 µs to over an hour.
-const BUCKETS: usize = 30 * STEPS as usize;
-
-/// A histogram of latencies with logarithmic buckets.
-#[derive(Debug)]
-pub(crate) struct Histogram {
-    buckets: Box<[AtomicU64]>,
-    sum_micros: AtomicU64,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Histogram {
-            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
-            sum_micros: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Histogram {
-    pub(crate) fn record(&self, latency: Duration) {
-        let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        let bucket = bucket_of(micros).min(BUCKETS - 1);
-        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
-        // It wraps around after half a million years of measurements.
-        self.sum_micros.fetch_add(micros, Ordering::Relaxed);
-    }
-
-    pub(crate) fn summary(&self) -> LatencySummary {
-        let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Ordering::Relaxed)).collect();
-        let count: u64 = counts.iter().sum();
-        let percentile = |percent: u64| {
-            let rank = (count * percent).div_ceil(100).max(1);
-            let mut seen = 0;
-            let bucket = counts.iter().position(|n| {
-                seen += n;
-                seen >= rank
-            });
-            bucket.map_or(Duration::ZERO, |b| Duration::from_micros(upper_bound(b)))
-        };
-        LatencySummary {
-            count,
-            sum: Duration::from_micros(self.sum_micros.load(Ordering::Relaxed)),
-            p50: percentile(50),
-            p95: percentile(95),
-            p99: percentile(99),
-        }
-    }
-}
-
-/// Values below [`STEPS`] have a bucket each; above, every doubling has [`STEPS`] of them.
-fn bucket_of(micros: u64) -> usize {
-    if micros < STEPS {
-        return micros as usize;
-    }
-    let doublings = u64::from(micros.ilog2() - STEPS.ilog2());
-    (doublings * STEPS + (micros >> doublings)) as usize
-}
-
-/// The greatest value of a bucket.
-fn upper_bound(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    if bucket < 2 * STEPS {
-        return bucket;
-    }
-    let doublings = bucket / STEPS - 1;
-    ((bucket - doublings * STEPS + 1) << doublings) - 1
-}
-
 /// Everything that the pipeline's threads record.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     pub counters: Counters,
-    pub decode: Histogram,
-    pub schedule: Histogram,
-    pub infer: Histogram,
-    pub encode: Histogram,
-    pub total: Histogram,
+    pub decode: SharedLatencies,
+    pub schedule: SharedLatencies,
+    pub infer: SharedLatencies,
+    pub encode: SharedLatencies,
+    pub total: SharedLatencies,
     /// Time that inference threads were at work, by job.
-    pub compute: Histogram,
+    pub compute: SharedLatencies,
     /// The scheduler's own counters, as of its last tick.
     pub scheduler: parking_lot::Mutex<SchedulerCounters>,
     /// Accelerators that would give all streams what their fractions allow.
@@ -395,13 +317,13 @@ impl Stats {
             worth_db: *self.worth_db.lock(),
             networks: self.networks.lock().clone(),
             latency: StageLatencies {
-                decode: self.decode.summary(),
-                schedule: self.schedule.summary(),
-                infer: self.infer.summary(),
-                encode: self.encode.summary(),
-                total: self.total.summary(),
+                decode: self.decode.read(),
+                schedule: self.schedule.read(),
+                infer: self.infer.read(),
+                encode: self.encode.read(),
+                total: self.total.read(),
             },
-            compute: self.compute.summary().sum,
+            compute: self.compute.read(),
             learning: *self.learning.lock(),
             ..EnhancerStats::default()
         }
@@ -411,43 +333,4 @@ impl Stats {
 /// Adds one to a counter.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_value_lies_in_its_bucket_and_buckets_do_not_overlap() {
-        let mut last = 0;
-        for micros in (0..5_000).chain((5_000..10_000_000).step_by(997)) {
-            let bucket = bucket_of(micros);
-            assert!(bucket >= last && bucket < BUCKETS);
-            assert!(micros <= upper_bound(bucket));
-            assert!(bucket == 0 || micros > upper_bound(bucket - 1));
-            last = bucket;
-        }
-    }
-
-    #[test]
-    fn percentiles_are_exact_to_a_sixteenth() {
-        let histogram = Histogram::default();
-        for ms in 1..=100 {
-            histogram.record(Duration::from_millis(ms));
-        }
-        let summary = histogram.summary();
-        assert_eq!((summary.count, summary.sum), (100, Duration::from_millis(5050)));
-        for (got, expected) in [(summary.p50, 50.0), (summary.p95, 95.0), (summary.p99, 99.0)] {
-            let error = got.as_secs_f64() * 1e3 / expected - 1.0;
-            assert!((0.0..=1.0 / 16.0).contains(&error), "{got:?} for {expected} ms");
-        }
-    }
-
-    #[test]
-    fn no_measurement_gives_zeros_and_a_huge_one_the_last_bucket() {
-        let histogram = Histogram::default();
-        assert_eq!(histogram.summary(), LatencySummary::default());
-        histogram.record(Duration::MAX);
-        assert!(histogram.summary().p50 > Duration::from_secs(600));
-    }
 }

@@ -163,7 +163,7 @@ fn anchors_of_a_call_are_coded_on_the_gpu_and_by_the_processor_once_it_is_lost()
         let Some(frames) = frames() else { return };
         let coding_slots = |enhancer: &Enhancer| {
             let slots = enhancer.stats().slots;
-            slots.stages.iter().find(|s| s.stage == "encode").map_or(0, |s| s.wait.count)
+            slots.stages.iter().find(|s| s.stage == "encode").map_or(0, |s| s.wait.count())
         };
         let processor = start(true);
         let wanted = anchors(&processor, &frames, 0);

@@ -6,6 +6,7 @@ mod bench;
 mod cli;
 mod compare;
 mod eval;
+mod latencies;
 mod link;
 mod loadtest;
 mod plot;

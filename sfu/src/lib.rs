@@ -12,7 +12,6 @@ mod api;
 mod config;
 pub mod core;
 mod delivery;
-mod latency;
 mod net;
 mod relay;
 mod stats;
@@ -27,7 +26,6 @@ pub use api::{
 };
 pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
 pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};
-pub use latency::Percentiles;
 pub use net::{Sfu, SfuHandle, ThreadFault, outward_addresses};
 pub use relay::{
     AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedData, RelayedPacket,

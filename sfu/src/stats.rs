@@ -1,7 +1,15 @@
 //! Counters of what is received, sent, dropped and refused.
 
-use crate::latency::Percentiles;
+use windlass_types::Latencies;
+
 use crate::way_counts::WayCounts;
+
+/// The metric of a counter.
+macro_rules! metric {
+    ($name:ident) => {
+        concat!("windlass_sfu_", stringify!($name), "_total")
+    };
+}
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
@@ -9,23 +17,31 @@ macro_rules! counters {
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $doc])+ pub $name: u64,)*
+            /// From the arrival of their frames at the server to the sending of anchors, once for each subscriber.
+            pub anchor_ages: Latencies,
+            /// From participants' first offers to their media connections.
+            pub connects: Latencies,
         }
 
         impl Counters {
-            /// Name and description of each counter.
+            /// Metric and description of each plain counter.
             pub fn help() -> Vec<(&'static str, &'static str)> {
-                vec![$((stringify!($name), concat!($($doc),+).trim_ascii()),)*]
+                vec![$((metric!($name), concat!($($doc),+).trim_ascii()),)*]
             }
 
             /// The sums of both.
             #[must_use]
             pub fn plus(self, other: Counters) -> Counters {
-                Counters { $($name: self.$name + other.$name,)* }
+                Counters {
+                    $($name: self.$name + other.$name,)*
+                    anchor_ages: self.anchor_ages.plus(other.anchor_ages),
+                    connects: self.connects.plus(other.connects),
+                }
             }
 
-            /// Every counter with its name, for `/metrics`.
+            /// Every plain counter with its metric.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-                [$((stringify!($name), self.$name),)*].into_iter()
+                [$((metric!($name), self.$name),)*].into_iter()
             }
         }
     };
@@ -192,8 +208,6 @@ counters! {
     anchors_due,
     /// Anchors sent, counted once for each subscriber.
     anchors_out,
-    /// Sum of the milliseconds from the arrival of their frames to their sending.
-    anchors_out_age_ms,
     /// Anchors dropped because they were older than the budget, counted once for each subscriber.
     anchors_dropped_late,
     /// Anchors dropped because bandwidth or the channel's buffer did not suffice.
@@ -207,7 +221,7 @@ counters! {
 }
 
 impl SfuStats {
-    /// The sums of both; percentiles are of `self`, as they cannot be added.
+    /// The sums of both.
     #[must_use]
     pub fn plus(self, other: SfuStats) -> SfuStats {
         SfuStats {
@@ -219,7 +233,7 @@ impl SfuStats {
             taps: self.taps + other.taps,
             ways: self.ways.plus(&other.ways),
             tcp_open: self.tcp_open + other.tcp_open,
-            forwarding: self.forwarding,
+            forwarding: self.forwarding.plus(other.forwarding),
             counters: self.counters.plus(other.counters),
         }
     }
@@ -244,8 +258,8 @@ pub struct SfuStats {
     pub ways: WayCounts,
     /// Open TCP connections.
     pub tcp_open: usize,
-    /// Forwarding latency of the last ten to twenty seconds: from a packet's arrival at the kernel to the call that sends it, pacing included.
-    pub forwarding: Percentiles,
+    /// From packets' arrival at the kernel to the calls that send them on, pacing included.
+    pub forwarding: Latencies,
     /// Counters since the start.
     pub counters: Counters,
 }

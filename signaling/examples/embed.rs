@@ -20,7 +20,7 @@ use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use tokio::net::TcpListener;
 use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
-use windlass_signaling::{Services, Signaling, SignalingConfig};
+use windlass_signaling::{MetricSource, Services, Signaling, SignalingConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let services = Services {
         sfu: sfu.handle(),
         enhancer_switch: Arc::new(|_| false),
-        enhancer_metrics: Arc::new(Vec::new),
+        metrics: MetricSource::default(),
         drain: Arc::new(|| Duration::ZERO),
         cluster: None,
     };

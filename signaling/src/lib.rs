@@ -21,6 +21,7 @@ mod convert;
 mod directory;
 mod effects;
 mod entry;
+mod families;
 mod health;
 mod host;
 mod hsts;
@@ -55,12 +56,13 @@ use windlass_sfu::ParticipantId;
 
 pub use admission::{AdmissionLimits, Refused};
 pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
-pub use metric::{Metric, MetricKind};
+pub use families::{MetricSource, families};
+pub use metric::{Family, Metric, MetricKind, Value};
 pub use metrics::metrics_page;
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
 pub use session::ParticipantInfo;
-pub use shared::{Drain, EnhancerMetrics, EnhancerSwitch, Services, SignalingConfig};
+pub use shared::{Drain, EnhancerSwitch, Services, SignalingConfig};
 pub use tls::{Tls, TlsError};
 pub use turn::{BadTurnSecret, BadTurnUrl, TurnAccess, TurnConfig, TurnSecret, TurnUrl};
 

@@ -58,25 +58,22 @@ impl Reported {
     }
 
     pub(crate) fn metrics(&self) -> Vec<Metric> {
-        let counter =
-            |name, value: &AtomicU64| Metric::counter(name, value.load(Ordering::Relaxed));
-        let ignored = |reason: &str, value| {
-            let metric = counter("client_reports_ignored", value);
-            metric.labelled(format!("reason=\"{reason}\""))
+        let ignored = |reason, value: &AtomicU64| {
+            Metric::new("windlass_client_reports_ignored_total", value).label("reason", reason)
         };
-        let by_network = self.networks.iter().zip(NETWORKS).map(|(value, (_, label))| {
-            counter("client_network_reports", value).labelled(format!("network=\"{label}\""))
+        let by_network = self.networks.iter().zip(NETWORKS).map(|(value, (_, network))| {
+            Metric::new("windlass_client_network_reports_total", value).label("network", network)
         });
         let sums = [
-            counter("client_reports", &self.reports),
+            Metric::new("windlass_client_reports_total", &self.reports),
             ignored("unwatched", &self.unwatched),
             ignored("too_soon", &self.too_soon),
-            counter("client_anchors_excess", &self.excess),
-            counter("client_anchors_used", &self.used),
-            counter("client_anchors_late", &self.late),
-            counter("client_anchors_lost", &self.lost),
-            counter("client_anchors_duplicate", &self.duplicate),
-            counter("client_anchors_former_epoch", &self.former_epoch),
+            Metric::new("windlass_client_anchors_excess_total", &self.excess),
+            Metric::new("windlass_client_anchors_used_total", &self.used),
+            Metric::new("windlass_client_anchors_late_total", &self.late),
+            Metric::new("windlass_client_anchors_lost_total", &self.lost),
+            Metric::new("windlass_client_anchors_duplicate_total", &self.duplicate),
+            Metric::new("windlass_client_anchors_former_epoch_total", &self.former_epoch),
         ];
         sums.into_iter().chain(by_network).collect()
     }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use windlass_sfu::SfuHandle;
+use windlass_types::SharedLatencies;
 
 use crate::access::Access;
 use crate::admission::{AdmissionControl, AdmissionLimits};
 use crate::client::TrustedProxies;
 use crate::cluster::Cluster;
 use crate::directory::Directory;
-use crate::metric::Metric;
+use crate::families::MetricSource;
 use crate::origin::Origins;
 use crate::reported::Reported;
 use crate::rights::{Rights, SeatKey};
@@ -82,9 +83,6 @@ pub type EnhancerSwitch = Arc<dyn Fn(bool) -> bool + Send + Sync>;
 /// Begins to end the server, as SIGTERM does. Returns the longest time that rooms have to end.
 pub type Drain = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Reads the enhancer's figures for `/metrics`.
-pub type EnhancerMetrics = Arc<dyn Fn() -> Vec<Metric> + Send + Sync>;
-
 /// The parts that signalling talks to.
 #[derive(Clone)]
 pub struct Services {
@@ -92,8 +90,8 @@ pub struct Services {
     pub sfu: SfuHandle,
     /// The enhancer's switch, behind `/admin/enhancer`.
     pub enhancer_switch: EnhancerSwitch,
-    /// The enhancer's figures, behind `/metrics`.
-    pub enhancer_metrics: EnhancerMetrics,
+    /// What `/metrics` tells.
+    pub metrics: MetricSource,
     /// What ends the server, behind `/admin/drain`.
     pub drain: Drain,
     /// The cluster, where the server is one of several.
@@ -118,6 +116,7 @@ pub(crate) struct Counters {
     pub(crate) joins_unauthorized: AtomicU64,
     pub(crate) replaced: AtomicU64,
     pub(crate) admin_refused: AtomicU64,
+    pub(crate) joins: SharedLatencies,
     pub(crate) reported: Reported,
 }
 

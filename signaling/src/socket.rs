@@ -245,7 +245,9 @@ impl Socket {
                 }
                 Action::Join { room, name, token, ticket, seat, attributes, options } => {
                     let request = JoinRequest { room, name, ticket, seat, attributes, options };
+                    let came = Instant::now();
                     self.authorize(request, token).await;
+                    self.shared.counters.joins.record(came.elapsed());
                     true
                 }
                 Action::Moderate { id, request } => {

@@ -205,12 +205,11 @@ impl Tls {
             ("refused", &s.refused),
             ("plain_http", &s.plain),
         ];
-        let not_after = self.not_after() as f64;
+        let not_after = self.not_after();
         let mut metrics =
-            vec![Metric::gauge("tls_certificate_not_after_timestamp_seconds", not_after)];
+            vec![Metric::new("windlass_tls_certificate_not_after_timestamp_seconds", not_after)];
         metrics.extend(outcomes.map(|(outcome, value)| {
-            let metric = Metric::counter("tls_handshakes", value.load(Ordering::Relaxed));
-            metric.labelled(format!("outcome=\"{outcome}\""))
+            Metric::new("windlass_tls_handshakes_total", value).label("outcome", outcome)
         }));
         metrics
     }

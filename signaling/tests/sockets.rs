@@ -191,6 +191,7 @@ async fn health_metrics_and_page_are_served() {
     for line in [
         "windlass_sfu_participants 1",
         "windlass_signaling_sockets_open 1",
+        "windlass_signaling_join_seconds_count 1",
         "windlass_enhancer_frames_total 3",
     ] {
         assert!(metrics.contains(line), "{line} is missing in {metrics}");

@@ -43,16 +43,11 @@ impl Reloads {
 
     /// The figures.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
-        let of = |value: &AtomicU64| value.load(Ordering::Relaxed);
         vec![
-            Metric::counter("config_reloads", of(&self.done))
-                .help("Times that a changed configuration was put into use."),
-            Metric::counter("config_reload_failures", of(&self.failed))
-                .help("Times that a configuration or certificate could not be used."),
-            Metric::gauge("config_options_waiting_for_restart", of(&self.waiting) as f64)
-                .help("Changed options that need a restart."),
-            Metric::gauge("config_read_timestamp_seconds", of(&self.read_at) as f64)
-                .help("When the configuration in use was read, in seconds since 1970."),
+            Metric::new("windlass_config_reloads_total", &self.done),
+            Metric::new("windlass_config_reload_failures_total", &self.failed),
+            Metric::new("windlass_config_options_waiting_for_restart", &self.waiting),
+            Metric::new("windlass_config_read_timestamp_seconds", &self.read_at),
         ]
     }
 }

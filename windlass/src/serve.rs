@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use windlass_doctor::RIGHTS;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
 use windlass_sfu::{Sfu, StartError};
-use windlass_signaling::{Services, Signaling};
+use windlass_signaling::{MetricSource, Services, Signaling};
 
 use crate::bridge::{self, Bridge};
 use crate::cli::ServeArgs;
@@ -173,13 +173,16 @@ fn services(
             handle.set_enhancement(on);
             on
         }),
-        enhancer_metrics: Arc::new(move || {
-            let mut all = metrics::of_process();
-            all.extend(reloads.metrics());
-            all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
-            all.extend(cluster.metrics());
-            all
-        }),
+        metrics: MetricSource {
+            families: metrics::families,
+            read: Arc::new(move || {
+                let mut all = metrics::of_process();
+                all.extend(reloads.metrics());
+                all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
+                all.extend(cluster.metrics());
+                all
+            }),
+        },
         drain: shutdown::on_order(drain),
         cluster: placement,
     }

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::clock::Clock;
-use crate::stats::{Histogram, SlotStats, StageSlots, count};
+use crate::stats::{SlotStats, StageSlots, count};
 use windlass_scheduler::NetworkCost;
 use windlass_scheduler::job_time::JobTimes;
 use windlass_scheduler::slots::{Offer, SlotConfig, SlotQueue, Task};
+use windlass_types::SharedLatencies;
 
 /// What runs on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +74,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Counts {
-    wait: Histogram,
+    wait: SharedLatencies,
     refused: AtomicU64,
     demoted: AtomicU64,
     busy_nanos: AtomicU64,
@@ -226,7 +227,7 @@ impl Slots {
             let counts = &self.stages[stage as usize];
             StageSlots {
                 stage: stage.name(),
-                wait: counts.wait.summary(),
+                wait: counts.wait.read(),
                 refused: counts.refused.load(Ordering::Relaxed),
                 demoted: counts.demoted.load(Ordering::Relaxed),
             }
@@ -327,7 +328,7 @@ mod tests {
             assert_eq!(max.into_inner(), 3);
             let stats = slots.stats();
             assert_eq!((stats.running, stats.waiting), (0, 0));
-            assert_eq!(stats.stages[0].wait.count, 12 * 20);
+            assert_eq!(stats.stages[0].wait.count(), 12 * 20);
         }
     }
 

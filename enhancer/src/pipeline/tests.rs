@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crossbeam_channel::RecvTimeoutError;
 use windlass_hybrid::anchor::codec;
 use windlass_sr::{Architecture, InferError, Input, Model, SwapError};
-use windlass_types::{AnchorSource, EnhancerRequest, Epoch, StreamId, TapFrame, TapInput};
+use windlass_types::{Anchor, AnchorSource, EnhancerRequest, Epoch, StreamId, TapFrame, TapInput};
 
 use super::*;
 use parts::{
@@ -25,7 +25,7 @@ fn a_key_frame_comes_out_as_an_anchor_with_its_own_names() {
     assert_eq!((anchor.stream, anchor.rtp_timestamp), (StreamId(7), 90_000));
     assert_eq!((anchor.width, anchor.height, anchor.codec), (320, 180, 2));
     assert!(!anchor.payload.is_empty());
-    eventually("its latency recorded", || enhancer.stats().latency.total.count == 1);
+    eventually("its latency recorded", || enhancer.stats().latency.total.count() == 1);
     let stats = enhancer.stats();
     assert_eq!((stats.counters.anchors, stats.streams, stats.backend), (1, 1, "test"));
 }
@@ -179,12 +179,18 @@ fn a_slow_engine_drops_frames_and_what_comes_out_is_in_time() {
     });
     let stats = enhancer.stats();
     let output = enhancer.output();
-    let anchors = output.try_iter().filter(|o| matches!(o, EnhancerOutput::Anchor(_)));
-    let anchors = anchors.count() as u64;
+    let taken = output.try_iter().filter_map(|o| match o {
+        EnhancerOutput::Anchor(Anchor { times: t, .. }) => {
+            Some(t.decode + t.schedule + t.infer + t.encode)
+        }
+        _ => None,
+    });
+    let taken: Vec<Duration> = taken.collect();
+    let anchors = taken.len() as u64;
     assert_eq!(anchors, stats.counters.anchors);
     assert!((5..60).contains(&anchors), "{stats:?}");
     let deadline = Duration::from_millis(340);
-    assert!(stats.latency.total.p99 <= deadline + deadline / 16, "{:?}", stats.latency.total);
+    assert!(taken.iter().all(|took| *took <= deadline), "{taken:?}");
     let s = stats.scheduler;
     assert!(s.over_capacity + s.lost_causes + s.over_fraction + s.overflowed > 300, "{stats:?}");
     // The capacity keeps the workers' queue short: hardly anything chosen comes too late.
@@ -359,7 +365,7 @@ fn a_frame_waits_for_its_picture_while_there_is_time_and_one_may_come() {
     let asked = output(&enhancer);
     assert!(matches!(asked, EnhancerOutput::NeedCapturedKeyFrame { .. }), "{asked:?}");
     assert_eq!(next(), (5, AnchorSource::Enhanced), "none can be decoded");
-    assert!(enhancer.stats().latency.total.p99 < SECOND, "nothing waited to the end");
+    assert_eq!(beyond_a_second(&enhancer), 0, "nothing waited to the end");
 }
 
 #[test]
@@ -437,6 +443,12 @@ fn a_shutdown_ends_all_threads_and_inputs_left_over_take_nothing() {
 }
 
 /// How a stage fared.
+/// Anchors that took longer than a second.
+fn beyond_a_second(enhancer: &Enhancer) -> u64 {
+    let latencies = enhancer.stats().latency.total;
+    latencies.buckets().filter(|(most, _)| *most > 1.0).map(|(_, count)| count).sum()
+}
+
 fn stage(enhancer: &Enhancer, stage: Stage) -> crate::stats::StageSlots {
     enhancer.stats().slots.stages[stage as usize]
 }
@@ -451,14 +463,14 @@ fn every_frame_and_every_anchor_takes_a_slot_and_gives_it_back() {
     input.push(captured(1, Some(7), HIGH));
     anchor(&enhancer);
     eventually("all decoded", || {
-        let counts = [Stage::Decode, Stage::Capture].map(|s| stage(&enhancer, s).wait.count);
+        let counts = [Stage::Decode, Stage::Capture].map(|s| stage(&enhancer, s).wait.count());
         counts == [4, 1] && enhancer.stats().slots.running == 0
     });
     let slots = enhancer.stats().slots;
     assert_eq!((slots.cap, slots.waiting), (1, 0));
     // Those of the publisher's own pixels are only encoded.
     let made = [Stage::Infer, Stage::Encode].map(|s| stage(&enhancer, s));
-    assert!(made.iter().map(|m| m.wait.count).sum::<u64>() >= 1);
+    assert!(made.iter().map(|m| m.wait.count()).sum::<u64>() >= 1);
     assert!(made.iter().all(|m| m.refused == 0));
 }
 
@@ -728,7 +740,8 @@ fn lessons_for_which_there_is_no_time_are_dropped_and_workers_wait_for_none() {
     let stats = enhancer.stats();
     assert!(stats.counters.lessons <= 1 && stats.counters.dropped_lessons > 0, "{stats:?}");
     assert!(stats.counters.captured_anchors > 20, "{stats:?}");
-    assert!(stats.latency.total.p95 < SECOND, "{:?}", stats.latency);
+    let late = beyond_a_second(&enhancer);
+    assert!(20 * late <= stats.latency.total.count(), "{late} of {:?}", stats.latency);
     // Streams that have ended leave nothing to learn for.
     for stream in 0..3 {
         enhancer.input().push(TapInput::Stop { stream: StreamId(stream) });

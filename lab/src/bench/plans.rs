@@ -11,6 +11,7 @@ use windlass_scheduler::promise::{BatchCost, Client, Decay};
 use windlass_types::StreamId;
 
 use crate::eval::cpu_clock::thread_time;
+use crate::eval::stats::percentile;
 
 /// What a plan of so many clients takes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -49,12 +50,11 @@ pub(super) fn measure(count: NonZeroU32, plans: u32) -> PlanRow {
             served += admission.served().len();
         }
     }
-    times.sort_by(f64::total_cmp);
     PlanRow {
         clients: count.get(),
         served: served as f64 / times.len().max(1) as f64,
-        plan_ms: times[times.len() / 2],
-        p99_ms: times[(times.len() * 99 / 100).min(times.len() - 1)],
+        plan_ms: percentile(&times, 50.0).unwrap_or_default(),
+        p99_ms: percentile(&times, 99.0).unwrap_or_default(),
     }
 }
 

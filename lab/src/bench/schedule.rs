@@ -16,6 +16,7 @@ use windlass_types::{Size, StreamId};
 use super::plans::{self, PlanRow};
 use crate::eval::cpu_clock::thread_time;
 use crate::eval::report::Machine;
+use crate::eval::stats::percentile;
 
 /// Choose anchors among the frames of many streams, without pictures.
 #[derive(Debug, Clone, Args)]
@@ -123,12 +124,11 @@ fn measure(streams: u32, args: &ScheduleArgs) -> Row {
             total += chosen.len();
         }
     }
-    times.sort_by(f64::total_cmp);
-    let tick_ms = times[times.len() / 2];
+    let tick_ms = percentile(&times, 50.0).unwrap_or_default();
     Row {
         streams,
         tick_ms,
-        p99_ms: times[(times.len() * 99 / 100).min(times.len() - 1)],
+        p99_ms: percentile(&times, 99.0).unwrap_or_default(),
         ns_by_stream: 1e6 * tick_ms / f64::from(streams),
         share: tick_ms / f64::from(args.interval_ms.get()),
         chosen: total as f64 / times.len() as f64,

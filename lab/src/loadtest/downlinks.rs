@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use windlass_netem::{Course, LinkStats};
 
-use super::latencies::Latencies;
+use crate::latencies::Latencies;
 use crate::viewer::{Following, LONG_WAIT, TENTH, Tenth};
 
 /// IP and UDP, which links carry too.

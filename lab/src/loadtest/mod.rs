@@ -14,7 +14,6 @@ mod balance;
 mod children;
 mod downlinks;
 mod janus;
-mod latencies;
 mod link;
 mod measurement;
 mod media;

@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::signal::ServerUrl;
+use crate::latencies::Latencies;
 
 /// How long the server may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,6 +21,28 @@ const PREFIX: &str = "windlass_";
 /// Figures by name with labels, without `windlass_`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Figures(BTreeMap<String, f64>);
+
+/// A histogram, or one of those that a label tells apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Series<'a> {
+    /// Its name, without `windlass_`.
+    pub name: &'a str,
+    /// Its label, as it is written; empty: it has none.
+    pub label: &'a str,
+}
+
+impl Series<'_> {
+    /// The name of its figure that ends so; a label that follows may be begun.
+    pub(super) fn of(&self, ending: &str, more: &str) -> String {
+        let Series { name, label } = self;
+        match (*label, more) {
+            ("", "") => format!("{name}{ending}"),
+            (label, "") => format!("{name}{ending}{{{label}}}"),
+            ("", more) => format!("{name}{ending}{{{more}"),
+            (label, more) => format!("{name}{ending}{{{label},{more}"),
+        }
+    }
+}
 
 impl Figures {
     /// Asks the server.
@@ -68,15 +91,33 @@ impl Figures {
         self.0.iter().filter(|(of, _)| *of == name || labelled(of)).map(|(_, value)| value).sum()
     }
 
-    /// Whether the server tells it.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+    /// The latencies that a histogram has counted since `before`, spread evenly over their buckets.
+    pub(super) fn latencies_since(&self, before: &Figures, histogram: &Series<'_>) -> Latencies {
+        let prefix = histogram.of("_bucket", "le=\"");
+        let mut buckets: Vec<_> = self
+            .0
+            .iter()
+            .filter_map(|(name, now)| {
+                let most = name.strip_prefix(&prefix)?.strip_suffix("\"}")?.parse::<f64>().ok()?;
+                Some((most, now - before.get(name)))
+            })
+            .collect();
+        buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut all, mut below, mut from) = (Latencies::default(), 0.0, 0.0);
+        for (most, count) in buckets {
+            // Of the last, only its beginning is known.
+            let to = if most.is_finite() { most } else { from };
+            all.record_between(1e3 * from, 1e3 * to, (count - below) as u64);
+            (below, from) = (count, to);
+        }
+        all
     }
 
     /// Totals that have grown since `before`, and by how much.
     pub(super) fn grown_since(&self, before: &Figures) -> BTreeMap<String, f64> {
         let totals = self.0.iter().filter(|(name, _)| {
-            name.split('{').next().is_some_and(|name| name.ends_with("_total"))
+            let name = name.split('{').next().unwrap_or_default();
+            ["_total", "_sum", "_count"].iter().any(|ending| name.ends_with(ending))
         });
         let grown = totals.map(|(name, &value)| (name.clone(), value - before.get(name)));
         grown.filter(|(_, by)| *by > 0.0).collect()
@@ -93,7 +134,32 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "# TYPE windlass_sfu_rtp_in_total counter\nwindlass_sfu_rtp_in_total 12\n\
-        windlass_enhancer_latency_seconds{stage=\"infer\",quantile=\"0.5\"} 0.25\nother 3\nwindlass_bad x\n";
+        windlass_load_ratio{part=\"a\"} 0.25\nother 3\nwindlass_bad x\n";
+
+    /// A histogram with so many of up to 10 ms, up to 20 ms, and more.
+    fn histogram(counts: [u64; 3]) -> Figures {
+        let [short, middle, long] = counts;
+        Figures::parse(&format!(
+            "windlass_wait_seconds_bucket{{stage=\"a\",le=\"0.01\"}} {short}\n\
+             windlass_wait_seconds_bucket{{stage=\"a\",le=\"0.02\"}} {}\n\
+             windlass_wait_seconds_bucket{{stage=\"a\",le=\"+Inf\"}} {}\n\
+             windlass_wait_seconds_bucket{{stage=\"b\",le=\"0.01\"}} 1000\n",
+            short + middle,
+            short + middle + long
+        ))
+    }
+
+    #[test]
+    fn latencies_are_those_since_the_beginning_of_one_label() {
+        let series = Series { name: "wait_seconds", label: "stage=\"a\"" };
+        let latencies = histogram([5, 12, 3]).latencies_since(&histogram([5, 2, 2]), &series);
+        assert_eq!(latencies.count(), 11);
+        let median = latencies.percentile(50.0).unwrap();
+        assert!((10.0..20.0).contains(&median), "{median}");
+        assert_eq!(latencies.percentile(100.0), Some(20.0));
+        let absent = Series { name: "other_seconds", label: "" };
+        assert_eq!(histogram([1, 1, 1]).latencies_since(&Figures::default(), &absent).count(), 0);
+    }
 
     #[test]
     fn totals_are_compared_and_figures_of_now_are_not() {
@@ -101,7 +167,7 @@ mod tests {
         let after = Figures::parse(&TEXT.replace("total 12", "total 15").replace("0.25", "0.5"));
         let grown = after.grown_since(&before);
         assert_eq!(grown.into_iter().collect::<Vec<_>>(), [("sfu_rtp_in_total".to_owned(), 3.0)]);
-        let now: Vec<_> = after.beginning("enhancer_latency_seconds{").map(|(_, v)| v).collect();
+        let now: Vec<_> = after.beginning("load_ratio{").map(|(_, v)| v).collect();
         assert_eq!(now, [0.5]);
     }
 

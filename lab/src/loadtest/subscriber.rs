@@ -272,7 +272,7 @@ impl Session<'_> {
         let Some(taken) = self.taken.iter_mut().find(|t| t.mid == mid) else { return };
         if let Some(sent) = stamped(&packet.payload) {
             let took = now_ns().saturating_sub(sent);
-            self.config.tally.lock().transit.0.record(took as f64 / 1e6);
+            self.config.tally.lock().transit.record(took as f64 / 1e6);
         }
         let (seq, timestamp) = (*packet.seq_no, packet.header.timestamp);
         let totals = &mut self.config.tally.lock();

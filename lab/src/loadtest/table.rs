@@ -171,7 +171,7 @@ pub(super) fn table(report: &Report) -> String {
     }
     let _ = writeln!(
         out,
-        "\n{:<10} {:>9} {:>9} {:>9} {:>9} {:>9}   (percentiles since the server's start)",
+        "\n{:<10} {:>9} {:>9} {:>9} {:>9} {:>9}   (percentiles by the bounds of histograms)",
         "stage, ms", "runs", "mean", "p50", "p95", "p99"
     );
     for s in &r.stages {

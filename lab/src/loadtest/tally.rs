@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use windlass_types::Rung;
 
 use super::downlinks::Downlinks;
-use super::latencies::Latencies;
+use crate::latencies::Latencies;
 
 /// What became of the datagrams of emulated links, one way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub(super) struct Totals {
     /// The anchors that came.
     pub anchors: AnchorTotals,
     /// From the sending of a packet by its publisher to its arrival at a subscriber.
-    pub transit: Transit,
+    pub transit: Latencies,
 }
 
 /// Clients, and how they ended.
@@ -176,16 +176,6 @@ pub(super) struct AnchorTotals {
     pub age: Latencies,
 }
 
-/// Latencies with fine bins.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Transit(pub Latencies);
-
-impl Default for Transit {
-    fn default() -> Self {
-        Transit(Latencies::fine())
-    }
-}
-
 /// Adds the named counters of `other` to those of `self`.
 macro_rules! add {
     ($self:ident, $other:ident: $($name:ident)*) => { $($self.$name += $other.$name;)* };
@@ -211,7 +201,7 @@ impl Totals {
         self.display.add(&other.display);
         self.subscriptions.add(&other.subscriptions);
         self.anchors.add(&other.anchors);
-        self.transit.0.add(&other.transit.0);
+        self.transit.add(&other.transit);
     }
 }
 

@@ -39,7 +39,7 @@ impl Line {
             lost: now.received.lost.saturating_sub(before.received.lost),
             anchors: now.anchors.whole - before.anchors.whole,
             anchor_max_ms: now.anchors.lag.since(&before.anchors.lag).percentile(100.0),
-            transit_p95_ms: now.transit.0.since(&before.transit.0).percentile(95.0),
+            transit_p95_ms: now.transit.since(&before.transit).percentile(95.0),
             paused: now.subscriptions.paused,
             rungs: now
                 .subscriptions
@@ -86,7 +86,7 @@ mod tests {
         now.subscriptions.rungs = BTreeMap::from([(Rung::Q, 0), (Rung::HPlus, 2)]);
         let line = Line::new(3.0, 0.1, &before, &now);
         assert!((line.kbps - 1000.0).abs() < 1e-6);
-        assert_eq!((line.frames, line.anchor_max_ms, line.transit_p95_ms), (3, Some(80.5), None));
+        assert_eq!((line.frames, line.anchor_max_ms, line.transit_p95_ms), (3, Some(80.0), None));
         assert_eq!(serde_json::to_value(&line).unwrap()["rungs"], serde_json::json!({"h+": 2}));
     }
 }

@@ -237,7 +237,7 @@ mod tests {
         let at = |ms| now + Duration::from_millis(ms);
         watching.message(at(120), &anchor(900, 0, 80), 150.0, &mut totals);
         assert_eq!((totals.anchors.whole, totals.anchors.late), (1, 0));
-        assert_eq!(totals.anchors.lag.percentile(50.0), Some(120.5));
+        assert_eq!(totals.anchors.lag.percentile(50.0), Some(120.0));
         watching.message(at(160), &anchor(900, 1, 80), 150.0, &mut totals);
         assert_eq!((totals.anchors.whole, totals.anchors.late), (1, 1), "a part of the same");
         watching.message(at(170), &anchor(4711, 0, 151), 150.0, &mut totals);

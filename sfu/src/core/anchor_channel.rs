@@ -173,7 +173,7 @@ impl AnchorChannel {
             }
             if let Some(end) = sent {
                 counters.anchors_out += 1;
-                counters.anchors_out_age_ms += end.age.as_millis() as u64;
+                counters.anchor_ages.record(end.age);
                 if let Some(slot) = slot {
                     slot.on_anchor_sent(end.bytes);
                 }

@@ -160,6 +160,16 @@ fn a_quarter_layer_that_comes_need_not_be_asked_for() {
 }
 
 #[test]
+fn how_long_it_takes_to_connect_is_counted_once_for_each_participant() {
+    let (mut world, _, _) = call();
+    world.run(Duration::from_secs(2));
+    let connects = world.core.stats().counters.connects;
+    assert_eq!(connects.count(), 2);
+    let took = connects.sum();
+    assert!(took > Duration::ZERO && took < Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
 fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
     let (mut world, track, at) = call();
     let mut ages = 0;
@@ -178,7 +188,7 @@ fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
         let messages = &world.clients[at].messages;
         assert_eq!(messages.len(), 2, "{:?}", world.core.stats());
         let (header, _) = AnchorHeader::parse(&messages[0]).expect("anchor message");
-        ages += u64::from(header.age_ms);
+        ages += u128::from(header.age_ms);
         assert_eq!(header.stream, frame.stream.0);
         assert_eq!(Some(header.epoch), world.rungs(SUBSCRIBER).last().map(|r| r.1));
         let name = |data: &[u8]| data[data.len() - 5..].to_vec();
@@ -194,7 +204,8 @@ fn an_anchor_arrives_with_the_timestamp_of_its_frame() {
         );
     }
     let counters = world.core.stats().counters;
-    assert_eq!((counters.anchors_out, counters.anchors_out_age_ms), (2, ages));
+    let sent = counters.anchor_ages;
+    assert_eq!((counters.anchors_out, sent.count(), sent.sum().as_millis()), (2, 2, ages));
 }
 
 #[test]

@@ -91,7 +91,7 @@ use std::time::{Duration, Instant};
 
 use str0m::Input;
 use str0m::net::{DatagramRecv, Receive};
-use windlass_types::{AnchorPolicy, Bitrate};
+use windlass_types::{AnchorPolicy, Bitrate, Latencies};
 
 use self::addresses::LocalAddrs;
 pub use self::addresses::{RemoteAddr, Via};
@@ -114,7 +114,6 @@ pub use self::view::View;
 pub use crate::api::RegionRequest;
 use crate::api::{DisconnectReason, ParticipantId, SfuEvent};
 use crate::config::{SfuConfig, Tuning};
-use crate::latency::Percentiles;
 use crate::stats::{Counters, SfuStats};
 
 /// The rooms, participants and tracks of one shard.
@@ -440,6 +439,13 @@ impl Core {
             PeerEvent::Rtp(mid, encoding, packet) => self.forward(id, mid, encoding, &packet),
             PeerEvent::Region(message) => self.on_region_message(now, id, &message),
             PeerEvent::KeyFrameRequested(mid) => self.on_key_frame_request(id, mid),
+            PeerEvent::Connected => {
+                if let Some(peer) = self.peers.get(id) {
+                    let took = (now + self.config.connect)
+                        .saturating_duration_since(peer.link.connect_deadline);
+                    self.counters.connects.record(took);
+                }
+            }
             PeerEvent::Ready => {
                 if let Some(peer) = self.peers.get_mut(id) {
                     peer.open_anchor_channel(self.config.budget);
@@ -535,7 +541,7 @@ impl Core {
             taps: self.tracks.iter().filter(|t| t.taps.is_on()).count(),
             ways: allocation::count_ways(&self.peers),
             tcp_open: 0,
-            forwarding: Percentiles::default(),
+            forwarding: Latencies::default(),
             counters: self.counters,
         }
     }

@@ -58,6 +58,8 @@ pub(super) enum PeerEvent {
     Region(Vec<u8>),
     /// The subscriber requests a key frame on this m-line.
     KeyFrameRequested(Mid),
+    /// The connection is up for the first time.
+    Connected,
     /// The connection is up, or its anchor channel has opened or closed.
     Ready,
     /// The available bandwidth has fallen.
@@ -469,7 +471,9 @@ impl Drain<'_> {
     fn on_event(&mut self, rtc: &mut Rtc, event: Event) -> ControlFlow<()> {
         match event {
             Event::Connected => {
-                *self.connected = true;
+                if !std::mem::replace(self.connected, true) {
+                    self.emit(PeerEvent::Connected);
+                }
                 self.emit(PeerEvent::Ready);
             }
             Event::IceConnectionStateChange(IceConnectionState::Disconnected) => {

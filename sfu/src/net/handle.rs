@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use windlass_types::{AnchorPolicy, EnhancerOutput, Rung};
@@ -17,7 +16,6 @@ use crate::api::{
 };
 use crate::config::Tuning;
 use crate::core::{ReadOffer, Shard, View, contained};
-use crate::latency::Latencies;
 use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
 
@@ -424,13 +422,8 @@ impl SfuHandle {
     ///
     /// Fails if the SFU has stopped.
     pub async fn stats(&self) -> Result<SfuStats, SfuClosed> {
-        let mut forwarding = Latencies::new(Instant::now());
-        let mut all = SfuStats::default();
-        for (stats, latencies) in self.ask_all(Command::Stats).await? {
-            forwarding.add(&latencies);
-            all = all.plus(stats);
-        }
-        all.forwarding = forwarding.percentiles();
+        let threads = self.ask_all(Command::Stats).await?;
+        let mut all = threads.into_iter().fold(SfuStats::default(), SfuStats::plus);
         all.counters.relay_overflows = self.shared.relay_overflows.load(Ordering::Relaxed);
         all.counters.anchors_in_overflows = self.shared.overflows.load(Ordering::Relaxed);
         Ok(all)

@@ -35,7 +35,6 @@ use crate::api::{
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
 use crate::core::{Answered, Fault, ReadOffer, Shard, View};
-use crate::latency::Latencies;
 use crate::relay::{NodeId, RelaySink};
 use crate::stats::SfuStats;
 
@@ -74,7 +73,7 @@ enum Command {
     Leave(ParticipantId),
     /// A panic while the participant's offer was parsed or its answer was written.
     Fault(ParticipantId, Fault),
-    Stats(oneshot::Sender<(SfuStats, Box<Latencies>)>),
+    Stats(oneshot::Sender<SfuStats>),
     Stop,
 }
 

@@ -89,7 +89,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                     tcp_sender,
                     handed,
                     handover,
-                    outbox: Outbox::new(segments, now),
+                    outbox: Outbox::new(segments),
                     next_closed_check: now,
                     taps: TapOutput { sinks: enhancer, unsent_stops: HashSet::new() },
                     relay,
@@ -378,7 +378,8 @@ impl Shell {
                     stats.tcp_open = tcp_sender.open();
                     stats.counters = stats.counters.plus(tcp_sender.counters());
                 }
-                let _ = answer.send((stats, Box::new(self.outbox.forwarding.clone())));
+                stats.forwarding = self.outbox.forwarding;
+                let _ = answer.send(stats);
             }
             Command::Stop => {}
         }

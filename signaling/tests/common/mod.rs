@@ -20,7 +20,12 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use windlass_sfu::{EnhancerSinks, Sfu, SfuConfig};
 use windlass_signaling::cluster::Cluster;
-use windlass_signaling::{Metric, Services, Signaling, SignalingConfig};
+use windlass_signaling::{
+    Family, Metric, MetricSource, Services, Signaling, SignalingConfig, families,
+};
+
+/// A metric of the program around signalling.
+const FRAMES: Family = Family::counter("windlass_enhancer_frames_total", "Frames.");
 
 /// A request with these further header lines.
 pub(crate) fn post(path: &str, more: &str, body: &str) -> String {
@@ -58,7 +63,10 @@ pub(crate) async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cl
             switch.store(on, Ordering::Relaxed);
             on
         }),
-        enhancer_metrics: Arc::new(|| vec![Metric::counter("enhancer_frames", 3)]),
+        metrics: MetricSource {
+            families: || [vec![FRAMES], families()].concat(),
+            read: Arc::new(|| vec![Metric::new(FRAMES.name, 3u64)]),
+        },
         drain: Arc::new(|| Duration::from_secs(30)),
         cluster,
     };

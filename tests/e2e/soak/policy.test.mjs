@@ -26,8 +26,8 @@ describe("policies", { timeout: 300_000, only: true }, () => {
   async function next(count, late = false) {
     const look = async () => {
       const all = await server.metrics();
-      const of = (name) => all[`windlass_enhancer_${name}_total{stage="schedule"}`];
-      return { runs: of("stage_runs"), seconds: of("stage_seconds"), used: all.windlass_client_anchors_used_total };
+      const of = (part) => all[`windlass_enhancer_stage_seconds_${part}{stage="schedule"}`];
+      return { runs: of("count"), seconds: of("sum"), used: all.windlass_client_anchors_used_total };
     };
     // What is under way was chosen before.
     await sleep(1500);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use clap::Args;
 use tokio::sync::watch;
@@ -98,10 +98,10 @@ impl OfferedEnhancer for Offer {
         let passed = look.at.elapsed();
         if passed >= LOOK_EVERY {
             let stats = self.enhancer.stats();
-            let taken = stats.compute.saturating_sub(look.compute).as_secs_f64();
+            let taken = stats.compute.sum().saturating_sub(look.compute).as_secs_f64();
             let max = passed.as_secs_f64() * stats.compute_capacity;
             let load = if max > 0.0 { (taken / max).min(1.0) } else { 1.0 };
-            *look = Look { at: Instant::now(), compute: stats.compute, load };
+            *look = Look { at: Instant::now(), compute: stats.compute.sum(), load };
         }
         look.load
     }
@@ -229,11 +229,11 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
 /// What its operators' programs ask of a worker: how it does, whether it lives, and whether it takes streams.
 fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) -> Router {
     let (enhancer, worker) = (enhancer.clone(), worker.clone());
-    let told = move || async move {
+    let told = move |request: HeaderMap| async move {
         let mut all = metrics::of_process();
         all.extend(metrics::of_enhancer(&enhancer));
         all.extend(tls.iter().flat_map(mutual::metrics));
-        metrics_page(all)
+        metrics_page(&request, metrics::families(), all)
     };
     let ready = move || async move {
         if worker.is_draining() {

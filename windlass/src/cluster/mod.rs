@@ -124,17 +124,15 @@ impl Connections {
     /// Metrics of all connections.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let mut all = self.workers.metrics();
-        all.extend(self.nats.as_ref().map(|client| {
-            let connected = f64::from(u8::from(client.is_connected()));
-            let metric = Metric::gauge("cluster_nats_connected", connected);
-            metric.help("Whether a NATS server answers.")
-        }));
-        let rejected = self.nats.iter().flat_map(nats::Client::rejected);
-        all.extend(rejected.map(|nats::Rejected { bucket, reason, count }| {
-            Metric::counter("cluster_rogues", count)
-                .labelled(format!("bucket=\"{bucket}\",reason=\"{reason}\""))
-                .help("Entries of NATS buckets that were rejected: without a valid seal of this cluster, or replayed.")
-        }));
+        if let Some(nats) = &self.nats {
+            all.push(Metric::new("windlass_cluster_nats_connected", nats.is_connected()));
+            all.extend(nats.rejected().into_iter().map(
+                |nats::Rejected { bucket, reason, count }| {
+                    let metric = Metric::new("windlass_cluster_rogues_total", count);
+                    metric.label("bucket", bucket).label("reason", reason)
+                },
+            ));
+        }
         all.extend(self.mutual.iter().flat_map(mutual::metrics));
         all.extend(self.node.as_ref().map_or_else(Vec::new, |node| node.metrics()));
         all

@@ -42,12 +42,9 @@ pub(super) fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>>
 
 /// Metrics of the certificate.
 pub(super) fn metrics(mutual: &Mutual) -> Vec<Metric> {
-    let name = "cluster_certificate_not_after_timestamp_seconds";
+    let ends = "windlass_cluster_certificate_not_after_timestamp_seconds";
     vec![
-        Metric::gauge(name, mutual.not_after() as f64)
-            .help("When this machine's certificate of the cluster ends, in seconds since 1970."),
-        Metric::counter("cluster_connections_refused", mutual.refused()).help(
-            "Connections of machines that had no certificate of the cluster, or another role's.",
-        ),
+        Metric::new(ends, mutual.not_after()),
+        Metric::new("windlass_cluster_connections_refused_total", mutual.refused()),
     ]
 }

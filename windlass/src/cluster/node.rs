@@ -182,38 +182,24 @@ fn mover<'a>(of: &cluster::Mover<'a>) -> Mover<'a> {
 
 fn metrics(stats: &NodeStats) -> Vec<Metric> {
     let mut all = vec![
-        Metric::gauge("cluster_nodes", stats.nodes as f64)
-            .help("Servers of the cluster that live, this one included."),
-        Metric::gauge("cluster_rooms", stats.claims as f64)
-            .help("Rooms that a server of the cluster has claimed."),
-        Metric::gauge("cluster_rooms_shared", stats.shared_rooms as f64)
-            .help("Rooms that are on this server and on others."),
-        Metric::counter("cluster_refused", stats.malformed_records)
-            .help("Malformed leases and claims of other servers."),
-        Metric::counter("cluster_tickets_refused", stats.tickets_refused)
-            .help("Participants that moved here with a ticket that was refused."),
-        Metric::counter("cluster_rooms_moved", stats.rooms_moved)
-            .help("Rooms whose participants were sent to another server."),
-        Metric::counter("cluster_rooms_spread", stats.nodes_added)
-            .help("Servers that were added to a room of this server because it was full."),
-        Metric::counter("cluster_rules_refused", stats.malformed_rules)
-            .help("Malformed bans and other rules of other servers."),
+        Metric::new("windlass_cluster_nodes", stats.nodes),
+        Metric::new("windlass_cluster_rooms", stats.claims),
+        Metric::new("windlass_cluster_rooms_shared", stats.shared_rooms),
+        Metric::new("windlass_cluster_refused_total", stats.malformed_records),
+        Metric::new("windlass_cluster_tickets_refused_total", stats.tickets_refused),
+        Metric::new("windlass_cluster_rooms_moved_total", stats.rooms_moved),
+        Metric::new("windlass_cluster_rooms_spread_total", stats.nodes_added),
+        Metric::new("windlass_cluster_rules_refused_total", stats.malformed_rules),
     ];
     if let Some(sharing) = &stats.sharing {
         let links = sharing.links;
         all.extend([
-            Metric::gauge("relay_links", links.up as f64)
-                .help("Servers to which there is a link, for rooms that both have."),
-            Metric::counter("relay_sent", links.sent)
-                .help("Messages put into the queues of links."),
-            Metric::counter("relay_dropped", links.dropped)
-                .help("Packets and anchors dropped because the queue of a link was full."),
-            Metric::counter("relay_stale", links.stale)
-                .help("Packets and anchors dropped because they had waited too long for a link."),
-            Metric::counter("relay_cut", links.overflowed)
-                .help("Links closed because their queue was full."),
-            Metric::counter("relay_malformed", sharing.malformed)
-                .help("Malformed messages of other servers; each closed its link."),
+            Metric::new("windlass_relay_links", links.up),
+            Metric::new("windlass_relay_sent_total", links.sent),
+            Metric::new("windlass_relay_dropped_total", links.dropped),
+            Metric::new("windlass_relay_stale_total", links.stale),
+            Metric::new("windlass_relay_cut_total", links.overflowed),
+            Metric::new("windlass_relay_malformed_total", sharing.malformed),
         ]);
     }
     all

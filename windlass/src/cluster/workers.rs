@@ -7,11 +7,10 @@ use windlass_cluster::mutual::Mutual;
 use windlass_cluster::nats::Client;
 use windlass_cluster::remote::{Remote, RemoteConfig, RemoteStats};
 use windlass_sfu::SfuHandle;
-use windlass_signaling::Metric;
+use windlass_signaling::{Metric, Value};
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 use crate::config::Config;
-use crate::metrics::label_value;
 
 /// Empty before [`Workers::start`], and in a process that enhances itself.
 #[derive(Default)]
@@ -78,47 +77,30 @@ impl Workers {
 
 /// What workers on other machines did for this SFU.
 fn figures(stats: &RemoteStats) -> Vec<Metric> {
-    let counters = [
-        ("worker_frames_dropped", stats.dropped, "Frames that found a worker's stream full."),
-        (
-            "worker_frames_skipped",
-            stats.skipped,
-            "Frames left out while a key frame was waited for.",
-        ),
-        ("worker_anchors", stats.anchors, "Anchors of workers that came in time."),
-        ("worker_anchors_late", stats.late, "Anchors of workers that came too late."),
-        ("worker_moves", stats.moved, "Streams that left a worker that failed or was silent."),
-        ("worker_balanced", stats.balanced, "Streams that went to a worker with less to do."),
-        ("worker_leases_refused", stats.leases_refused, "Workers' leases that made no sense."),
-        ("worker_malformed", stats.malformed, "Messages of workers that made no sense."),
+    let mut metrics = vec![
+        Metric::new("windlass_worker_frames_dropped_total", stats.dropped),
+        Metric::new("windlass_worker_frames_skipped_total", stats.skipped),
+        Metric::new("windlass_worker_anchors_total", stats.anchors),
+        Metric::new("windlass_worker_anchors_late_total", stats.late),
+        Metric::new("windlass_worker_moves_total", stats.moved),
+        Metric::new("windlass_worker_balanced_total", stats.balanced),
+        Metric::new("windlass_worker_leases_refused_total", stats.leases_refused),
+        Metric::new("windlass_worker_malformed_total", stats.malformed),
     ];
-    let counters =
-        counters.into_iter().map(|(name, value, help)| Metric::counter(name, value).help(help));
-    let gauges = stats.workers.iter().flat_map(|worker| {
-        let address = label_value(&worker.address);
-        let figures = [
-            ("worker_streams", worker.own_streams as f64, "Streams that the worker has."),
-            ("worker_load", worker.load, "Share of its time that is taken, as it says."),
-            (
-                "worker_up",
-                f64::from(u8::from(worker.available)),
-                "Whether it may be given streams.",
-            ),
-        ];
-        figures.map(|(name, value, help)| {
-            let metric = Metric::gauge(name, value);
-            metric.labelled(format!("worker=\"{address}\"")).help(help)
-        })
-    });
-    // What a dashboard joins the others by.
-    let devices = stats.workers.iter().flat_map(|worker| {
-        let address = label_value(&worker.address);
-        worker.devices.iter().map(move |device| {
-            let metric = Metric::gauge("worker_device", 1.0);
-            let device = label_value(device);
-            let labels = format!("worker=\"{address}\",device=\"{device}\"");
-            metric.labelled(labels).help("A GPU, or a slice of one, that the worker's lease names.")
-        })
-    });
-    counters.chain(gauges).chain(devices).collect()
+    for worker in &stats.workers {
+        let of = |name, value: Value| Metric::new(name, value).label("worker", &*worker.address);
+        metrics.extend([
+            of("windlass_worker_streams", worker.own_streams.into()),
+            of("windlass_worker_load", worker.load.into()),
+            of("windlass_worker_up", worker.available.into()),
+        ]);
+        // What a dashboard joins the others by.
+        metrics.extend(
+            worker
+                .devices
+                .iter()
+                .map(|device| of("windlass_worker_device", 1u64.into()).label("device", &**device)),
+        );
+    }
+    metrics
 }

@@ -8,8 +8,9 @@ use windlass_hybrid::anchor::codec::Htj2k;
 use windlass_sr::cuda::coder::CudaCoder;
 
 use super::args::{Coding, GpuArgs};
-use super::report::{CodingRow, percentile};
+use super::report::CodingRow;
 use crate::bench::networks::Size;
+use crate::latencies::Latencies;
 
 /// Least batches, and pictures of the processor, of which times are taken.
 const LEAST: usize = 20;
@@ -65,13 +66,14 @@ pub(super) fn row(coding: &Coding, args: &GpuArgs, quality: u8) -> Result<Coding
         done += 1;
     }
     let cpu_ms = 1e3 * began.elapsed().as_secs_f64() / done as f64;
+    let latencies: Latencies = times.iter().collect();
     Ok(CodingRow {
         size: format!("{}x{}", size.0, size.1),
         batch,
         quality,
         frame_ms,
-        p50_ms: percentile(&mut times, 0.5),
-        p99_ms: percentile(&mut times, 0.99),
+        p50_ms: latencies.percentile_or_zero(50.0),
+        p99_ms: latencies.percentile_or_zero(99.0),
         bytes: coded.iter().map(Vec::len).sum::<usize>() / batch,
         cpu_ms,
         equal,

@@ -67,7 +67,7 @@ pub(super) fn row(case: &Case, args: &GpuArgs, peaks: &Peaks) -> Result<Option<(
         take(&model, &mut refits.resident)?;
     }
     let device = engine.device();
-    let row = Row::new(case, trained, frame_ms, &mut latencies, &mut refits, psnr, &device, peaks);
+    let row = Row::new(case, trained, frame_ms, &latencies, &refits, psnr, &device, peaks);
     Ok(Some((row, device.name)))
 }
 

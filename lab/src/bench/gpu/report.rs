@@ -12,6 +12,7 @@ use super::conformance::Conforms;
 use super::cost::{self, ANCHOR_FRACTION, CostRow, Prices};
 use crate::bench::networks::Size;
 use crate::eval::report::Machine;
+use crate::latencies::Latencies;
 
 /// A network at a size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -105,14 +106,17 @@ impl Row {
         case: &Case,
         trained: bool,
         frame_ms: f64,
-        latencies: &mut [f64],
-        refits: &mut Refits,
+        latencies: &[f64],
+        refits: &Refits,
         psnr_to_cpu_db: f64,
         device: &DeviceInfo,
         peaks: &Peaks,
     ) -> Row {
         let &Case { network, size: Size(width, height), batch, .. } = case;
         let samples = (width * height) as f64;
+        let latencies: Latencies = latencies.iter().collect();
+        let [resident, uploaded] =
+            [&refits.resident, &refits.uploaded].map(|times| times.iter().collect::<Latencies>());
         let tflops = 2.0 * network.macs() as f64 * samples / frame_ms * 1e-9;
         let (floor_ms, floor) = floor(network, samples, device, peaks);
         let streams = |wanted: Architecture, size, fps: f64| {
@@ -127,16 +131,16 @@ impl Row {
             input: format!("{width}x{height}"),
             batch,
             frame_ms,
-            p50_ms: percentile(latencies, 0.5),
-            p99_ms: percentile(latencies, 0.99),
+            p50_ms: latencies.percentile_or_zero(50.0),
+            p99_ms: latencies.percentile_or_zero(99.0),
             tflops,
             peak_share: tflops / peaks.tensor_tflops,
             floor_ms,
             floor,
-            refit_ms: percentile(&mut refits.resident, 0.5),
-            refit_p99_ms: percentile(&mut refits.resident, 0.99),
-            upload_ms: percentile(&mut refits.uploaded, 0.5),
-            upload_p99_ms: percentile(&mut refits.uploaded, 0.99),
+            refit_ms: resident.percentile_or_zero(50.0),
+            refit_p99_ms: resident.percentile_or_zero(99.0),
+            upload_ms: uploaded.percentile_or_zero(50.0),
+            upload_p99_ms: uploaded.percentile_or_zero(99.0),
             psnr_to_cpu_db,
             streams_720p60_2160p60: streams(Architecture::blocks(3, 32, 8), (1_280, 720), 60.0),
             streams_360p30_720p30: streams(Architecture::chain(2, 16, 5), (640, 360), 30.0),
@@ -161,13 +165,6 @@ fn floor(
         (2.0 * high / peaks.download_gbps * 1e-6, "download"),
     ];
     bounds.into_iter().fold((0.0, ""), |most, bound| if bound.0 > most.0 { bound } else { most })
-}
-
-/// The least value that a share of all do not exceed.
-pub(super) fn percentile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let at = (share * values.len() as f64).ceil() as usize;
-    values.get(at.max(1) - 1).copied().unwrap_or(f64::NAN)
 }
 
 /// Everything that one run of the command found.
@@ -364,9 +361,9 @@ mod tests {
 
     fn row(network: Architecture, size: Size) -> Row {
         let case = Case { network, size, batch: 4, variant: None };
-        let mut times: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        let mut refits = Refits { resident: times.clone(), uploaded: times.clone() };
-        Row::new(&case, false, 1.0, &mut times, &mut refits, 80.0, &device(), &peaks())
+        let times: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        let refits = Refits { resident: times.clone(), uploaded: times.clone() };
+        Row::new(&case, false, 1.0, &times, &refits, 80.0, &device(), &peaks())
     }
 
     #[test]

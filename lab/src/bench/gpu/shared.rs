@@ -10,9 +10,10 @@ use windlass_sr::cuda::gpus;
 use windlass_sr::{Architecture, CudaEngine, Model};
 
 use super::args::GpuArgs;
-use super::report::{SharedRow, percentile};
+use super::report::SharedRow;
 use crate::bench::networks::{Size, weights};
 use crate::bench::pictures::Pictures;
+use crate::latencies::Latencies;
 
 /// Measures a network at a size.
 pub(super) fn row(network: Architecture, size: Size, args: &GpuArgs) -> Result<SharedRow> {
@@ -53,15 +54,15 @@ fn measure(model: &Arc<Model>, size: Size, workers: usize, seconds: f64) -> Resu
         all.collect::<Result<Result<Vec<_>>>>()?
     })?;
     let elapsed_ms = 1e3 * began.elapsed().as_secs_f64();
-    let mut took = took.concat();
-    let made = took.len() as f64;
+    let latencies: Latencies = took.iter().flatten().collect();
+    let made = latencies.count() as f64;
     Ok(SharedRow {
         model: model.architecture().to_string(),
         input: format!("{}x{}", size.0, size.1),
         workers,
         frame_ms: elapsed_ms / made,
-        p50_ms: percentile(&mut took, 0.5),
-        p99_ms: percentile(&mut took, 0.99),
+        p50_ms: latencies.percentile_or_zero(50.0),
+        p99_ms: latencies.percentile_or_zero(99.0),
         together: made / (launches() - before).max(1) as f64,
     })
 }

@@ -8,7 +8,7 @@ use windlass_types::Rung;
 
 use super::call::{Call, Tenth};
 use super::{LinksArgs, Row};
-use crate::eval::stats;
+use crate::latencies::Latencies;
 use crate::viewer::{self, Following, LONG_WAIT};
 
 /// What is not counted in rates and waits: the beginning.
@@ -66,7 +66,7 @@ fn figures(link: Profile, call: &Call, down: &Course, length: Duration, tracks: 
     let from = length.saturating_sub(span);
     let capacity = down.capacity_bytes(from, length);
     let sum = |of: fn(&Tenth) -> u64| measured.iter().map(of).sum::<u64>() as f64;
-    let waits: Vec<f64> = measured.iter().flat_map(|t| t.waits.iter().copied()).collect();
+    let waits: Latencies = measured.iter().flat_map(|t| &t.waits).collect();
     let minutes = length.as_secs_f64() / 60.0;
     let (freezes, frozen, frames, asks) = call.watched();
     let mut following = Following::new(down.clone());
@@ -85,8 +85,8 @@ fn figures(link: Profile, call: &Call, down: &Course, length: Duration, tracks: 
         carried: sum(|t| t.carried) / capacity,
         first_s: following.first_s(),
         converged_s: following.longest_s(),
-        wait_p50_ms: percentile(&waits, 50.0),
-        wait_p95_ms: percentile(&waits, 95.0),
+        wait_p50_ms: waits.percentile_or_zero(50.0),
+        wait_p95_ms: waits.percentile_or_zero(95.0),
         overflow: call.overflow(),
         freezes: freezes as f64 / minutes,
         paused: sum(|t| t.paused.into()) / measured.len() as f64 / tracks,
@@ -94,19 +94,14 @@ fn figures(link: Profile, call: &Call, down: &Course, length: Duration, tracks: 
         fps: frames as f64 / length.as_secs_f64() / tracks,
         changes: call.rung_changes as f64 / minutes / tracks,
         asks: asks as f64 / minutes,
-        anchor_age_p95_ms: stats::percentile(&call.anchor_ages, 95.0),
+        anchor_age_p95_ms: call.anchor_ages.iter().collect::<Latencies>().percentile(95.0),
     }
-}
-
-/// Of nothing: nothing.
-fn percentile(values: &[f64], percent: f64) -> f64 {
-    stats::percentile(values, percent).unwrap_or(0.0)
 }
 
 fn trace(call: &Call, down: &Course) {
     for (second, tenths) in call.tenths.chunks(SPAN).enumerate() {
         let sum = |of: fn(&Tenth) -> u64| tenths.iter().map(of).sum::<u64>() * 8 / 1000;
-        let waits: Vec<f64> = tenths.iter().flat_map(|t| t.waits.iter().copied()).collect();
+        let waits: Latencies = tenths.iter().flat_map(|t| &t.waits).collect();
         let rungs = tenths.iter().rev().find(|t| !t.rungs.is_empty());
         let rungs = rungs
             .map(|t| t.rungs.iter().map(|r| r.map_or("-".to_owned(), |r: Rung| format!("{r:?}"))));
@@ -117,7 +112,7 @@ fn trace(call: &Call, down: &Course) {
             tenths[0].estimate_bps / 1000,
             sum(|t| t.carried),
             sum(|t| t.media),
-            percentile(&waits, 95.0),
+            waits.percentile_or_zero(95.0),
             tenths[0].paused,
             rungs.join(" "),
         );
@@ -146,8 +141,8 @@ mod tests {
         call
     }
 
-    fn waits(tenths: &[Tenth]) -> Vec<f64> {
-        tenths.iter().flat_map(|t| t.waits.iter().copied()).collect()
+    fn waits(tenths: &[Tenth]) -> Latencies {
+        tenths.iter().flat_map(|t| &t.waits).collect()
     }
 
     #[test]
@@ -158,12 +153,12 @@ mod tests {
         assert!(frozen <= Duration::from_secs(3), "{freezes} freezes, {frozen:?}");
         // Other SFUs' data tracks were minutes behind by then.
         let anchors = call.anchor_ages.len();
-        let most = percentile(&call.anchor_ages, 100.0);
+        let most = call.anchor_ages.iter().copied().fold(0.0, f64::max);
         eprintln!("{anchors} anchors, {most} ms at most, {freezes} freezes, {frozen:?}");
         assert!(anchors >= 100, "{anchors}");
         assert!(most <= 600.0, "an anchor came {most} ms after its frame");
         for (minute, tenths) in call.tenths.chunks(600).enumerate().take(5) {
-            let p95 = percentile(&waits(tenths), 95.0);
+            let p95 = waits(tenths).percentile_or_zero(95.0);
             eprintln!("minute {minute}: wait p95 {p95} ms");
             assert!(p95 <= 250.0, "minute {minute}: {p95} ms");
         }

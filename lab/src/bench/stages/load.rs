@@ -303,7 +303,7 @@ mod tests {
             assert_eq!((outcome.encode.due, outcome.encode.latencies.len()), (9, 9));
             assert!(outcome.used > 0.0);
         }
-        assert_eq!(slots.stats().stages[Stage::Decode as usize].wait.count, 90);
+        assert_eq!(slots.stats().stages[Stage::Decode as usize].wait.count(), 90);
     }
 
     #[test]

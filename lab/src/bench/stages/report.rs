@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::load::{Load, Outcome, Tasks};
 use crate::eval::report::Machine;
+use crate::latencies::Latencies;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Report {
@@ -65,15 +66,12 @@ impl Stage {
     }
 
     fn finish(&mut self, deadline_ms: f64, seconds: f64) {
-        self.latencies.sort_by(f64::total_cmp);
-        let in_time = self.latencies.partition_point(|l| *l <= deadline_ms);
+        let in_time = self.latencies.iter().filter(|l| **l <= deadline_ms).count();
         self.missed = self.due.saturating_sub(in_time);
         self.in_time_per_s = in_time as f64 / seconds;
-        let last = self.latencies.len().saturating_sub(1);
-        let percentile =
-            |p: usize| self.latencies.get((self.latencies.len() * p / 100).min(last)).copied();
+        let latencies: Latencies = self.latencies.iter().collect();
         [self.p50_ms, self.p95_ms, self.p99_ms] =
-            [50, 95, 99].map(|p| percentile(p).unwrap_or_default());
+            [50.0, 95.0, 99.0].map(|percent| latencies.percentile_or_zero(percent));
     }
 }
 

@@ -1,5 +1,7 @@
 //! The least time that each frame took over many passes.
 
+use crate::latencies::Latencies;
+
 /// Milliseconds by frame.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Best(Vec<f64>);
@@ -32,9 +34,7 @@ impl Best {
 
     /// The time that one frame in a hundred exceeds.
     pub(crate) fn p99(&self) -> Option<f64> {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get((sorted.len() * 99 / 100).min(sorted.len().saturating_sub(1))).copied()
+        self.0.iter().collect::<Latencies>().percentile(99.0)
     }
 
     /// The first frame.
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn the_99th_percentile_leaves_one_frame_in_a_hundred() {
-        let best = Best((0..300).map(f64::from).collect());
-        assert_eq!(best.p99(), Some(297.0));
+        let best = Best((1..=300).map(|n| f64::from(n) / 10.0).collect());
+        assert_eq!(best.p99(), Some(29.7));
         assert_eq!(Best(vec![7.0]).p99(), Some(7.0));
     }
 

@@ -195,7 +195,7 @@ mod tests {
         let recording = Recording::new(30.0, vec![(Layer::Q, vec![frame])]).unwrap();
         let figures = |n: u64| {
             Figures::parse(&format!(
-                "windlass_enhancer_late_infer_total {n}\nwindlass_enhancer_compute_seconds_total {n}\n\
+                "windlass_enhancer_late_infer_total {n}\nwindlass_enhancer_compute_seconds_sum {n}\n\
                  windlass_enhancer_compute_capacity 2\nwindlass_enhancer_queue_length{{queue=\"infer\"}} {n}"
             ))
         };

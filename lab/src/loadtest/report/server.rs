@@ -5,9 +5,18 @@ use serde::Serialize;
 use super::span::{Span, share};
 use crate::loadtest::measurement::Measurement;
 use crate::loadtest::process::Usage;
+use crate::loadtest::scrape::Series;
 
-/// Values of the label `stage` of the enhancer's metrics.
-const STAGES: [&str; 5] = ["decode", "schedule", "infer", "encode", "total"];
+/// The enhancer's stages, and from a frame to its anchor.
+const STAGES: [(&str, Series<'_>); 5] = [
+    ("decode", Series { name: "enhancer_stage_seconds", label: "stage=\"decode\"" }),
+    ("schedule", Series { name: "enhancer_stage_seconds", label: "stage=\"schedule\"" }),
+    ("infer", Series { name: "enhancer_stage_seconds", label: "stage=\"infer\"" }),
+    ("encode", Series { name: "enhancer_stage_seconds", label: "stage=\"encode\"" }),
+    ("total", Series { name: "enhancer_anchor_seconds", label: "" }),
+];
+/// From a packet's arrival in the server's kernel to the call that sends it on.
+const FORWARDING: Series<'_> = Series { name: "sfu_forwarding_seconds", label: "" };
 /// Bytes in a MiB.
 const MIB: f64 = (1 << 20) as f64;
 
@@ -21,28 +30,25 @@ pub(crate) struct Latency {
     pub transit_p95_ms: Option<f64>,
     /// 99th percentile of the time from publisher to subscriber, ms.
     pub transit_p99_ms: Option<f64>,
-    /// Median time from the kernel's receive timestamp to the send call of the server, since its start, ms.
+    /// Median time from the kernel's receive timestamp to the server's send call, by the bounds of its histogram, ms.
     pub forwarding_p50_ms: Option<f64>,
-    /// 95th percentile of the time from receive timestamp to send call, since the server's start, ms.
+    /// 95th percentile of the time from receive timestamp to send call, by the bounds of its histogram, ms.
     pub forwarding_p95_ms: Option<f64>,
-    /// 99th percentile of the time from receive timestamp to send call, since the server's start, ms.
+    /// 99th percentile of the time from receive timestamp to send call, by the bounds of its histogram, ms.
     pub forwarding_p99_ms: Option<f64>,
 }
 
 impl Latency {
     pub(super) fn of(span: &Span<'_>) -> Latency {
-        let transits = span.now.transit.0.since(&span.before.transit.0);
-        let forwarding = |q: &str| {
-            let quantile = format!("sfu_forwarding_seconds{{quantile=\"{q}\"}}");
-            span.figures.has(&quantile).then(|| 1000.0 * span.figures.get(&quantile))
-        };
+        let transits = span.now.transit.since(&span.before.transit);
+        let forwarding = span.latencies(&FORWARDING);
         Latency {
             transit_p50_ms: transits.percentile(50.0),
             transit_p95_ms: transits.percentile(95.0),
             transit_p99_ms: transits.percentile(99.0),
-            forwarding_p50_ms: forwarding("0.5"),
-            forwarding_p95_ms: forwarding("0.95"),
-            forwarding_p99_ms: forwarding("0.99"),
+            forwarding_p50_ms: forwarding.percentile(50.0),
+            forwarding_p95_ms: forwarding.percentile(95.0),
+            forwarding_p99_ms: forwarding.percentile(99.0),
         }
     }
 }
@@ -70,7 +76,7 @@ impl ProcessorTime {
         let packets = span.grown("sfu_rtp_in_total") + span.grown("sfu_rtp_out_total");
         let capacity = span.figures.get("enhancer_compute_capacity") * span.seconds;
         ProcessorTime {
-            compute_load: share(span.grown("enhancer_compute_seconds_total"), capacity),
+            compute_load: share(span.grown("enhancer_compute_seconds_sum"), capacity),
             cpu_cores,
             clients_cpu_cores: cores(&measurement.clients),
             cpu_us_per_packet: us_per(packets),
@@ -114,41 +120,38 @@ impl Memory {
 /// Latency of one stage of the enhancer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Stage {
-    /// Value of the label `stage`.
+    /// Which; `total` is from a frame's arrival to its anchor.
     #[serde(rename = "stage")]
     pub name: &'static str,
     /// Runs in the measured time.
     pub count: u64,
     /// Mean over the measured time, ms.
     pub mean_ms: Option<f64>,
-    /// Median since the server's start, ms.
+    /// Median over the measured time, by the bounds of the histogram, ms.
     pub p50_ms: f64,
-    /// 95th percentile since the server's start, ms.
+    /// 95th percentile over the measured time, ms.
     pub p95_ms: f64,
-    /// 99th percentile since the server's start, ms.
+    /// 99th percentile over the measured time, ms.
     pub p99_ms: f64,
 }
 
 impl Stage {
     /// All stages, in the order of the pipeline.
     pub(super) fn all(span: &Span<'_>) -> Vec<Stage> {
-        STAGES.into_iter().map(|name| Stage::of(span, name)).collect()
+        STAGES.into_iter().map(|(name, series)| Stage::of(span, name, &series)).collect()
     }
 
-    fn of(span: &Span<'_>, name: &'static str) -> Stage {
-        let ms = |q: &str| {
-            let labels = format!("{{stage=\"{name}\",quantile=\"{q}\"}}");
-            1000.0 * span.figures.get(&format!("enhancer_latency_seconds{labels}"))
-        };
-        let count = span.grown(&format!("enhancer_stage_runs_total{{stage=\"{name}\"}}"));
-        let sum = span.grown(&format!("enhancer_stage_seconds_total{{stage=\"{name}\"}}"));
+    fn of(span: &Span<'_>, name: &'static str, series: &Series<'_>) -> Stage {
+        let count = span.grown(&series.of("_count", ""));
+        let sum = span.grown(&series.of("_sum", ""));
+        let latencies = span.latencies(series);
         Stage {
             name,
             count: count as u64,
             mean_ms: share(1000.0 * sum, count),
-            p50_ms: ms("0.5"),
-            p95_ms: ms("0.95"),
-            p99_ms: ms("0.99"),
+            p50_ms: latencies.percentile_or_zero(50.0),
+            p95_ms: latencies.percentile_or_zero(95.0),
+            p99_ms: latencies.percentile_or_zero(99.0),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::latencies::Latencies;
 use crate::loadtest::measurement::Measurement;
-use crate::loadtest::scrape::Figures;
+use crate::loadtest::scrape::{Figures, Series};
 use crate::loadtest::tally::Totals;
 
 /// The two ends of the measured time, with rates over it.
@@ -12,6 +13,8 @@ pub(super) struct Span<'a> {
     pub before: &'a Totals,
     /// The clients' totals at the end.
     pub now: &'a Totals,
+    /// The server's metrics at the beginning.
+    pub figures_before: &'a Figures,
     /// The server's metrics at the end.
     pub figures: &'a Figures,
     /// The server's counters that grew, and by how much.
@@ -26,12 +29,18 @@ impl<'a> Span<'a> {
         let (figures_before, before) = &measurement.before;
         let (figures, now) = &measurement.after;
         let counters = figures.grown_since(figures_before);
-        Span { before, now, figures, counters, seconds: measurement.seconds() }
+        let seconds = measurement.seconds();
+        Span { before, now, figures_before, figures, counters, seconds }
     }
 
     /// By how much a counter of the server grew.
     pub(super) fn grown(&self, counter: &str) -> f64 {
         self.counters.get(counter).copied().unwrap_or_default()
+    }
+
+    /// The latencies that a histogram of the server has counted.
+    pub(super) fn latencies(&self, histogram: &Series<'_>) -> Latencies {
+        self.figures.latencies_since(self.figures_before, histogram)
     }
 
     /// Bit rate of `bytes` in kbit/s; 0 where no time passed.

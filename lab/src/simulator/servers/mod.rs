@@ -15,6 +15,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use crate::latencies::Latencies;
 use windlass_cluster::rooms::{
     Claim, ClaimWrite, Load, NodeLease, Placement, RENEW_INTERVAL, Rooms,
 };
@@ -563,17 +564,13 @@ impl<'a> Play<'a> {
         self.report.max_split_rooms = self.report.max_split_rooms.max(split);
     }
 
-    fn done(mut self) -> ClusterReport {
-        self.backs.sort_unstable();
-        let at = |share: f64| {
-            let last = self.backs.len().saturating_sub(1);
-            self.backs.get((last as f64 * share) as usize).copied().unwrap_or_default()
-        };
+    fn done(self) -> ClusterReport {
+        let backs: Latencies = self.backs.iter().map(|&ms| ms as f64).collect();
         let seconds = self.scenario.seconds.max(1) as f64;
         let mean = self.imbalances.iter().sum::<f64>() / self.imbalances.len().max(1) as f64;
         ClusterReport {
-            back_p50_ms: at(0.5),
-            back_p99_ms: at(0.99),
+            back_p50_ms: backs.percentile_or_zero(50.0).round() as u64,
+            back_p99_ms: backs.percentile_or_zero(99.0).round() as u64,
             imbalance_mean: mean,
             max_imbalance: self.imbalances.iter().copied().fold(0.0, f64::max),
             writes_per_s: (self.writes.0 as f64 / seconds, self.writes.1 as f64 / seconds),

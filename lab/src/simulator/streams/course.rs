@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use crate::latencies::Latencies;
+
 /// What is counted of a second.
 #[derive(Debug, Clone, Default)]
 struct Sums {
     frames: u64,
     missed: u64,
-    latencies_ms: Vec<f32>,
+    latencies_ms: Vec<f64>,
     gain_db: (f64, u64),
     busy_s: f64,
 }
@@ -49,7 +51,7 @@ impl Course {
         self.at(at).into_iter().for_each(|sums| sums.frames += 1);
     }
 
-    pub(super) fn anchor(&mut self, at: Duration, latency_ms: f32) {
+    pub(super) fn anchor(&mut self, at: Duration, latency_ms: f64) {
         self.at(at).into_iter().for_each(|sums| sums.latencies_ms.push(latency_ms));
     }
 
@@ -75,18 +77,15 @@ impl Course {
     }
 
     pub(super) fn seconds(self, accelerators: usize) -> Vec<Second> {
-        let seconds = self.0.into_iter().enumerate().map(|(n, mut sums)| {
-            sums.latencies_ms.sort_by(f32::total_cmp);
-            let count = sums.latencies_ms.len();
-            let percentile = |share: f64| {
-                let at = ((count as f64 * share) as usize).min(count.saturating_sub(1));
-                sums.latencies_ms.get(at).map_or(0.0, |&ms| f64::from(ms))
-            };
+        let seconds = self.0.into_iter().enumerate().map(|(n, sums)| {
+            // Not kept for every second, as each takes a quarter of a MiB.
+            let latencies: Latencies = sums.latencies_ms.iter().collect();
+            let count = latencies.count();
             Second {
                 at_s: (n + 1) as f64,
-                p50_ms: percentile(0.5),
-                p95_ms: percentile(0.95),
-                miss_rate: sums.missed as f64 / (count as u64 + sums.missed).max(1) as f64,
+                p50_ms: latencies.percentile_or_zero(50.0),
+                p95_ms: latencies.percentile_or_zero(95.0),
+                miss_rate: sums.missed as f64 / (count + sums.missed).max(1) as f64,
                 fraction: count as f64 / sums.frames.max(1) as f64,
                 utilisation: sums.busy_s / accelerators.max(1) as f64,
                 gain_db: sums.gain_db.0 / sums.gain_db.1.max(1) as f64,

@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::course::{Course, Second};
 use super::quality::Chunk;
 use super::scenario::Scenario;
+use crate::eval::stats::percentile;
+use crate::latencies::Latencies;
 use windlass_scheduler::SchedulerCounters;
 
 /// What came of a scenario.
@@ -95,9 +97,9 @@ struct Sums {
     worth: (f64, u64),
     missed: u64,
     dropped: u64,
-    latencies_ms: Vec<f32>,
+    latencies_ms: Latencies,
     gain_db: f64,
-    lacks_db: Vec<f32>,
+    lacks_db: Vec<f64>,
 }
 
 /// Counts while a scenario is played.
@@ -146,8 +148,8 @@ impl Tally {
             self.groups[group].missed += 1;
             self.course.missed(at);
         } else {
-            let latency_ms = 1e3 * latency.as_secs_f32();
-            self.groups[group].latencies_ms.push(latency_ms);
+            let latency_ms = 1e3 * latency.as_secs_f64();
+            self.groups[group].latencies_ms.record(latency_ms);
             self.course.anchor(at, latency_ms);
         }
     }
@@ -177,7 +179,7 @@ impl Tally {
     pub(super) fn chunk(&mut self, group: usize, at: Duration, chunk: Chunk) {
         self.course.gain(at, chunk.gain_db);
         self.groups[group].gain_db += chunk.gain_db;
-        self.groups[group].lacks_db.push(chunk.lacks_db as f32);
+        self.groups[group].lacks_db.push(chunk.lacks_db);
     }
 
     /// A chosen frame was given up.
@@ -202,7 +204,7 @@ impl Tally {
             all.worth = (all.worth.0 + sums.worth.0, all.worth.1 + sums.worth.1);
             all.missed += sums.missed;
             all.dropped += sums.dropped;
-            all.latencies_ms.extend(&sums.latencies_ms);
+            all.latencies_ms.add(&sums.latencies_ms);
             all.gain_db += sums.gain_db;
             all.lacks_db.extend(&sums.lacks_db);
             streams += u64::from(group.count);
@@ -223,7 +225,7 @@ impl Tally {
             paper: scenario.paper.clone(),
             seed: scenario.seed,
             seconds: scenario.seconds,
-            percentiles_ms: all.percentiles(),
+            percentiles_ms: all.latencies_ms.hundred(),
             course: self.course.seconds(utilisation.len()),
             all: all.report("all", streams),
             groups,
@@ -240,24 +242,9 @@ impl Tally {
 }
 
 impl Sums {
-    fn percentiles(&self) -> Vec<f64> {
-        let mut sorted = self.latencies_ms.clone();
-        sorted.sort_by(f32::total_cmp);
-        let last = sorted.len().saturating_sub(1);
-        let at = |n: usize| sorted.get(n * last / 100).map(|&ms| f64::from(ms));
-        (0..=100).filter_map(at).collect()
-    }
-
-    fn report(mut self, name: &str, streams: u64) -> GroupReport {
-        let anchors = self.latencies_ms.len();
-        self.latencies_ms.sort_by(f32::total_cmp);
-        self.lacks_db.sort_by(f32::total_cmp);
-        let of = |sorted: &[f32], share: f64| {
-            let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
-            sorted.get(at).map_or(0.0, |&value| f64::from(value))
-        };
-        let percentile = |share: f64| of(&self.latencies_ms, share);
-        let chosen = anchors as u64 + self.missed + self.dropped;
+    fn report(self, name: &str, streams: u64) -> GroupReport {
+        let anchors = self.latencies_ms.count();
+        let chosen = anchors + self.missed + self.dropped;
         GroupReport {
             name: name.to_owned(),
             streams,
@@ -265,16 +252,16 @@ impl Sums {
             lost: self.lost,
             anchors_lost: self.anchors_lost,
             worth: (self.worth.1 > 0).then(|| self.worth.0 / self.worth.1 as f64),
-            anchors: anchors as u64,
+            anchors,
             fraction: anchors as f64 / self.frames.max(1) as f64,
             missed: self.missed,
             dropped: self.dropped,
             miss_rate: (self.missed + self.dropped) as f64 / chosen.max(1) as f64,
-            p50_ms: percentile(0.5),
-            p95_ms: percentile(0.95),
-            p99_ms: percentile(0.99),
+            p50_ms: self.latencies_ms.percentile_or_zero(50.0),
+            p95_ms: self.latencies_ms.percentile_or_zero(95.0),
+            p99_ms: self.latencies_ms.percentile_or_zero(99.0),
             gain_db: self.gain_db / self.lacks_db.len().max(1) as f64,
-            lacks_p95_db: of(&self.lacks_db, 0.95),
+            lacks_p95_db: percentile(&self.lacks_db, 95.0).unwrap_or_default(),
         }
     }
 }

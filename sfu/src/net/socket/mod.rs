@@ -124,8 +124,6 @@ fn enable_timestamps(socket: &Socket2) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
     #[tokio::test]
@@ -179,7 +177,7 @@ mod tests {
             }
             let source = inbox.datagrams().next().expect("one").source;
             assert_eq!(source, client.local_addr().expect("address"), "as it is outside");
-            let mut outbox = Outbox::new(segments, Instant::now());
+            let mut outbox = Outbox::new(segments);
             for size in [900, 900, 900, 10] {
                 outbox.push(socket.mapped(source), vec![1; size], None);
             }

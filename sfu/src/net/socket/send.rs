@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
-use socket2::SockAddr;
+use windlass_types::Latencies;
 
-use crate::latency::Latencies;
+use socket2::SockAddr;
 
 /// Maximum of messages in one call.
 const MAX_MESSAGES: usize = 64;
@@ -53,9 +53,9 @@ pub(in crate::net) struct Outbox {
 
 impl Outbox {
     /// An empty outbox. `segments`: the kernel supports UDP GSO.
-    pub(in crate::net) fn new(segments: bool, now: Instant) -> Outbox {
+    pub(in crate::net) fn new(segments: bool) -> Outbox {
         let waiting = Vec::with_capacity(MAX_DATAGRAMS);
-        Outbox { waiting, segments, forwarding: Latencies::new(now) }
+        Outbox { waiting, segments, forwarding: Latencies::default() }
     }
 
     /// Adds a datagram; `false` if the outbox is full and must be flushed.
@@ -77,7 +77,7 @@ impl Outbox {
         }
         let now = Instant::now();
         for arrival in self.waiting.iter().filter_map(|d| d.arrival) {
-            self.forwarding.record(now, now.saturating_duration_since(arrival));
+            self.forwarding.record(now.saturating_duration_since(arrival));
         }
         let mut rest = &self.waiting[..];
         while !rest.is_empty() {
@@ -248,7 +248,7 @@ mod tests {
 
     fn sent(segments: bool, sizes: &[usize]) -> (Sent, Vec<Vec<u8>>) {
         let (from, to, address) = pair();
-        let mut outbox = Outbox::new(segments && supports_segments(&from), Instant::now());
+        let mut outbox = Outbox::new(segments && supports_segments(&from));
         for datagram in datagrams(sizes, address) {
             assert!(outbox.push(datagram.to, datagram.data, None));
         }
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_datagram_that_cannot_be_sent_costs_none_of_the_others() {
         let (from, to, address) = pair();
-        let mut outbox = Outbox::new(true, Instant::now());
+        let mut outbox = Outbox::new(true);
         // There is no way from the loopback address to there.
         let nowhere: SocketAddr = "192.0.2.1:9".parse().expect("address");
         outbox.push(address, vec![1; 10], None);
@@ -307,7 +307,7 @@ mod tests {
     fn a_full_outbox_says_so_and_time_is_measured_from_arrivals() {
         let (from, to, address) = pair();
         let now = Instant::now();
-        let mut outbox = Outbox::new(true, now);
+        let mut outbox = Outbox::new(true);
         let full = (0..MAX_DATAGRAMS)
             .map(|_| outbox.push(address, vec![5; 4], Some(now)))
             .position(|room| !room);

@@ -13,6 +13,7 @@ mod scenario;
 use serde::Serialize;
 
 use super::scenario::{OrderName, ScenarioError};
+use crate::latencies::Latencies;
 use play::{Outcome, Round};
 pub(crate) use scenario::RequestScenario;
 
@@ -91,7 +92,7 @@ pub(crate) fn run_requests(scenario: &RequestScenario) -> Result<RequestReport, 
     let at_once = requests / all(OrderName::Calibrated, scenario.lambda, 0.0).end.max(1e-9);
     let row = |name: OrderName, lambda: f64, load: Option<f64>| {
         let every = load.map_or(0.0, |load| 1.0 / (load * at_once));
-        RequestRow::new(scenario, name, lambda, load, all(name, lambda, every))
+        RequestRow::new(scenario, name, lambda, load, &all(name, lambda, every))
     };
     let mut rows = Vec::new();
     for &name in &scenario.orders {
@@ -145,30 +146,26 @@ impl RequestRow {
         order: OrderName,
         lambda: f64,
         load: Option<f64>,
-        mut outcome: Outcome,
+        outcome: &Outcome,
     ) -> RequestRow {
-        let latencies = &mut outcome.latencies;
-        latencies.sort_by(f64::total_cmp);
-        let percentile = |share: f64| {
-            let at = (latencies.len() as f64 * share) as usize;
-            latencies.get(at.min(latencies.len().saturating_sub(1))).map_or(0.0, |s| 1e3 * s)
-        };
-        let count = latencies.len().max(1) as f64;
+        let took_ms = || outcome.latencies.iter().map(|s| 1e3 * s);
+        let latencies: Latencies = took_ms().collect();
+        let count = latencies.count().max(1) as f64;
         RequestRow {
             order,
             lambda: if order == OrderName::Fifo { 0.0 } else { lambda },
             load,
             throughput_per_s: count / outcome.end.max(1e-9),
-            mean_ms: 1e3 * latencies.iter().sum::<f64>() / count,
-            p50_ms: percentile(0.5),
-            p99_ms: percentile(0.99),
-            max_ms: percentile(1.0),
+            mean_ms: took_ms().sum::<f64>() / count,
+            p50_ms: latencies.percentile_or_zero(50.0),
+            p99_ms: latencies.percentile_or_zero(99.0),
+            max_ms: latencies.percentile_or_zero(100.0),
             loads: outcome.loads as f64 / count,
             utilisation: outcome.busy
                 / (outcome.end.max(1e-9) * scenario.accelerators.len() as f64),
             x_fifo: None,
             x_shortest: None,
-            percentiles_ms: (0..=100).map(|n| percentile(f64::from(n) / 100.0)).collect(),
+            percentiles_ms: latencies.hundred(),
         }
     }
 }

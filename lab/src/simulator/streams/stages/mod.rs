@@ -14,6 +14,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::scenario::ScenarioError;
+use crate::latencies::Latencies;
 use play::{Outcome, Round};
 pub(crate) use scenario::StageScenario;
 use windlass_scheduler::slots::{SlotConfig, TaskOrder};
@@ -103,25 +104,21 @@ pub(crate) fn run_stages(scenario: &StageScenario) -> Result<StageReport, Scenar
 
 impl StageRow {
     fn new(way: Way, cap: Option<usize>, outcomes: &[Outcome]) -> StageRow {
-        let mut latencies: Vec<f64> = outcomes.iter().flat_map(|o| &o.latencies).copied().collect();
-        latencies.sort_by(f64::total_cmp);
-        let percentile = |share: f64| {
-            let at = (latencies.len() as f64 * share) as usize;
-            latencies.get(at.min(latencies.len().saturating_sub(1))).map_or(0.0, |s| 1e3 * s)
-        };
+        let took_ms = || outcomes.iter().flat_map(|o| &o.latencies).map(|s| 1e3 * s);
+        let latencies: Latencies = took_ms().collect();
         let mean = |of: &dyn Fn(&Outcome) -> f64| {
             outcomes.iter().map(of).sum::<f64>() / outcomes.len().max(1) as f64
         };
-        let done = latencies.len().max(1) as f64;
+        let done = latencies.count().max(1) as f64;
         StageRow {
             way,
             cap,
             missed_first: outcomes.first().map_or(0, |o| o.missed),
             missed: mean(&|o| o.missed as f64),
             given_up: mean(&|o| o.given_up as f64),
-            mean_ms: 1e3 * latencies.iter().sum::<f64>() / done,
-            p50_ms: percentile(0.5),
-            p95_ms: percentile(0.95),
+            mean_ms: took_ms().sum::<f64>() / done,
+            p50_ms: latencies.percentile_or_zero(50.0),
+            p95_ms: latencies.percentile_or_zero(95.0),
             waited_ms: 1e3 * outcomes.iter().map(|o| o.waited_s).sum::<f64>() / done,
         }
     }
