@@ -122,7 +122,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
     cluster.join(signaling.clone(), sfu.handle());
-    let signaling_tls = tls.clone();
+    let certificate = tls.clone();
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
     let reloader = tokio::spawn(Reloader::new(args, config, parts, reloads)?.run());
     let stopped = signals.rooms_ended(signaling.clone(), sfu.handle(), cluster, config.drain);
@@ -132,10 +132,10 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     };
     // Whoever reads that the server runs may send it signals: all of them are heard by now.
     match &config.public {
-        Some(public) => public::announce(config, public, by, &sfu.candidates())?,
+        Some(public) => public::announce(config, public, by, sfu.candidates())?,
         None => announce(config, http, &sfu)?,
     }
-    if let (Some(source), Some(tls)) = (&config.tls, &signaling_tls) {
+    if let (Some(source), Some(tls)) = (&config.tls, &certificate) {
         source.keep(tls);
     }
     if let Some(listener) = figures {

@@ -4,7 +4,7 @@
 mod server;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -111,11 +111,11 @@ impl Pebble {
         std::thread::spawn(move || {
             lines.map_while(Result::ok).for_each(|line| *into.lock().unwrap() += &(line + "\n"));
         });
-        let (process, _dns) = (Process(process), Process(dns_server));
+        let (process, names_server) = (Process(process), Process(dns_server));
         for addr in [acme, management, dns] {
             until("pebble's start", || TcpStream::connect(addr).is_ok());
         }
-        Some(Pebble { folder, acme, management, dns, log, http, process, _dns })
+        Some(Pebble { folder, acme, management, dns, log, http, process, _dns: names_server })
     }
 
     /// Lets the name lead to this machine.
@@ -123,7 +123,6 @@ impl Pebble {
         let body = json!({"host": NAME, "addresses": ["127.0.0.1"]}).to_string();
         let head = format!("POST /add-a HTTP/1.1\r\nhost: a\r\ncontent-length: {}", body.len());
         let mut stream = TcpStream::connect(self.dns).unwrap();
-        use std::io::{Read, Write};
         write!(stream, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

@@ -172,7 +172,7 @@ impl Acme {
         if Validity::of(text.as_bytes()).is_none() {
             return Err(self.refused("it issued a certificate that is not of its request", None));
         }
-        self.write(self.file(), text.as_bytes())
+        write(self.file(), text.as_bytes())
     }
 
     /// Answers what the ACME server asks for, and waits until it is content.
@@ -221,19 +221,12 @@ impl Acme {
         let made = builder.create(&new, self.directory.clone(), None).await;
         let (account, credentials) = made.map_err(|error| self.failed(error))?;
         let text = serde_json::to_vec(&credentials).map_err(|error| self.failed(error.into()))?;
-        self.write(file, &text)?;
+        write(file, &text)?;
         Ok(account)
     }
 
     fn account_file(&self) -> PathBuf {
         self.folder.join("account.json")
-    }
-
-    fn write(&self, file: PathBuf, text: &[u8]) -> Result<(), AcmeError> {
-        match state::write(&file, text, false) {
-            Ok(_) => Ok(()),
-            Err(source) => Err(AcmeError::Keep { file, source }),
-        }
     }
 
     fn failed(&self, error: Error) -> AcmeError {
@@ -276,6 +269,13 @@ impl Acme {
         };
         let detail = detail.trim_end_matches('.').to_owned();
         AcmeError::Refused { directory: self.directory.clone(), detail, mend }
+    }
+}
+
+fn write(file: PathBuf, text: &[u8]) -> Result<(), AcmeError> {
+    match state::write(&file, text, false) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(AcmeError::Keep { file, source }),
     }
 }
 

@@ -8,6 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use x509_cert::certificate::{CertificateInner, Raw};
 use x509_cert::der::Decode;
+use x509_cert::time::Time;
 
 /// A certificate with its chain, and its private key, both PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Validity {
         let key = PrivateKeyDer::from_pem_slice(pem).ok()?;
         CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).ok()?;
         let [not_before, not_after] =
-            [validity.not_before, validity.not_after].map(|time| time.to_unix_duration());
+            [validity.not_before, validity.not_after].map(Time::to_unix_duration);
         Some(Validity { not_before, not_after })
     }
 
