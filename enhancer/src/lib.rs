@@ -20,6 +20,7 @@
 
 pub mod control;
 mod learn;
+mod machine_memory;
 pub mod offline;
 pub mod pipeline;
 mod stats;
@@ -27,6 +28,7 @@ pub mod sustain;
 pub mod tiles;
 pub mod twin;
 
+pub use machine_memory::allowed_mib;
 pub use pipeline::{Enhancer, EnhancerConfig, EnhancerInput, StartError, Tuning};
 pub use stats::{
     EnhancerStats, NetworkStats, PipelineCounters, QueueLengths, SlotStats, StageLatencies,

@@ -19,7 +19,6 @@ mod health;
 mod key;
 mod logging;
 mod manual;
-mod metrics;
 mod page;
 mod public;
 mod reload;

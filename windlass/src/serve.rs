@@ -19,7 +19,6 @@ use crate::cluster::{Connections, has_workers};
 use crate::config::Config;
 use crate::devices;
 use crate::logging::{self, Log};
-use crate::metrics;
 use crate::page;
 use crate::public;
 use crate::reload::{Parts, Reloader, Reloads};
@@ -115,7 +114,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
         None => None,
     };
 
-    metrics::start();
+    windlass_metrics::start();
     let reloads = Arc::new(Reloads::new());
     let services = services(&sfu, enhancer.clone(), cluster.clone(), reloads.clone(), config.drain);
     supervise::start(sfu.handle(), cluster.clone())?;
@@ -174,11 +173,11 @@ fn services(
             on
         }),
         metrics: MetricSource {
-            families: metrics::families,
+            families: windlass_metrics::families,
             read: Arc::new(move || {
-                let mut all = metrics::of_process();
+                let mut all = windlass_metrics::of_process(logging::lost());
                 all.extend(reloads.metrics());
-                all.extend(enhancer.as_deref().into_iter().flat_map(metrics::of_enhancer));
+                all.extend(enhancer.as_deref().into_iter().flat_map(windlass_metrics::of_enhancer));
                 all.extend(cluster.metrics());
                 all
             }),

@@ -12,7 +12,7 @@ use crate::root;
 use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     ("types", &[]),
     ("netem", &[]),
     ("htj2k", &[]),
@@ -30,6 +30,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
     ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
     ("public", &["doctor"]),
+    ("metrics", &["enhancer", "signaling", "sr"]),
     (
         "windlass",
         &[
@@ -37,6 +38,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "cluster",
             "doctor",
             "enhancer",
+            "metrics",
             "protocol",
             "public",
             "sfu",

@@ -31,7 +31,7 @@ use super::mutual;
 use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::shutdown::Signals;
-use crate::{devices, logging, metrics};
+use crate::{devices, logging};
 
 /// Largest message: a frame, or an anchor.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
@@ -230,10 +230,10 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
 fn figures(enhancer: &Arc<Enhancer>, worker: &Arc<Worker>, tls: Option<Mutual>) -> Router {
     let (enhancer, worker) = (enhancer.clone(), worker.clone());
     let told = move |request: HeaderMap| async move {
-        let mut all = metrics::of_process();
-        all.extend(metrics::of_enhancer(&enhancer));
+        let mut all = windlass_metrics::of_process(logging::lost());
+        all.extend(windlass_metrics::of_enhancer(&enhancer));
         all.extend(tls.iter().flat_map(mutual::metrics));
-        metrics_page(&request, metrics::families(), all)
+        metrics_page(&request, windlass_metrics::families(), all)
     };
     let ready = move || async move {
         if worker.is_draining() {

@@ -12,8 +12,8 @@ use windlass_sr::EngineChoice;
 use windlass_sr::cuda::devices::DeviceName;
 use windlass_types::{AnchorPolicy, Bitrate};
 
+use super::Settings;
 use super::values::parts;
-use super::{Settings, memory};
 
 /// Part of the budget that is kept for pacing, network and browser, unless the budget is short.
 const DELIVERY: Duration = Duration::from_millis(60);
@@ -220,7 +220,8 @@ pub(super) fn enhancer(said: &Settings, budget: Duration) -> Result<Option<Enhan
         "enhancer-threads",
         "must be from 1 to {MAX_THREADS}, not {threads}"
     );
-    let mib = said.enhancer_memory_mb.unwrap_or_else(|| (memory::allowed_mib() / 2).max(64));
+    let mib =
+        said.enhancer_memory_mb.unwrap_or_else(|| (windlass_enhancer::allowed_mib() / 2).max(64));
     allow!(mib >= 64, "enhancer-memory-mb", "must be 64 or more, not {mib}");
     let captured = said.captured().0;
     let stills = if captured.has(Use::Stills) { STILLS } else { Bitrate::ZERO };

@@ -61,7 +61,6 @@ pub(crate) mod enhancement;
 mod file;
 mod former;
 mod limits;
-mod memory;
 mod public;
 mod reach;
 mod settings;

@@ -235,7 +235,7 @@ fn only_live_options_follow_a_new_file() {
     let (before, after) = (parse("max-enhanced: 1\nbudget: 100ms").unwrap(), parse(ALL).unwrap());
     let now = before.clone().with_live_of(&after);
     assert_eq!(
-        (now.max_enhanced, now.budget_ms, now.log.as_deref()),
+        (now.max_enhanced, now.budget.map(|time| time.0.0.as_millis()), now.log.as_deref()),
         (Some(8), Some(100), Some("debug"))
     );
     let mut waiting = now.differing(&after);

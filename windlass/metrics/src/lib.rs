@@ -1,4 +1,6 @@
-//! Figures of the enhancer and of the process for `/metrics`.
+//! What the program tells at `/metrics` beside the SFU and signalling: figures of the enhancer and of the process.
+//!
+//! [`families`] is the table of all metrics, from which their help and `docs/metrics.md` come.
 
 mod families;
 
@@ -11,25 +13,24 @@ use windlass_enhancer::{Enhancer, EnhancerStats, SlotStats, StageLatencies};
 use windlass_signaling::{Metric, Value};
 use windlass_sr::cuda::{self, GpuStats};
 
-pub(crate) use self::families::all as families;
-use crate::logging;
+pub use self::families::all as families;
 
 /// When the process began to serve, in seconds since 1970.
 static STARTED: OnceLock<f64> = OnceLock::new();
 
-/// Notes when the server starts, and gives that.
-pub(crate) fn start() -> f64 {
+/// Notes when the server starts, and gives that, in seconds since 1970.
+pub fn start() -> f64 {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
     *STARTED.get_or_init(now)
 }
 
-/// The program and its process, by the names that Prometheus's own libraries use.
-pub(crate) fn of_process() -> Vec<Metric> {
+/// The program and its process, by the names that Prometheus's own libraries use. `lost`: lines of the log that nobody took.
+pub fn of_process(lost: u64) -> Vec<Metric> {
     let mut metrics = vec![
         Metric::new("windlass_build_info", 1u64).label("version", env!("CARGO_PKG_VERSION")),
         Metric::new("process_start_time_seconds", start()),
         Metric::new("process_cpu_seconds_total", cpu_time()),
-        Metric::new("windlass_log_lines_lost_total", logging::lost()),
+        Metric::new("windlass_log_lines_lost_total", lost),
     ];
     // Elsewhere than on Linux there are none of these.
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -55,7 +56,7 @@ fn cpu_time() -> Duration {
 }
 
 /// What the enhancer counts.
-pub(crate) fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
+pub fn of_enhancer(enhancer: &Enhancer) -> Vec<Metric> {
     let stats = enhancer.stats();
     let mut metrics = vec![
         Metric::new("windlass_enhancer_enabled", stats.enabled),

@@ -7,7 +7,7 @@ use std::path::Path;
 const UNKNOWN: u64 = 2048;
 
 /// Memory that the process may have, in MiB.
-pub(super) fn allowed_mib() -> u64 {
+pub fn allowed_mib() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let bound = bound(Path::new("/sys/fs/cgroup"), &groups);

@@ -330,7 +330,7 @@ const NODES: &[Family] = &[
 ];
 
 /// All metrics that a server or a worker may have.
-pub(crate) fn all() -> Vec<Family> {
+pub fn all() -> Vec<Family> {
     let counters =
         PipelineCounters::help().into_iter().map(|(name, help)| Family::counter(name, help));
     let enhancer = ENHANCER.iter().copied().chain(counters).map(|family| match family.with {
@@ -357,7 +357,7 @@ mod tests {
              What `GET /metrics` tells. Sums, counts and buckets of histograms have the endings that Prometheus gives them: \
              `histogram_quantile(0.95, sum by (le) (rate(windlass_enhancer_anchor_seconds_bucket[5m])))` is the 95th percentile of \
              all servers together. Servers that have what the last column names tell the metric; where it names nothing, all do.\n\n\
-             This file is made of the program's declarations: `UPDATE_EXPECT=1 cargo test -p windlass metrics` writes it.\n",
+             This file is made of the program's declarations: `UPDATE_EXPECT=1 cargo test -p windlass-metrics` writes it.\n",
         );
         let part = |family: &Family| {
             let name = family.name.strip_prefix("windlass_").unwrap_or(family.name);
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn the_metrics_of_the_documents_are_those_of_the_program() {
-        let file = "../docs/metrics.md";
+        let file = "../../docs/metrics.md";
         let tables = tables();
         if std::env::var_os("UPDATE_EXPECT").is_some() {
             std::fs::write(file, &tables).unwrap();
