@@ -25,8 +25,10 @@ mod reload;
 mod serve;
 mod shutdown;
 mod supervise;
+mod time;
 mod tls;
 mod token;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -7,7 +7,7 @@ use clap::Args;
 use windlass_protocol::{Grant, limits};
 use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
 
-use crate::config::Time;
+use crate::time::Time;
 
 /// The room of the link that a server with a public name prints.
 pub(crate) const FIRST_ROOM: &str = "tea-room";

@@ -1,6 +1,6 @@
 //! What the program tells at `/metrics` beside the SFU and signalling: figures of the enhancer and of the process.
 //!
-//! [`families`] is the table of all metrics, from which their help and `docs/metrics.md` come.
+//! [`families()`] is the table of all metrics, from which their help and `docs/metrics.md` come.
 
 mod families;
 

@@ -24,7 +24,6 @@ pub(crate) use self::cluster::{Cluster, NodeConfig};
 pub(crate) use self::file::File;
 pub(crate) use self::public::Public;
 pub(crate) use self::settings::{Settings, is_live};
-pub(crate) use self::time::Time;
 
 /// Why options of a cluster and `windlass enhance` are refused by a build without the feature `cluster`.
 pub(crate) const NO_CLUSTER: &str = "this build has no cluster support: it was built without the feature `cluster`; build with \
@@ -65,7 +64,6 @@ mod public;
 mod reach;
 mod settings;
 pub(crate) mod shown;
-mod time;
 mod turn;
 mod values;
 

@@ -19,9 +19,9 @@ use super::enhancement::{Captured, Device, Policies};
 use super::limits::MaxPerIp;
 use super::public::PublicName;
 use super::reach::{Advertise, Tcp};
-use super::time::Time;
 use super::values::{Parsed, TlsChoice};
 use crate::cluster::ClusterToken;
+use crate::time::Time;
 
 /// Whether a changed option takes effect while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
