@@ -29,6 +29,7 @@ mod shutdown;
 mod supervise;
 mod tls;
 mod token;
+mod watch;
 
 use std::process::ExitCode;
 

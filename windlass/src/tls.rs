@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use windlass_public::{Acme, Pair, kept, made};
 use windlass_signaling::Tls;
 
-use crate::reload::Watch;
+use crate::watch::Watch;
 
 /// Where the certificate comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

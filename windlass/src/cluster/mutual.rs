@@ -7,7 +7,7 @@ use tokio::time::interval;
 use windlass_cluster::mutual::{Files, Mutual, Role};
 use windlass_signaling::Metric;
 
-use crate::reload::Watch;
+use crate::watch::Watch;
 
 /// Interval of checks of the files.
 const LOOK: Duration = Duration::from_secs(1);
