@@ -1,4 +1,4 @@
-//! Files that change while the server runs.
+//! Files that others replace while the server runs.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -9,6 +9,7 @@ mod certificate;
 mod challenge;
 mod https;
 mod key;
+mod name;
 mod self_signed;
 mod state;
 
@@ -16,5 +17,6 @@ pub use acme::{Acme, AcmeError, LETS_ENCRYPT};
 pub use address::{AddressError, Found, find};
 pub use certificate::{Pair, Validity};
 pub use key::make_key;
+pub use name::PublicName;
 pub use self_signed::{kept, made};
 pub use state::folder;

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use windlass_public::LETS_ENCRYPT;
 use windlass_signaling::access::TokenKey;
@@ -14,31 +13,6 @@ use super::{Invalid, Settings};
 const HTTPS: u16 = 443;
 /// Figures are for this machine alone: everybody reaches the page.
 const FIGURES: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7889);
-
-/// The name by which everybody finds the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PublicName(String);
-
-impl FromStr for PublicName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let name = text.trim_end_matches('.').to_ascii_lowercase();
-        let is_label = |label: &str| {
-            let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-            (1..=63).contains(&label.len())
-                && label.chars().all(fits)
-                && !(label.starts_with('-') || label.ends_with('-'))
-        };
-        let is_name = name.len() <= 253 && name.contains('.') && name.split('.').all(is_label);
-        if is_name && name.parse::<IpAddr>().is_err() {
-            return Ok(PublicName(name));
-        }
-        Err(format!(
-            "`{text}` is no DNS name such as calls.example, without https:// and without a port"
-        ))
-    }
-}
 
 /// What a server with a public name has of its own.
 #[derive(Debug, Clone)]
@@ -58,7 +32,7 @@ pub(super) fn filled(
     mut said: Settings,
     folder: Option<&Path>,
 ) -> Result<(Settings, Option<Public>), Invalid> {
-    let Some(Parsed(PublicName(name))) = said.public.clone() else {
+    let Some(Parsed(name)) = said.public.clone() else {
         if let Some(Parsed(TlsChoice::Acme(_))) = said.tls {
             return Err(Invalid::new(
                 "tls",
@@ -88,7 +62,7 @@ pub(super) fn filled(
             Some(vec![key.map_err(|e| Invalid::new("public", format!("has no key: {e}")))?]);
     }
     let keys = said.token_key.clone().unwrap_or_default();
-    Ok((said, Some(Public { name, folder: folder.to_owned(), key, keys })))
+    Ok((said, Some(Public { name: name.to_string(), folder: folder.to_owned(), key, keys })))
 }
 
 /// All addresses of this machine: of both families, where it has both.
@@ -157,21 +131,5 @@ mod tests {
         assert_eq!(error.option, "tls");
         let without = serde_saphyr::from_str("public: calls.example").unwrap();
         assert!(filled(without, None).unwrap_err().to_string().contains("STATE_DIRECTORY"));
-    }
-
-    #[test]
-    fn only_names_of_dns_are_public() {
-        for wrong in [
-            "https://calls.example",
-            "calls.example:443",
-            "203.0.113.5",
-            "calls",
-            "a..b",
-            "-a.example",
-            "calls_1.example",
-            "",
-        ] {
-            assert!(wrong.parse::<PublicName>().is_err(), "{wrong}");
-        }
     }
 }
