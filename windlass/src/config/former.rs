@@ -8,7 +8,8 @@ const RENAMED: [(&str, &str, &str); 3] = [
 ];
 
 /// Options that are no more, and what does their work.
-const REMOVED: [(&str, &str); 1] = [("max-rooms", "max-total-participants limits rooms too")];
+const REMOVED: [(&str, &str); 1] =
+    [("max-rooms", "of rooms there may be 200, or a fifth of max-total-participants")];
 
 /// The text in the words of today, values at the places where they stood, and a warning for each line that was changed.
 pub(super) fn translated(text: &str) -> (String, Vec<String>) {

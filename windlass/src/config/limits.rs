@@ -65,8 +65,7 @@ pub(super) fn limits(said: &Settings) -> Result<Limits> {
     let usual = Limits::default();
     let tracks = participants_per_room.saturating_mul(TRACKS_PER_PARTICIPANT);
     Ok(Limits {
-        // Nobody begins a room who is not in it.
-        rooms: participants,
+        rooms: rooms(participants),
         participants,
         participants_per_room,
         tracks_per_room: usual.tracks_per_room.max(tracks),
@@ -76,6 +75,12 @@ pub(super) fn limits(said: &Settings) -> Result<Limits> {
             .unwrap_or(usual.unauthenticated_per_second),
         ..usual
     })
+}
+
+/// Rooms beside so many participants: as many as are usual, or one for five of them where that is more. Nobody begins a room who is
+/// not in it.
+fn rooms(participants: usize) -> usize {
+    participants.min(Limits::default().rooms).max(participants / 5)
 }
 
 /// Who may come in. No address has more than a quarter of what there is for all.
@@ -97,4 +102,14 @@ pub(super) fn admission(said: &Settings, limits: &Limits) -> Result<AdmissionLim
         participants: limits.participants,
         rooms: limits.rooms,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rooms;
+
+    #[test]
+    fn rooms_follow_the_participants_that_there_may_be() {
+        assert_eq!([10, 200, 1000, 5000].map(rooms), [10, 200, 200, 1000]);
+    }
 }

@@ -214,8 +214,8 @@ settings! {
         #[arg(value_name = "N")]
         Live max_participants: usize = Limits::default().participants_per_room;
 
-        /// Maximum number of participants in all rooms, and so of rooms; one address or identity may be, or begin, a quarter of them.
-        /// Loopback rooms count apart, up to the same number
+        /// Maximum number of participants in all rooms. Of rooms there may be 200 (never more than participants), or a fifth of it
+        /// where that is more; loopback rooms count apart. One address or identity may be, or begin, a quarter
         #[arg(value_name = "N")]
         Live max_total_participants: usize = Limits::default().participants;
 
