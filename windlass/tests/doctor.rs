@@ -89,17 +89,6 @@ fn a_public_name_that_leads_nowhere_and_an_acme_server_that_is_away() {
     assert_eq!(folder.path().read_dir().unwrap().count(), 0, "it makes nothing");
 }
 
-#[test]
-fn an_address_that_nobody_knows() {
-    if windlass_sfu::outward_addresses().iter().any(|ip| !windlass_doctor::is_private(*ip)) {
-        return windlass_skips::skip("this machine has a public address of its own");
-    }
-    let public = ["--public", "calls.example", "--metrics", "127.0.0.1:0", "--udp", "0.0.0.0:0"];
-    let silent = ["--turn-url", "stun:127.0.0.1:9"];
-    let mend = planted(&doctor(&[&public[..], &silent].concat()), "addresses", "fault");
-    assert!(mend.contains("--advertise PUBLIC_IP"), "{mend}");
-}
-
 /// A certificate of so many days from a day ago on, and its key.
 fn certificate(folder: &Path, name: &str, days: i64) -> (PathBuf, PathBuf) {
     let day = Duration::from_secs(24 * 3600);

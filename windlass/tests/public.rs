@@ -5,7 +5,7 @@ mod server;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -266,46 +266,48 @@ fn an_account_that_the_acme_server_has_forgotten_is_made_anew() {
     assert_eq!(other.issued(), 1);
 }
 
-/// coturn, which is a STUN server too; none where it is not installed.
-fn stun_server() -> Option<(Process, SocketAddr)> {
-    if !installed("turnserver") {
-        windlass_skips::skip("no coturn (`cargo xtask setup` installs it)");
+/// A command in a network of its own, where this machine's only address is a private one, 10.9.0.1; `before` is run there first. None
+/// where that cannot be had. All that it starts ends with it.
+fn behind_a_nat(before: &str) -> Option<Command> {
+    let network = |then: &str| {
+        let up = "ip link set lo up && ip addr add 10.9.0.1/32 dev lo && ip route add default dev lo src 10.9.0.1";
+        let mut command = Command::new("unshare");
+        let apart = ["--map-root-user", "--net", "--pid", "--fork", "--kill-child"];
+        command.args(apart).args(["sh", "-c", &format!("{up} && {then}"), "sh"]);
+        command
+    };
+    if !network("true").output().is_ok_and(|ended| ended.status.success()) {
+        windlass_skips::skip("no network of its own: no right to make one, or no iproute2");
         return None;
     }
-    let addr = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let port = format!("--listening-port={}", addr.port());
-    let child = Command::new("turnserver")
-        .args(["-n", "--no-cli", "--no-tls", "--no-dtls", "--stun-only", "--pidfile=/dev/null"])
-        .args(["--listening-ip=127.0.0.1", &port, "--log-file=stdout"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let process = Process(child);
-    until("coturn", || windlass_doctor::seen(&format!("stun:{addr}")).is_ok());
-    Some((process, addr))
+    let mut command = network(&format!(r#"{before} exec "$@""#));
+    command.args(["timeout", "20", env!("CARGO_BIN_EXE_windlass")]);
+    Some(command)
 }
 
 #[test]
 fn behind_a_nat_a_stun_server_says_where_the_machine_is() {
-    if windlass_sfu::outward_addresses().iter().any(|ip| !windlass_doctor::is_private(*ip)) {
-        return windlass_skips::skip("this machine has a public address of its own");
+    if !installed("turnserver") {
+        return windlass_skips::skip("no coturn (`cargo xtask setup` installs it)");
     }
-    let Some((_coturn, addr)) = stun_server() else { return };
+    let coturn = "turnserver -n --no-cli --no-tls --no-dtls --stun-only --pidfile=/dev/null --listening-ip=127.0.0.1 \
+                  --log-file=stdout >/dev/null 2>&1 & until ss -Hlun | grep -q 127.0.0.1:3478; do sleep 0.1; done;";
+    let Some(mut command) = behind_a_nat(coturn) else { return };
     let state = tempfile::tempdir().unwrap();
-    let (stun, http) = (format!("stun:{addr}"), free().to_string());
-    let public = ["--public", NAME, "--http", &http, "--metrics", "127.0.0.1:0"];
-    let media = ["--udp", "0.0.0.0:0", "--turn-url", &stun];
-    let env = [("STATE_DIRECTORY", state.path().to_str().unwrap())];
-    let server = Server::start_with(&[&public[..], &media].concat(), &env);
-    let media = server.wait_for_word("Media is at 127.0.0.1:");
-    assert!(
-        media.ends_with(&format!(
-            ", where {stun} sees this machine: open these ports for UDP and TCP."
-        )),
-        "{media}"
-    );
-    server.wait_for_word(&format!("It waits at {http} for a proxy"));
+    let mut child = command
+        .args(["serve", "--public", NAME, "--http", "127.0.0.1:7880", "--device=off"])
+        .args(["--turn-url", "stun:127.0.0.1:3478"])
+        .env("STATE_DIRECTORY", state.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let _process = Process(child);
+    assert_eq!(lines.next(), Some(format!("Windlass is running: https://{NAME}")));
+    let proxy = lines.next().unwrap();
+    assert!(proxy.starts_with("It waits at 127.0.0.1:7880 for a proxy"), "{proxy}");
+    let media = "Media is at 127.0.0.1:7881, where stun:127.0.0.1:3478 sees this machine: open these ports for UDP and TCP.";
+    assert_eq!(lines.next().as_deref(), Some(media));
 }
 
 /// What a server says that does not start.
@@ -320,12 +322,21 @@ fn refused(command: &mut Command, args: &[&str]) -> String {
 
 #[test]
 fn where_no_stun_server_answers_the_address_is_asked_for() {
-    if windlass_sfu::outward_addresses().iter().any(|ip| !windlass_doctor::is_private(*ip)) {
-        return windlass_skips::skip("this machine has a public address of its own");
+    let silent = ["--turn-url", "stun:127.0.0.1:9"];
+    let Some(mut command) = behind_a_nat("") else { return };
+    let said = refused(&mut command, &silent);
+    for part in ["private (10.9.0.1)", "stun:127.0.0.1:9", "--advertise PUBLIC_IP"] {
+        assert!(said.contains(part), "{said}");
     }
-    let args = ["--http", "127.0.0.1:0", "--udp", "0.0.0.0:0", "--turn-url", "stun:127.0.0.1:9"];
-    let said = refused(&mut Command::new(env!("CARGO_BIN_EXE_windlass")), &args);
-    assert!(said.contains("--advertise PUBLIC_IP") && said.contains("stun:127.0.0.1:9"), "{said}");
+    let Some(mut command) = behind_a_nat("") else { return };
+    // No name is known in that network; the system waits no longer than a second to find out.
+    command.args(["doctor", "--public", NAME, "--http", "127.0.0.1:0", "--device=off"]);
+    let command = command.args(silent).env("RES_OPTIONS", "timeout:1 attempts:1");
+    let ended = command.output().unwrap();
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert!(said.contains("fault    addresses    this machine's own address is private"), "{said}");
+    assert!(said.contains("mend: the address by --advertise PUBLIC_IP"), "{said}");
+    assert!(said.contains("calls.example is not known"), "{said}");
 }
 
 #[test]
