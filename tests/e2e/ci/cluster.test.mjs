@@ -33,7 +33,7 @@ describe("a room on one of three servers", { timeout: 180_000 }, () => {
   before(async () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     nats = await startNats();
-    const args = (ports) => ["--device=off", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`, "--drain-timeout-s", "10"];
+    const args = (ports) => ["--device=off", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`, "--drain-timeout", "10s"];
     servers = await Promise.all([0, 1, 2].map(() => startServer({ args })));
     const known = async (s) => (await s.metrics()).windlass_cluster_nodes === 3;
     for (const server of servers) await until(() => known(server), "each knows three servers", 10_000);

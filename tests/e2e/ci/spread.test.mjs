@@ -27,7 +27,7 @@ describe("a room on three of four servers", { timeout: 240_000 }, () => {
     const scene = makeScene({ clip: "d13", out: "output" });
     nats = await startNats();
     worker = spawn(process.env.WINDLASS_BIN, ["enhance", "--listen", "127.0.0.1:0", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests"], { stdio: "inherit" });
-    const args = (ports) => ["--no-congestion-control", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`, "--node-listen", "127.0.0.1:0", "--node-max-participants", "1", "--drain-timeout-s", "10"];
+    const args = (ports) => ["--no-congestion-control", "--nats", nats.url, "--cluster-token", "a-cluster-of-these-tests", "--node-url", `ws://localhost:${ports.http}/ws`, "--node-listen", "127.0.0.1:0", "--node-max-participants", "1", "--drain-timeout", "10s"];
     servers = await Promise.all([0, 1, 2, 3].map(() => startServer({ args })));
     await until(async () => (await of("windlass_cluster_nodes")).every((n) => n === 4), "each knows four servers", 10_000);
     publisher = await publish(servers[0], scene, { layers: "qh" });
