@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use windlass_public::{Acme, Pair, kept, made};
+use windlass_public::{Acme, Pair, kept, made, of_user};
 use windlass_signaling::Tls;
 
 use crate::watch::Watch;
@@ -114,9 +114,7 @@ fn names(addresses: &[IpAddr]) -> BTreeSet<String> {
 }
 
 fn folder() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-    Some(cache.join("windlass").join("tls"))
+    Some(of_user("XDG_CACHE_HOME", ".cache")?.join("tls"))
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub(crate) fn first_link(key: &TokenKey, page: &str) -> Result<String> {
         room: FIRST_ROOM.to_owned(),
         identity: "host".to_owned(),
         name: None,
-        grants: vec![Grant::Publish, Grant::Subscribe, Grant::Enhance, Grant::Data],
+        grants: Grant::PARTICIPANT.to_vec(),
         id: None,
         ttl: Duration::from_secs(6 * 3600),
         page: Some(page.to_owned()),

@@ -37,7 +37,7 @@ impl<'a> Check<'a> {
 
 /// Runs all; an error names those that failed.
 pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
-    checks.sort_by_key(|check| place(&check.name));
+    checks.sort_by_key(|check| place(&LONGEST, &check.name));
     let lanes = thread::available_parallelism().map_or(1, usize::from) + 1;
     let ended = workers::by(lanes, &checks, |check| (check.run)());
     let failed: Vec<_> = ended.into_iter().flatten().map(|again| format!("`{again}`")).collect();
@@ -47,9 +47,9 @@ pub(crate) fn run(mut checks: Vec<Check>) -> Result<()> {
     bail!("these checks failed, their output is above; to run them again: {}", failed.join("; "))
 }
 
-/// Where a check stands in the order.
-fn place(name: &str) -> usize {
-    LONGEST.iter().position(|long| *long == name).unwrap_or(LONGEST.len())
+/// Where a name stands in an order whose first are named: all others come after them.
+pub(crate) fn place(first: &[&str], name: &str) -> usize {
+    first.iter().position(|one| *one == name).unwrap_or(first.len())
 }
 
 #[cfg(test)]
@@ -68,7 +68,8 @@ mod tests {
                 None
             })
         };
-        assert_eq!([place("learn"), place("a"), place("attack")], [7, 8, 0]);
+        let at = |name| place(&LONGEST, name);
+        assert_eq!([at("learn"), at("a"), at("attack")], [7, 8, 0]);
         run(vec![check("a"), check("learn"), check("attack")]).unwrap();
         assert_eq!(order.into_inner().unwrap().len(), 3);
     }

@@ -344,8 +344,7 @@ fn company(file: &Path) -> Company {
 
 /// Where a file stands in the order.
 fn place(file: &Path) -> usize {
-    let place = LONGEST.iter().position(|long| name(file) == Some(long));
-    place.unwrap_or(LONGEST.len())
+    checks::place(&LONGEST, name(file).unwrap_or_default())
 }
 
 /// Builds all programs and examples: with the features of `cargo test --workspace`, so that nothing is compiled again after it.

@@ -19,4 +19,4 @@ pub use certificate::{Pair, Validity};
 pub use key::make_key;
 pub use name::PublicName;
 pub use self_signed::{kept, made};
-pub use state::folder;
+pub use state::{folder, of_user};

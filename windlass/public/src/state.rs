@@ -7,13 +7,22 @@ use std::path::{Path, PathBuf};
 
 /// The folder: that of systemd (`StateDirectory=`), or the user's for the state of programs; none where neither is known.
 pub fn folder() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folders) = set("STATE_DIRECTORY") {
         // There may be several.
         return std::env::split_paths(&folders).next();
     }
-    let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
-    Some(state.join("windlass"))
+    of_user("XDG_STATE_HOME", ".local/state")
+}
+
+/// The program's folder below the one of the user that `variable` names, by default `usual` below the home.
+pub fn of_user(variable: &str, usual: &str) -> Option<PathBuf> {
+    let all = set(variable).or_else(|| Some(set("HOME")?.join(usual)))?;
+    Some(all.join("windlass"))
+}
+
+/// A folder in the environment.
+fn set(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// Writes a file that its owner alone may read; others see the former one or the new one, never a part. `keep`: one that is there
