@@ -59,6 +59,7 @@ pub use client::{ClientAddr, Network, NoNetwork, TrustedProxies};
 pub use families::{MetricSource, families};
 pub use metric::{Family, Metric, MetricKind, Value};
 pub use metrics::metrics_page;
+pub use openapi::document as openapi_document;
 pub use origin::{NotAnOrigin, Origin, Origins};
 pub use redact::{Pseudonym, pseudonym};
 pub use session::ParticipantInfo;

@@ -1,13 +1,18 @@
 //! `GET /openapi.json`: the HTTP interface, described by the types and handlers that make it.
 //!
-//! A route is made together with its description, so that none can lack one.
+//! A route is made together with its description, so that none can lack one. The server SDKs are made from the description
+//! (`cargo xtask protocol`): so it has what tokens and webhooks contain too.
 
 use std::sync::Arc;
 use std::sync::LazyLock;
 
 use axum::Json;
 use utoipa::OpenApi;
+use utoipa::openapi::path::{HttpMethod, OperationBuilder, PathItem, Paths};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::response::Response;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, Ref};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -17,7 +22,7 @@ use crate::{admin, health, metrics, socket, whip_whep};
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Windlass", description = "Signalling, administration and metrics of a Windlass server."),
-    components(schemas(crate::webhooks::Event)),
+    components(schemas(crate::webhooks::Event, crate::access::Claims)),
     tags(
         (name = "rooms", description = "Rooms, participants and tracks. Needs a token that grants `admin` for the room, or for `*`."),
         (name = "server", description = "The server as a whole. What is under /admin needs a token that grants `admin` for `*`."),
@@ -66,7 +71,32 @@ pub(crate) fn description() -> utoipa::openapi::OpenApi {
             operation.security = Some(vec![needed]);
         }
     }
+    api.webhooks = Some(webhooks());
     api
+}
+
+/// What the server requests of the application.
+fn webhooks() -> Paths {
+    let event = Content::new(Some(Ref::from_schema_name("Event")));
+    let event = RequestBodyBuilder::new().content("application/json", event).build();
+    let report = OperationBuilder::new()
+        .operation_id(Some("event"))
+        .summary(Some("Report an event of a room"))
+        .description(Some("Signed by Standard Webhooks (docs/webhooks.md)."))
+        .request_body(Some(event))
+        .response("2XX", Response::new("Accepted; any other answer is a failure, and tried again"));
+    let mut webhooks = Paths::new();
+    webhooks.paths.insert("event".to_owned(), PathItem::new(HttpMethod::Post, report));
+    webhooks
+}
+
+/// The description of the HTTP interface, as `/openapi.json` has it.
+///
+/// # Errors
+///
+/// Where the description cannot be serialised.
+pub fn document() -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&description()).map(|text| text + "\n")
 }
 
 /// Whether requests to a path have an `Authorization`.
@@ -89,6 +119,13 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn the_sdks_are_made_from_this_description() {
+        let path = "sdk/openapi.json";
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(written == document().unwrap(), "{path} differs: run `cargo xtask protocol`");
+    }
 
     fn json() -> Value {
         serde_json::to_value(description()).unwrap()

@@ -1,17 +1,74 @@
-//! The client's message types, written from the server's.
+//! What is written from the server's types: the messages of the browser's client, and the server SDKs.
+
+mod api;
+mod go;
+mod node;
+mod python;
+
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use self::api::Api;
 use crate::process::{Cmd, step};
 use crate::root;
 
-/// Writes `client-web/src/sdk/protocol.gen.ts`.
+/// The OpenAPI description, which the SDKs are made from. `windlass-signaling` has a test that it is the server's.
+const DESCRIPTION: &str = "signaling/sdk/openapi.json";
+
+/// Writes `client-web/src/sdk/protocol.gen.ts`, the description, and the generated files of `signaling/sdk`.
 pub(crate) fn write() -> Result<()> {
     step("Writing the client's message types");
-    let made = Cmd::cargo(["run", "--quiet", "--package", "windlass-protocol", "--features", "typescript", "--example", "typescript"])
-        .output()
-        .context("the types could not be made; `cargo check -p windlass-protocol --features typescript` says why")?;
-    let path = root().join("client-web/src/sdk/protocol.gen.ts");
-    std::fs::write(&path, format!("{made}\n"))
-        .with_context(|| format!("cannot write {}", path.display()))
+    let made = printed("windlass-protocol", &["--features", "typescript", "--example", "typescript"])?;
+    write_file(&root().join("client-web/src/sdk/protocol.gen.ts"), &made)?;
+    step("Writing the server SDKs' types and requests");
+    let made = printed("windlass-signaling", &["--example", "openapi"])?;
+    write_file(&root().join(DESCRIPTION), &made)?;
+    for (path, text) in sdks()? {
+        write_file(&path, &text)?;
+    }
+    Ok(())
+}
+
+/// What an example prints.
+fn printed(package: &str, example: &[&str]) -> Result<String> {
+    let run = Cmd::cargo(["run", "--quiet", "--package", package]).args(example);
+    let made = run.output().with_context(|| {
+        format!("the types could not be made; `cargo check -p {package} --examples` says why")
+    })?;
+    Ok(made + "\n")
+}
+
+fn write_file(path: &PathBuf, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The generated files of the SDKs, as they are to be.
+fn sdks() -> Result<Vec<(PathBuf, String)>> {
+    let description = root().join(DESCRIPTION);
+    let text = std::fs::read_to_string(&description)
+        .with_context(|| format!("cannot read {}", description.display()))?;
+    let api = Api::read(&text).with_context(|| DESCRIPTION.to_owned())?;
+    let at = |path: &str| root().join("signaling/sdk").join(path);
+    Ok(vec![
+        (at("node/src/types.gen.d.ts"), node::types(&api)),
+        (at("node/src/admin.gen.js"), node::requests(&api)),
+        (at("python/windlass_server_sdk/types_gen.py"), python::types(&api)),
+        (at("python/windlass_server_sdk/admin_gen.py"), python::requests(&api)),
+        (at("go/types_gen.go"), go::types(&api)),
+        (at("go/admin_gen.go"), go::requests(&api)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sdks_are_those_of_the_description() {
+        for (path, made) in sdks().unwrap() {
+            let written = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(written == made, "{} differs: run `cargo xtask protocol`", path.display());
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The claims of a token.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use windlass_protocol::{Grant, limits};
 
 use super::{ALL_ROOMS, AccessError};
@@ -48,7 +49,7 @@ impl Grants {
 }
 
 /// The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is for another service.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Claims {
     /// The room; `*` for all.
     pub room: String,
@@ -59,6 +60,7 @@ pub struct Claims {
     pub name: Option<String>,
     /// The grants; by default those of a participant.
     #[serde(default = "Grants::participant")]
+    #[schema(value_type = Option<Vec<Grant>>)]
     pub grants: Grants,
     /// Expiry, in seconds since 1970.
     pub exp: f64,

@@ -36,13 +36,13 @@ pub(crate) struct RoomDoor {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetGrants {
     /// Its grants from now on, of `publish`, `subscribe`, `enhance` and `data`; the token's other grants stay.
-    #[schema(value_type = Vec<String>)]
     grants: Vec<Grant>,
 }
 
 /// A duration.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Period)]
 pub(crate) struct Duration {
     /// In seconds; by default until all tokens that were used have expired, and at least a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +74,7 @@ pub(crate) struct Lobby {
 
 /// A participant in a lobby.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Waiting)]
 pub(crate) struct Waits {
     /// The id with which it is answered.
     id: String,
@@ -111,7 +112,7 @@ fn check_text(what: &str, text: &str) -> Result<(), AdminError> {
 }
 
 /// Lock or unlock a room, or set its lobby. On all servers of a cluster.
-#[utoipa::path(put, path = "/admin/rooms/{room}/door", tag = "rooms", request_body = RoomDoor,
+#[utoipa::path(put, path = "/admin/rooms/{room}/door", operation_id = "set_door", tag = "rooms", request_body = RoomDoor,
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 200, description = "The door as it is now", body = RoomDoor), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn door(
@@ -160,7 +161,7 @@ pub(crate) async fn reset_grants(
 }
 
 /// List a room's bans; of the room `*`, those that hold in all.
-#[utoipa::path(get, path = "/admin/rooms/{room}/bans", tag = "rooms",
+#[utoipa::path(get, path = "/admin/rooms/{room}/bans", operation_id = "list_bans", tag = "rooms",
     params(("room" = String, Path, description = "The room's name, or `*`")),
     responses((status = 200, description = "They are", body = Bans), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn bans(
@@ -214,7 +215,7 @@ pub(crate) async fn unban(
 }
 
 /// List the participants in a room's lobby.
-#[utoipa::path(get, path = "/admin/rooms/{room}/waiting", tag = "rooms",
+#[utoipa::path(get, path = "/admin/rooms/{room}/waiting", operation_id = "list_waiting", tag = "rooms",
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 200, description = "They are", body = Lobby), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn waiting(
@@ -232,7 +233,7 @@ pub(crate) async fn waiting(
 }
 
 /// Admit or refuse a participant in the lobby.
-#[utoipa::path(put, path = "/admin/rooms/{room}/waiting/{waiting}", tag = "rooms", request_body = Answered,
+#[utoipa::path(put, path = "/admin/rooms/{room}/waiting/{waiting}", operation_id = "answer_waiting", tag = "rooms", request_body = Answered,
     params(("room" = String, Path, description = "The room's name"),
         ("waiting" = String, Path, description = "The id of the participant in the lobby")),
     responses((status = 204, description = "The participant gets the answer"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
@@ -248,7 +249,7 @@ pub(crate) async fn answer(
 }
 
 /// Revoke an access token by its `jti`: its participants are removed, and the token is refused. On all servers of a cluster. Needs a token for `*`.
-#[utoipa::path(put, path = "/admin/revoked/{token}", tag = "server", request_body = Duration,
+#[utoipa::path(put, path = "/admin/revoked/{token}", operation_id = "revoke_token", tag = "server", request_body = Duration,
     params(("token" = String, Path, description = "The token's `jti`")),
     responses((status = 204, description = "It is revoked"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn revoke(
@@ -265,7 +266,7 @@ pub(crate) async fn revoke(
 }
 
 /// Lift a revocation.
-#[utoipa::path(delete, path = "/admin/revoked/{token}", tag = "server",
+#[utoipa::path(delete, path = "/admin/revoked/{token}", operation_id = "reinstate_token", tag = "server",
     params(("token" = String, Path, description = "The token's `jti`")),
     responses((status = 204, description = "The token is good again"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn reinstate(

@@ -22,6 +22,7 @@ use crate::shared::Shared;
 /// An operator's settings of a room. Absent settings have the values of the server's configuration.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = RoomSettings)]
 pub(crate) struct Settings {
     /// Maximum number of participants. The server's own bound holds too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +43,7 @@ pub(crate) struct Rooms {
 
 /// A room in short.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RoomSummary)]
 pub(crate) struct Summary {
     /// Its name.
     room: String,
@@ -77,7 +79,6 @@ pub(crate) struct Participant {
     /// When it joined, in seconds since 1970.
     since: u64,
     /// Its grants.
-    #[schema(value_type = Vec<String>)]
     grants: Vec<Grant>,
     /// Its published tracks.
     tracks: Vec<Track>,
@@ -91,7 +92,6 @@ pub(crate) struct Track {
     /// The id, as in signalling.
     id: String,
     /// `video` or `audio`.
-    #[schema(value_type = String)]
     kind: TrackKind,
     /// The publisher's name for it.
     name: String,
@@ -124,7 +124,7 @@ pub(crate) struct Muted {
 }
 
 /// List the rooms. Needs a token for `*`.
-#[utoipa::path(get, path = "/admin/rooms", tag = "rooms",
+#[utoipa::path(get, path = "/admin/rooms", operation_id = "list_rooms", tag = "rooms",
     responses((status = 200, description = "All rooms", body = Rooms), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn list(_: Operator, State(shared): State<Arc<Shared>>) -> Json<Rooms> {
     let rooms = shared.directory.rooms().into_iter();
@@ -138,7 +138,7 @@ pub(crate) async fn list(_: Operator, State(shared): State<Arc<Shared>>) -> Json
 }
 
 /// Show a room.
-#[utoipa::path(get, path = "/admin/rooms/{room}", tag = "rooms",
+#[utoipa::path(get, path = "/admin/rooms/{room}", operation_id = "get_room", tag = "rooms",
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 200, description = "The room", body = RoomDetails), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn show(
@@ -152,7 +152,7 @@ pub(crate) async fn show(
 
 /// Create a room, or replace its settings. No participant is removed.
 /// The room exists until it is deleted or the server stops.
-#[utoipa::path(put, path = "/admin/rooms/{room}", tag = "rooms", request_body = Settings,
+#[utoipa::path(put, path = "/admin/rooms/{room}", operation_id = "configure_room", tag = "rooms", request_body = Settings,
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 200, description = "The room as it is now", body = RoomDetails), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn configure(
@@ -181,7 +181,7 @@ pub(crate) async fn configure(
 }
 
 /// End a room: its participants are removed, and its settings are deleted.
-#[utoipa::path(delete, path = "/admin/rooms/{room}", tag = "rooms",
+#[utoipa::path(delete, path = "/admin/rooms/{room}", operation_id = "close_room", tag = "rooms",
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 204, description = "It has ended"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
 pub(crate) async fn close(
@@ -203,7 +203,7 @@ pub(crate) async fn close(
 }
 
 /// Remove a participant. Its client does not rejoin by itself, but may with a valid token.
-#[utoipa::path(delete, path = "/admin/rooms/{room}/participants/{participant}", tag = "rooms",
+#[utoipa::path(delete, path = "/admin/rooms/{room}/participants/{participant}", operation_id = "remove_participant", tag = "rooms",
     params(("room" = String, Path, description = "The room's name"),
         ("participant" = String, Path, description = "The participant's id")),
     responses((status = 204, description = "It is removed"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]
@@ -220,7 +220,7 @@ pub(crate) async fn remove(
 }
 
 /// Mute or unmute a track.
-#[utoipa::path(put, path = "/admin/rooms/{room}/tracks/{track}/muted", tag = "rooms", request_body = Muted,
+#[utoipa::path(put, path = "/admin/rooms/{room}/tracks/{track}/muted", operation_id = "mute_track", tag = "rooms", request_body = Muted,
     params(("room" = String, Path, description = "The room's name"),
         ("track" = String, Path, description = "The track's id")),
     responses((status = 200, description = "The track as it is now", body = Track), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]

@@ -9,6 +9,7 @@ use windlass_protocol::TrackKind;
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = EventType)]
 pub(crate) enum What {
     /// The first participant joined a room.
     RoomStarted,
@@ -62,7 +63,6 @@ pub(crate) struct EventTrack {
     /// The id, as in signalling.
     pub id: String,
     /// `video` or `audio`.
-    #[schema(value_type = String)]
     pub kind: TrackKind,
     /// The publisher's name for it.
     pub name: String,

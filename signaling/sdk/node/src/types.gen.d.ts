@@ -1,0 +1,271 @@
+// Made from signaling/sdk/openapi.json by `cargo xtask protocol`.
+
+/** An error of the admin API. */
+export interface AdminError {
+  /** The reason, for programs. */
+  code: AdminErrorCode;
+  /** What to do next, for people. */
+  hint: string;
+  /** What happened, for people. */
+  message: string;
+}
+
+/** Error codes, for programs. Stable. */
+export type AdminErrorCode =
+  | "unauthorized"
+  | "token_expired"
+  | "forbidden"
+  | "malformed"
+  | "unknown_room"
+  | "unknown_participant"
+  | "unknown_track"
+  | "no_identity"
+  | "too_many_rooms"
+  | "too_many_rules"
+  | "shutting_down"
+  | "internal";
+
+/** An answer to a participant in a lobby. */
+export interface Answered {
+  /** Whether it may enter. */
+  admitted: boolean;
+}
+
+/** A ban of an identity from a room. */
+export interface Ban {
+  /** The identity. */
+  identity: string;
+  /** When it ends, in seconds since 1970. */
+  until: number;
+}
+
+/** All bans of a room. */
+export interface Bans {
+  /** By identity. */
+  bans: Ban[];
+}
+
+/** The claims of a token (RFC 7519 §4). */
+export interface Claims {
+  /** Expiry. */
+  exp: number;
+  /** The room; `*` for all. */
+  room: string;
+  /** The identity. */
+  sub: string;
+  /** The grants; by default those of a participant. */
+  grants?: Grant[];
+  /** Id. */
+  jti?: string;
+  /** The name. */
+  name?: string;
+  /** From when on. */
+  nbf?: number;
+}
+
+/** How a server ends. */
+export interface Draining {
+  /** The longest time in seconds that rooms have to end; 0: it ends at once. */
+  seconds: number;
+}
+
+/** Whether the enhancer runs. */
+export interface Enhancer {
+  /** In requests: whether to run it. In answers: whether it runs. */
+  enabled: boolean;
+}
+
+/** The body of a webhook. */
+export interface Event {
+  /** Time of the event, in seconds since 1970. */
+  at: number;
+  /** Id of the event, the same in all attempts; also in the header `webhook-id`. */
+  id: string;
+  /** The room. */
+  room: string;
+  /** What happened. */
+  type: EventType;
+  /** The participant. */
+  participant?: EventParticipant;
+  /** The track. */
+  track?: EventTrack;
+}
+
+/** A participant. */
+export interface EventParticipant {
+  /** The id, as in signalling. */
+  id: string;
+  /** The display name. */
+  name: string;
+  /** The identity in its access token. */
+  identity?: string;
+}
+
+/** A track. */
+export interface EventTrack {
+  /** The id, as in signalling. */
+  id: string;
+  /** `video` or `audio`. */
+  kind: TrackKind;
+  /** The publisher's name for it. */
+  name: string;
+}
+
+/** What happened. */
+export type EventType =
+  | "room_started"
+  | "room_finished"
+  | "participant_joined"
+  | "participant_left"
+  | "track_published"
+  | "track_unpublished";
+
+/** Something that an access token allows. */
+export type Grant =
+  | "publish"
+  | "subscribe"
+  | "enhance"
+  | "data"
+  | "moderate"
+  | "admin";
+
+/** The lobby of a room. */
+export interface Lobby {
+  /** The participants in it, the first one first. */
+  waiting: Waiting[];
+}
+
+/** Whether a track is muted. */
+export interface Muted {
+  /** True: it is muted until an operator unmutes it. False: its publisher decides. */
+  muted: boolean;
+}
+
+/** A participant of a room. */
+export interface Participant {
+  /** Its grants. */
+  grants: Grant[];
+  /** The id, as in signalling. */
+  id: string;
+  /** The display name. */
+  name: string;
+  /** The rungs that it receives of others' video. */
+  receives: Receives[];
+  /** When it joined, in seconds since 1970. */
+  since: number;
+  /** Its published tracks. */
+  tracks: Track[];
+  /** The identity in its access token. */
+  identity?: string;
+}
+
+/** A duration. */
+export interface Period {
+  /** In seconds; by default until all tokens that were used have expired, and at least a day. */
+  seconds?: number;
+}
+
+/** The rung that a participant receives of a track. */
+export interface Receives {
+  /** Height of its layer in pixels. */
+  height: number;
+  /** `q`, `q+`, `h`, `h+` or `f`. */
+  rung: string;
+  /** Id of the track. */
+  track: string;
+  /** Width of its layer in pixels. */
+  width: number;
+}
+
+/** A room, with its participants and tracks. */
+export interface RoomDetails {
+  /** Its participants, the first one first. */
+  participants: Participant[];
+  /** Its name. */
+  room: string;
+  /** Maximum number of participants. The server's own bound holds too. */
+  max_participants?: number;
+  /** How anchors are chosen, such as `cost-effective`. */
+  policy?: string;
+}
+
+/** Restrictions of entering a room. */
+export interface RoomDoor {
+  /** New participants wait until a moderator or operator admits them. */
+  lobby?: boolean;
+  /** New participants are refused, except moderators and participants that return. */
+  locked?: boolean;
+  /** Minimum time in seconds, even if the room is empty; by default until five minutes after the last participant left. */
+  seconds?: number;
+}
+
+/** The policy by which anchors are chosen. */
+export interface RoomPolicy {
+  /** Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the configuration. */
+  policy: string | null;
+  /** The room; by default all rooms without a policy of their own. */
+  room?: string;
+}
+
+/** An operator's settings of a room. Absent settings have the values of the server's configuration. */
+export interface RoomSettings {
+  /** Maximum number of participants. The server's own bound holds too. */
+  max_participants?: number;
+  /** How anchors are chosen, such as `cost-effective`. */
+  policy?: string;
+}
+
+/** A room in short. */
+export interface RoomSummary {
+  /** Number of participants. */
+  participants: number;
+  /** Its name. */
+  room: string;
+  /** Number of published tracks. */
+  tracks: number;
+  /** Maximum number of participants. The server's own bound holds too. */
+  max_participants?: number;
+  /** How anchors are chosen, such as `cost-effective`. */
+  policy?: string;
+}
+
+/** All rooms. */
+export interface Rooms {
+  /** By name. Loopback rooms are called `loopback/` and the participant's id. */
+  rooms: RoomSummary[];
+}
+
+/** What a participant may do. */
+export interface SetGrants {
+  /** Its grants from now on, of `publish`, `subscribe`, `enhance` and `data`; the token's other grants stay. */
+  grants: Grant[];
+}
+
+/** A published track. */
+export interface Track {
+  /** The id, as in signalling. */
+  id: string;
+  /** `video` or `audio`. */
+  kind: TrackKind;
+  /** Whether it is muted: not forwarded. */
+  muted: boolean;
+  /** Whether an operator muted it, so that its publisher cannot unmute it. */
+  muted_by_operator: boolean;
+  /** The publisher's name for it. */
+  name: string;
+}
+
+/** Audio or video. */
+export type TrackKind =
+  | "audio"
+  | "video";
+
+/** A participant in a lobby. */
+export interface Waiting {
+  /** The id with which it is answered. */
+  id: string;
+  /** The display name. */
+  name: string;
+  /** The identity in its access token. */
+  identity?: string;
+}
