@@ -19,7 +19,7 @@ pub(crate) const TEST: &[&str] = &[
     "pebble",
     "coturn",
 ];
-/// What the long tests need besides: shaped links, another browser, an encoder that is none, and certificates.
+/// What the long tests need besides: shaped links, another browser, an encoder that is none, certificates, and Go for its server SDK.
 pub(crate) const SOAK: &[&str] = &[
     "iproute2",
     "firefox-esr",
@@ -30,6 +30,7 @@ pub(crate) const SOAK: &[&str] = &[
     "gstreamer1.0-plugins-bad",
     "gstreamer1.0-nice",
     "openssl",
+    "golang-go",
 ];
 /// A Rust whose standard library can be built for WebAssembly where rustup has no target to give.
 pub(crate) const WASM_FALLBACK: &[&str] = &["cargo-web", "rust-web-src", "lld", "binaryen"];

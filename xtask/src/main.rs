@@ -63,7 +63,8 @@ enum Task {
         #[arg(value_enum)]
         parts: Vec<test::Part>,
     },
-    /// Write the client's message types (client-web/src/sdk/protocol.gen.ts) from the server's.
+    /// Write what is made from the server's types: the client's message types (client-web/src/sdk/protocol.gen.ts), and the OpenAPI
+    /// description with the server SDKs (signaling/sdk).
     Protocol,
     /// Build the WebAssembly module into client-web/dist; a page takes the one that it was built with, so build it after.
     Wasm,
@@ -89,7 +90,7 @@ enum Task {
     Gpu,
     /// Run the long tests, which take about two hours: rare impairments, other browsers, many seeds, fuzzing.
     Soak {
-        /// Run just these parts: properties, neon, memory, gpu, fuzz, browsers, attack, links, visits, vp9.
+        /// Run just these parts: properties, neon, memory, gpu, fuzz, sdks, browsers, attack, links, visits, vp9.
         #[arg(value_enum)]
         parts: Vec<soak::Part>,
         /// How many times as long as that everything lasts that can last longer: calls, floods, fuzzing, seeds.

@@ -19,7 +19,8 @@ const DESCRIPTION: &str = "signaling/sdk/openapi.json";
 /// Writes `client-web/src/sdk/protocol.gen.ts`, the description, and the generated files of `signaling/sdk`.
 pub(crate) fn write() -> Result<()> {
     step("Writing the client's message types");
-    let made = printed("windlass-protocol", &["--features", "typescript", "--example", "typescript"])?;
+    let made =
+        printed("windlass-protocol", &["--features", "typescript", "--example", "typescript"])?;
     write_file(&root().join("client-web/src/sdk/protocol.gen.ts"), &made)?;
     step("Writing the server SDKs' types and requests");
     let made = printed("windlass-signaling", &["--example", "openapi"])?;

@@ -23,7 +23,7 @@ use crate::{apt, page, root, target_dir};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Make what is published: for x86-64 and aarch64 an archive with the binary, a Debian package, and a container image;
-/// the Helm chart, the npm packages, checksums, and the notes of this version from docs/CHANGELOG.md.
+/// the Helm chart, the npm packages, a wheel for Python, checksums, and the notes of this version from docs/CHANGELOG.md.
 ///
 /// Needs Linux on x86-64 or aarch64, Rust by rustup, Node.js, Python 3 with pip, dpkg-deb, curl and GNU tar. Fetches what
 /// else it takes, all of it pinned: the linker (PyPI: ziglang, cargo-zigbuild), Rust's standard libraries, the packages
@@ -58,8 +58,10 @@ enum Part {
     Image,
     /// The Helm chart, with the chart of NATS in it.
     Chart,
-    /// The packages `windlass-client` and `windlass-react`.
+    /// The packages `windlass-client`, `windlass-react` and `windlass-server-sdk`.
     Npm,
+    /// The server SDK for Python, as a wheel.
+    Python,
 }
 
 /// A kind of machine.
@@ -121,6 +123,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if wants(Part::Npm) {
         npm(&release)?;
+    }
+    if wants(Part::Python) {
+        wheel(&release)?;
     }
     fs::write(release.out.join("NOTES.md"), notes::of_this_version()?)?;
     checksums(&release.out)?;
@@ -216,8 +221,9 @@ fn licences(release: &Release) -> [(&'static str, PathBuf); 3] {
 
 fn npm(release: &Release) -> Result<()> {
     step("Packing the npm packages");
-    for folder in ["client-web", "client-web/react"] {
-        page::npm_ci(folder)?;
+    // Those of the others are there since the page was built.
+    page::npm_ci("client-web/react")?;
+    for folder in ["client-web", "client-web/react", "signaling/sdk/node"] {
         Cmd::new("npm")
             .args(["pack", "--silent", "--pack-destination"])
             .arg(&release.out)
@@ -225,6 +231,19 @@ fn npm(release: &Release) -> Result<()> {
             .run()?;
     }
     Ok(())
+}
+
+/// The wheel, built in a copy, as pip leaves files beside what it builds.
+fn wheel(release: &Release) -> Result<()> {
+    step("Packing the wheel");
+    let copy = release.work.join("python");
+    Cmd::new("cp").args(["-r", "signaling/sdk/python"]).arg(&copy).run()?;
+    Cmd::new("python3")
+        .args(["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"])
+        .arg(&release.out)
+        .arg(copy)
+        .env("SOURCE_DATE_EPOCH", &release.time)
+        .run()
 }
 
 /// Writes SHA256SUMS, which `sha256sum --check` reads.
@@ -256,6 +275,8 @@ mod tests {
             ("client-web/package.json", "\"version\":"),
             ("client-web/react/package.json", "\"version\":"),
             ("client-web/react/package.json", "\"windlass-client\": \"^"),
+            ("signaling/sdk/node/package.json", "\"version\":"),
+            ("signaling/sdk/python/pyproject.toml", "version ="),
             ("deploy/helm/windlass/Chart.yaml", "version:"),
             ("deploy/helm/windlass/Chart.yaml", "appVersion:"),
         ] {

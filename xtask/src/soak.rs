@@ -27,6 +27,8 @@ pub(crate) enum Part {
     Gpu,
     /// Each fuzz target, under AddressSanitizer where there is a nightly tool chain.
     Fuzz,
+    /// The server SDKs, each in its own language.
+    Sdks,
     /// Longer calls between browsers, and other browsers.
     Browsers,
     /// Malformed datagrams beside a call.
@@ -48,6 +50,7 @@ impl Part {
             Part::Memory => memory::run(),
             Part::Gpu => gpu::run(),
             Part::Fuzz => fuzz::run(20 * times, fuzz::Build::best()),
+            Part::Sdks => sdks(),
             Part::Browsers => browsers(times),
             Part::Attack => attack(1_000_000 * times),
             Part::Links => links(),
@@ -102,6 +105,11 @@ fn properties(cases: u32) -> Result<()> {
     for_tests(Cmd::cargo(["test", "--workspace", "--quiet", "--no-fail-fast"]))
         .env("PROPTEST_CASES", cases.to_string())
         .run()
+}
+
+fn sdks() -> Result<()> {
+    step("Trying the server SDKs");
+    for_tests(Cmd::cargo(["test", "--quiet", "--package", "windlass", "--test", "sdks"])).run()
 }
 
 fn browsers(times: u32) -> Result<()> {

@@ -38,6 +38,8 @@ pub(crate) enum Part {
 
 /// Where the React components are.
 const REACT: &str = "client-web/react";
+/// Where the server SDK for Node is. It has no packages: what checks it is that of `client-web`.
+const SERVER_SDK: &str = "signaling/sdk/node";
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 30;
@@ -230,13 +232,15 @@ fn chart() -> Option<String> {
         .check("the Helm chart", "cargo xtask test chart".to_owned())
 }
 
-/// Types, lints, packages and the API reference of the SDK and its React components.
+/// Types, lints, packages and the API reference of the SDK and its React components; types and lints of the server SDK for Node.
 fn web_lints() -> Result<()> {
     npm("client-web", "typecheck")?;
     npm("client-web", "lint")?;
     page::npm_ci(REACT)?;
     npm(REACT, "typecheck")?;
     npm(REACT, "lint")?;
+    npm(SERVER_SDK, "typecheck")?;
+    npm(SERVER_SDK, "lint")?;
     page::npm_ci("client-web/reference")?;
     npm("client-web", "docs")
 }

@@ -101,11 +101,11 @@ impl Api {
                 requests.push(read.with_context(|| format!("{method} /admin/{path}"))?);
             }
         }
-        // Types of types.
-        while let more = used.iter().flat_map(|name| references(&schemas[name.as_str()])).collect::<Vec<_>>()
-            && more.iter().any(|name| !used.contains(name))
-        {
-            used.extend(more);
+        // And what those have.
+        let mut rest = Vec::from_iter(used.clone());
+        while let Some(name) = rest.pop() {
+            let more = references(&schemas[name.as_str()]).into_iter();
+            rest.extend(more.filter(|name| used.insert(name.clone())));
         }
         let types = used.iter().map(|name| {
             let read = named(name, schemas);
@@ -158,7 +158,8 @@ fn request(method: &str, path: &str, operation: &Value) -> Result<Request> {
         }
     };
     let good = operation["responses"].as_object().context("no responses")?.iter();
-    let (_, good) = good.into_iter().find(|(code, _)| code.starts_with('2')).context("no answer")?;
+    let (_, good) =
+        good.into_iter().find(|(code, _)| code.starts_with('2')).context("no answer")?;
     let more = operation["description"].as_str().unwrap_or_default();
     let said = format!("{} {more}", operation["summary"].as_str().context("no summary")?);
     Ok(Request {

@@ -28,7 +28,8 @@ pub(super) fn types(api: &Api) -> String {
 
 /// A type of words, and a constant of each: in columns, as gofmt has them.
 fn words(name: &str, words: &[String]) -> String {
-    let constants: Vec<String> = words.iter().map(|word| format!("{name}{}", public(word))).collect();
+    let constants: Vec<String> =
+        words.iter().map(|word| format!("{name}{}", public(word))).collect();
     let width = constants.iter().map(String::len).max().unwrap_or_default();
     let mut out = format!("type {name} string\n\n// The words of {name}.\nconst (\n");
     for (constant, word) in constants.iter().zip(words) {
@@ -103,6 +104,9 @@ fn request(request: &Request) -> String {
         None => ("error".to_owned(), "send".to_owned()),
         Some(answer) => (format!("(*{answer}, error)"), format!("ask[{answer}]")),
     };
-    let _ = writeln!(out, "func (c *AdminClient) {name}({given}) {returns} {{\n\treturn {call}{sent}\n}}");
+    let _ = writeln!(
+        out,
+        "func (c *AdminClient) {name}({given}) {returns} {{\n\treturn {call}{sent}\n}}"
+    );
     out
 }

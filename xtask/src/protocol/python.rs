@@ -16,7 +16,11 @@ pub(super) fn types(api: &Api) -> String {
         match &one.shape {
             Shape::Words(words) => {
                 let words: String = words.iter().map(|word| format!("    \"{word}\",\n")).collect();
-                let _ = write!(out, "\n\n{} = Literal[\n{words}]\n\"\"\"{}\"\"\"\n", one.name, one.says);
+                let _ = write!(
+                    out,
+                    "\n\n{} = Literal[\n{words}]\n\"\"\"{}\"\"\"\n",
+                    one.name, one.says
+                );
             }
             Shape::Fields(fields) => {
                 let fields: String = fields.iter().map(field).collect();
@@ -53,7 +57,7 @@ fn kind_name(kind: &Kind) -> String {
 /// A doc string, in several lines where it needs them.
 fn doc(text: &str, indent: &str) -> String {
     let quoted = format!("{indent}\"\"\"{text}\"\"\"\n");
-    if quoted.len() <= WIDTH {
+    if quoted.trim_end().len() <= WIDTH {
         return quoted;
     }
     let text = lines(text, indent, WIDTH - 3);

@@ -71,11 +71,17 @@ test("what the server refuses has its reason", async () => {
   assert.equal((await one.configureRoom("tea-room", {})).room, "tea-room");
   await assert.rejects(one.listRooms(), refused(403, "forbidden"));
   assert.equal((await enter(running.url, "x", signToken(OTHER_KEY, { room: "x", sub: "eve", exp: soon }))).status, 401);
-  assert.equal((await enter(running.url, "x", signToken(KEY, { room: "x", sub: "eve", grants: [], exp: soon }))).status, 403);
+  assert.equal(
+    (await enter(running.url, "x", signToken(KEY, { room: "x", sub: "eve", grants: [], exp: soon }))).status,
+    403,
+  );
 });
 
 test("no answer is told from a refusal", async () => {
-  await assert.rejects(new AdminClient(`http://127.0.0.1:${await freePort()}`, { key: KEY }).listRooms(), NoAnswerError);
+  await assert.rejects(
+    new AdminClient(`http://127.0.0.1:${await freePort()}`, { key: KEY }).listRooms(),
+    NoAnswerError,
+  );
   await assert.rejects(new AdminClient(running.url, { key: KEY, timeoutMs: 0 }).listRooms(), NoAnswerError);
 });
 

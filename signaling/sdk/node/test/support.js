@@ -51,7 +51,13 @@ export async function start() {
   const server = new Program(bin, [...args, `--webhook=${hook}`, `--webhook-secret=${SECRET}`]);
   const url = (await server.line()).match(/http:\/\/[\w.:]+/)[0];
   const [, code] = readFileSync(new URL("README.md", here), "utf8").match(/```js\n(.*?)```/s);
-  const env = { ...process.env, WINDLASS_URL: url, WINDLASS_TOKEN_KEY: KEY, WINDLASS_WEBHOOK_SECRET: SECRET, PORT: port };
+  const env = {
+    ...process.env,
+    WINDLASS_URL: url,
+    WINDLASS_TOKEN_KEY: KEY,
+    WINDLASS_WEBHOOK_SECRET: SECRET,
+    PORT: port,
+  };
   const sample = new Program(process.execPath, ["--input-type=module", "--eval", code], { cwd: here, env });
   return { server, sample, url, hook };
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ def from_json(kind: type[T], value: object) -> T:
     """A dataclass from a JSON object. Other fields are ignored; ValueError if one of its own is missing."""
     if not isinstance(value, dict):
         raise ValueError(f"{kind.__name__}: not an object")
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     given = {name: _read(hint, value[name]) for name, hint in hints.items() if name in value}
     try:
         return kind(**given)
@@ -27,7 +27,7 @@ def from_json(kind: type[T], value: object) -> T:
         raise ValueError(str(error)) from error
 
 
-@lru_cache(maxsize=None)
+@cache
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
