@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -243,6 +244,9 @@ func refusals(t *testing.T, admin *AdminClient) {
 	if status, _ := enter(t, admin.URL, "x", nothing); status != http.StatusForbidden {
 		t.Fatal(status)
 	}
+	proxy := httptest.NewServer(http.RedirectHandler(admin.URL+"/admin/rooms/tea-room", http.StatusTemporaryRedirect))
+	defer proxy.Close()
+	refused(AdminClient{URL: proxy.URL, Key: key}, "x", http.StatusTemporaryRedirect, "")
 	_, err := (&AdminClient{URL: "http://127.0.0.1:" + freePort(t), Key: key}).ListRooms(context.Background())
 	var refusal *APIError
 	if err == nil || errors.As(err, &refusal) {

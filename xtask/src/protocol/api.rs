@@ -104,7 +104,7 @@ impl Api {
         // And what those have.
         let mut rest = Vec::from_iter(used.clone());
         while let Some(name) = rest.pop() {
-            let more = references(&schemas[name.as_str()]).into_iter();
+            let more = schemas.get(&name).map(references).unwrap_or_default().into_iter();
             rest.extend(more.filter(|name| used.insert(name.clone())));
         }
         let types = used.iter().map(|name| {

@@ -1,7 +1,9 @@
 // The SDK against a real server, which `WINDLASS_BIN` names.
 import assert from "node:assert/strict";
 import { createHmac, generateKeyPairSync, verify } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
@@ -85,6 +87,16 @@ test("no answer is told from a refusal", async () => {
   await assert.rejects(new AdminClient(running.url, { key: KEY, timeoutMs: 0 }).listRooms(), NoAnswerError);
 });
 
+test("a token is sent to no other server", async () => {
+  const proxy = createServer((_, response) =>
+    response.writeHead(307, { location: `${running.url}/admin/rooms` }).end(),
+  );
+  await once(proxy.listen(0, "127.0.0.1"), "listening");
+  const elsewhere = new AdminClient(`http://127.0.0.1:${proxy.address().port}`, { key: KEY });
+  await assert.rejects(elsewhere.listRooms(), (error) => error instanceof ApiError && error.status === 307);
+  proxy.close();
+});
+
 test("a token key of Ed25519 signs by its algorithm", () => {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const file = path.join(mkdtempSync(path.join(tmpdir(), "windlass-")), "key.pem");
@@ -124,4 +136,9 @@ test("a webhook is read if it is genuine and new", async () => {
   }
   const headers = { ...signed(body), "webhook-signature": "v1,AAAA" };
   assert.equal((await fetch(running.hook, { method: "POST", headers, body })).status, 401);
+});
+
+test("a drained server ends", { timeout: 30_000 }, async () => {
+  assert.equal((await admin.drain()).seconds, 30);
+  await assert.rejects(running.server.until("another word"), /has ended/);
 });

@@ -6,8 +6,10 @@ import base64
 import hashlib
 import hmac
 import json
+import threading
 import time
 import unittest
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from windlass_server_sdk import (
     AdminClient,
@@ -91,6 +93,24 @@ class Server(unittest.TestCase):
     def test_no_answer_is_told_from_a_refusal(self) -> None:
         with self.assertRaises(NoAnswerError):
             AdminClient(f"http://127.0.0.1:{free_port()}", key=KEY).list_rooms()
+
+    def test_a_token_is_sent_to_no_other_server(self) -> None:
+        target = f"{self.running.url}/admin/rooms"
+
+        class Elsewhere(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(307)
+                self.send_header("location", target)
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Elsewhere) as proxy:
+            threading.Thread(target=proxy.handle_request).start()
+            with self.assertRaises(ApiError) as caught:
+                AdminClient(f"http://127.0.0.1:{proxy.server_port}", key=KEY).list_rooms()
+        self.assertEqual(caught.exception.status, 307)
 
     def test_keys_that_the_server_would_not_take_are_refused(self) -> None:
         for key in ["", "k1", "=x", "a b=0123456789abcdef0123456789abcdef", "k1=short"]:
