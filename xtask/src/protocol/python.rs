@@ -60,7 +60,7 @@ fn doc(text: &str, indent: &str) -> String {
     if quoted.trim_end().len() <= WIDTH {
         return quoted;
     }
-    let text = lines(text, indent, WIDTH - 3);
+    let text = lines(text, indent, WIDTH - 6);
     format!("{indent}\"\"\"{}\n{indent}\"\"\"\n", text.trim())
 }
 

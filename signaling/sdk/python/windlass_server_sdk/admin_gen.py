@@ -12,7 +12,8 @@ class AdminClient(Connection):
     """A client of the admin API. Each method sends one request."""
 
     def drain(self) -> types.Draining:
-        """End this server when its rooms have ended, or gone to other servers, as SIGTERM does. Needs a token for `*`.
+        """End this server when its rooms have ended, or gone to other servers, as SIGTERM does. Needs a token for
+        `*`.
         """
         return self._read(types.Draining, self._send("POST", ["drain"]))
 
@@ -31,8 +32,8 @@ class AdminClient(Connection):
         self._send("DELETE", ["revoked", token])
 
     def revoke_token(self, token: str, *, seconds: Optional[int] = None) -> None:
-        """Revoke an access token by its `jti`: its participants are removed, and the token is refused. On all servers
-        of a cluster. Needs a token for `*`.
+        """Revoke an access token by its `jti`: its participants are removed, and the token is refused. On all
+        servers of a cluster. Needs a token for `*`.
         """
         body = types.Period(seconds=seconds)
         self._send("PUT", ["revoked", token], body)
@@ -56,8 +57,8 @@ class AdminClient(Connection):
         max_participants: Optional[int] = None,
         policy: Optional[str] = None,
     ) -> types.RoomDetails:
-        """Create a room, or replace its settings. No participant is removed. The room exists until it is deleted or the
-        server stops.
+        """Create a room, or replace its settings. No participant is removed. The room exists until it is deleted or
+        the server stops.
         """
         body = types.RoomSettings(max_participants=max_participants, policy=policy)
         return self._read(types.RoomDetails, self._send("PUT", ["rooms", room], body))

@@ -283,7 +283,8 @@ class RoomPolicy:
     """The policy by which anchors are chosen."""
 
     policy: Optional[str]
-    """Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the configuration.
+    """Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the
+    configuration.
     """
     room: Optional[str] = None
     """The room; by default all rooms without a policy of their own."""
