@@ -51,21 +51,22 @@ type Bans struct {
 	Bans []Ban `json:"bans"`
 }
 
-// Claims: The claims of a token (RFC 7519 §4).
+// Claims: The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is
+// for another service.
 type Claims struct {
-	// Expiry.
+	// Expiry, in seconds since 1970.
 	Exp float64 `json:"exp"`
 	// The room; `*` for all.
 	Room string `json:"room"`
-	// The identity.
+	// The identity, which has one participant in a room at a time.
 	Sub string `json:"sub"`
 	// The grants; by default those of a participant.
 	Grants *[]Grant `json:"grants,omitempty"`
-	// Id.
+	// The token's id, by which it can be revoked.
 	Jti string `json:"jti,omitempty"`
-	// The name.
+	// The display name, instead of the client's.
 	Name string `json:"name,omitempty"`
-	// From when on.
+	// From when on it is valid, in seconds since 1970.
 	Nbf *float64 `json:"nbf,omitempty"`
 }
 

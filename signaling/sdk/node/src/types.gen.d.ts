@@ -45,21 +45,21 @@ export interface Bans {
   bans: Ban[];
 }
 
-/** The claims of a token (RFC 7519 §4). */
+/** The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is for another service. */
 export interface Claims {
-  /** Expiry. */
+  /** Expiry, in seconds since 1970. */
   exp: number;
   /** The room; `*` for all. */
   room: string;
-  /** The identity. */
+  /** The identity, which has one participant in a room at a time. */
   sub: string;
   /** The grants; by default those of a participant. */
   grants?: Grant[];
-  /** Id. */
+  /** The token's id, by which it can be revoked. */
   jti?: string;
-  /** The name. */
+  /** The display name, instead of the client's. */
   name?: string;
-  /** From when on. */
+  /** From when on it is valid, in seconds since 1970. */
   nbf?: number;
 }
 

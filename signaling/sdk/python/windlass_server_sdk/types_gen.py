@@ -94,22 +94,22 @@ class Bans:
 
 @dataclass(frozen=True)
 class Claims:
-    """The claims of a token (RFC 7519 §4)."""
+    """The claims of a token (RFC 7519 §4). Others are ignored, except `aud`: such a token is for another service."""
 
     exp: float
-    """Expiry."""
+    """Expiry, in seconds since 1970."""
     room: str
     """The room; `*` for all."""
     sub: str
-    """The identity."""
+    """The identity, which has one participant in a room at a time."""
     grants: Optional[list[Grant]] = None
     """The grants; by default those of a participant."""
     jti: Optional[str] = None
-    """Id."""
+    """The token's id, by which it can be revoked."""
     name: Optional[str] = None
-    """The name."""
+    """The display name, instead of the client's."""
     nbf: Optional[float] = None
-    """From when on."""
+    """From when on it is valid, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
