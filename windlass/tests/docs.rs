@@ -78,7 +78,8 @@ fn blocks() -> Vec<Block> {
     for folder in ["docs", "lab", "client-web", "client-web/react", "deploy/helm/windlass"] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        pages.extend(names.filter(|n| n.ends_with(".md")).map(|name| format!("{folder}/{name}")));
+        let is_page = |name: &String| Path::new(name).extension().is_some_and(|e| e == "md");
+        pages.extend(names.filter(is_page).map(|name| format!("{folder}/{name}")));
     }
     pages.sort();
     pages
@@ -103,7 +104,7 @@ fn blocks_of(page: &str, text: &str) -> Vec<Block> {
                     text: String::new(),
                 });
             }
-            None if is_open => found.last_mut().unwrap().text += &format!("{line}\n"),
+            None if is_open => found.last_mut().unwrap().text.extend([line, "\n"]),
             None => {}
         }
     }
@@ -257,10 +258,7 @@ impl Machine {
         let asks =
             ["windlass rooms", "localhost:7880/admin"].iter().any(|call| text.contains(call));
         let given = asks && !text.contains("windlass serve");
-        let _ana = match given {
-            true => Some(self.serve_ana().await?),
-            false => None,
-        };
+        let _ana = if given { Some(self.serve_ana().await?) } else { None };
         let ended = if block.language == "console" {
             self.repeats(&text)
         } else {
