@@ -39,6 +39,20 @@ impl<'a> Red<'a> {
         None
     }
 
+    /// All blocks, the oldest first: by how many ticks each is older than the packet, and its bytes.
+    pub(super) fn blocks(self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let mut at = self.headers;
+        let repeated = (0..self.headers - 1).step_by(4).map(move |header| {
+            let header = &self.payload[header..header + 4];
+            let ticks = u32::from(header[1]) << 6 | u32::from(header[2] >> 2);
+            let len = usize::from(header[2] & 0x03) << 8 | usize::from(header[3]);
+            let block = &self.payload[at..at + len];
+            at += len;
+            (ticks, block)
+        });
+        repeated.chain([(0, self.primary())])
+    }
+
     /// The newest block: the packet without redundancy.
     pub(super) fn primary(self) -> &'a [u8] {
         &self.payload[self.primary..]
