@@ -576,6 +576,8 @@ mod offer_tests;
 #[cfg(test)]
 mod reach_tests;
 #[cfg(test)]
+mod recording_tests;
+#[cfg(test)]
 mod relay_tests;
 #[cfg(test)]
 mod scale_tests;

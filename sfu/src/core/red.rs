@@ -87,6 +87,12 @@ mod tests {
     }
 
     #[test]
+    fn repeated_blocks_are_older_by_their_ticks() {
+        let blocks: Vec<_> = Red::parse(&TWO, 111).expect("sound").blocks().collect();
+        assert_eq!(blocks, [(960, &[1, 2, 3][..]), (0, &[8, 9][..])]);
+    }
+
+    #[test]
     fn blocks_are_renamed_and_nothing_else() {
         let renamed = Red::parse(&TWO, 111).expect("sound").renamed(109);
         assert_eq!(renamed, [MORE + 109, 0x0f, 0x00, 3, 109, 1, 2, 3, 8, 9]);
@@ -108,6 +114,8 @@ mod tests {
             if let Some(red) = Red::parse(&payload, pt) {
                 prop_assert!(red.primary().len() < payload.len());
                 prop_assert_eq!(red.renamed(pt), payload.clone());
+                let bytes: usize = red.blocks().map(|(_, block)| block.len()).sum();
+                prop_assert_eq!(bytes + red.headers, payload.len());
             }
         }
     }

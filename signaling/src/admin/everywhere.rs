@@ -58,6 +58,7 @@ fn concern(method: &str, path: &str) -> Option<Concern> {
         ("GET" | "PUT" | "DELETE", ["rooms", _])
         | ("DELETE", ["rooms", _, "participants", _])
         | ("PUT" | "DELETE", ["rooms", _, "participants", _, "grants"])
+        | ("GET" | "POST" | "DELETE", ["rooms", _, "recording"])
         | ("PUT", ["rooms", _, "tracks", _, "muted"]) => Some(Concern::Room),
         ("POST", ["policy" | "enhancer"]) => Some(Concern::Servers),
         _ => None,
@@ -224,6 +225,7 @@ mod tests {
             ("DELETE", "/admin/rooms/tea"),
             ("PUT", "/admin/rooms/tea/tracks/t7/muted"),
             ("POST", "/admin/enhancer"),
+            ("POST", "/admin/rooms/tea/recording"),
         ] {
             assert!(concern(method, path).is_some(), "{method} {path}");
         }

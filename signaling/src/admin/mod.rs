@@ -6,6 +6,7 @@
 pub(crate) mod error;
 pub(crate) mod everywhere;
 mod operator;
+mod recording;
 mod rights;
 mod room;
 mod switches;
@@ -16,6 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use self::operator::bearer;
+pub(crate) use self::rights::moderation;
 use crate::shared::Shared;
 
 /// The routes, with their OpenAPI description.
@@ -25,6 +27,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(room::show, room::configure, room::close))
         .routes(routes!(room::remove))
         .routes(routes!(room::mute))
+        .routes(routes!(recording::record, recording::recording, recording::end_recording))
         .routes(routes!(rights::door))
         .routes(routes!(rights::set_grants, rights::reset_grants))
         .routes(routes!(rights::bans))

@@ -373,6 +373,13 @@ impl Rights {
         self.inner.lock().book.recordings()
     }
 
+    /// Whether an order has ended the recording of a room.
+    pub(crate) fn has_lifted_recording(&self, room: &str) -> bool {
+        let inner = self.inner.lock();
+        let rule = inner.book.get(room, &Subject::Recording);
+        rule.is_some_and(|rule| rule.says == Content::Lifted)
+    }
+
     /// Figures for metrics.
     pub(crate) fn stats(&self) -> RightsStats {
         let (rules, waiting) = self.inner.lock().book.counts();

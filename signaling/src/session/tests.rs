@@ -64,6 +64,7 @@ fn entered(grants: Grants) -> Entered {
             denied: None,
             grants,
             door: Door::default(),
+            recording: false,
             waiting: std::sync::Arc::default(),
         },
         seat: Some("p2.1.x".into()),

@@ -45,6 +45,17 @@ pub enum EndReason {
     WriteFailed,
 }
 
+impl EndReason {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            EndReason::Stopped => "stopped",
+            EndReason::RoomEmpty => "room_empty",
+            EndReason::WriteFailed => "write_failed",
+        }
+    }
+}
+
 /// A WebM file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MediaFile {
