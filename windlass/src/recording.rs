@@ -99,7 +99,12 @@ impl windlass_signaling::Recorder for Recording {
         let open = self.recorder.unfinished().into_iter();
         let order = |order: Order| {
             let Order { recording, room, participant, started, .. } = order;
-            RecordingOrder { recording, room, participant, since: (started * 1000.0).round() as u64 }
+            RecordingOrder {
+                recording,
+                room,
+                participant,
+                since: (started * 1000.0).round() as u64,
+            }
         };
         open.map(order).collect()
     }

@@ -126,9 +126,10 @@ impl TrackRecording {
         let Some(next) = &mut self.next else { return };
         let before = outputs.len();
         give(track, next, true, outputs);
-        let began = outputs.iter().skip(before).any(|output| {
-            matches!(output, Output::Record(RecordInput::Video(frame)) if frame.key)
-        });
+        let began = outputs
+            .iter()
+            .skip(before)
+            .any(|output| matches!(output, Output::Record(RecordInput::Video(frame)) if frame.key));
         if began {
             self.current = self.next.take();
         }

@@ -30,8 +30,8 @@ pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
     DataError, DataMessage, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
-    ParticipantId, Permissions, RecordSink, ReportError, StartError, TakenReport, TrackId, TrackReport,
-    UplinkReport,
+    ParticipantId, Permissions, RecordSink, ReportError, StartError, TakenReport, TrackId,
+    TrackReport, UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
 use crate::core::{Answered, Fault, ReadOffer, Recorded, Shard, View};
@@ -399,9 +399,8 @@ mod tests {
         });
         let config =
             SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..SfuConfig::default() };
-        let sfu =
-            Sfu::start_shared(&config, &EnhancerSinks::none(), Some(&relay), None)
-                .expect("started");
+        let sfu = Sfu::start_shared(&config, &EnhancerSinks::none(), Some(&relay), None)
+            .expect("started");
         let handle = sfu.handle();
         let joined = handle.join("tea", ParticipantId(1), JoinOptions::default()).await;
         let (room, node): (Arc<str>, _) = ("tea".into(), NodeId(7));

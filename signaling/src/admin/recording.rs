@@ -61,8 +61,7 @@ pub(crate) async fn record(
         let message = "this server records nothing: it has no option `record-to`";
         return Err(AdminError::new(AdminErrorCode::NoRecorder, message));
     }
-    let unknown =
-        |code| AdminError::new(code, "there is no such room, or nobody of that id in it");
+    let unknown = |code| AdminError::new(code, "there is no such room, or nobody of that id in it");
     let state = shared.directory.room(&room).filter(|state| !state.present.is_empty());
     let state = state.ok_or_else(|| unknown(AdminErrorCode::UnknownRoom))?;
     let participant = match wanted.participant {

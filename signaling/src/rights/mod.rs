@@ -20,8 +20,8 @@ use tokio::sync::{Notify, watch};
 use windlass_protocol::{Grant, Knock};
 use windlass_sfu::{ParticipantId, Permissions};
 
-pub(crate) use self::book::{Door, Recording};
 use self::book::{Book, Update};
+pub(crate) use self::book::{Door, Recording};
 pub(crate) use self::moderation::{Moderation, ModerationError};
 pub use self::record::BadRule;
 use self::record::{Content, Grantee, Rule, RuleRecord, Subject};

@@ -247,7 +247,8 @@ impl AdminCommand {
                 (Order::Lock { room, locked: !lobby && !undo, lobby }, target)
             }
             AdminCommand::Record(RecordArgs { room, only, stop, target }) => {
-                let order = if stop { Order::EndRecording { room } } else { Order::Record { room, only } };
+                let order =
+                    if stop { Order::EndRecording { room } } else { Order::Record { room, only } };
                 (order, target)
             }
             AdminCommand::Policy(PolicyArgs { policy, room, target }) => {

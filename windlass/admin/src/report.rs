@@ -46,7 +46,8 @@ pub(crate) fn recording(room: &str, json: Value) -> Report {
         "" => format!("The room {room}"),
         who => format!("{who} in the room {room}"),
     };
-    let text = format!("{whom} is recorded: {}. Everybody in it is told.", text(&json, "recording"));
+    let text =
+        format!("{whom} is recorded: {}. Everybody in it is told.", text(&json, "recording"));
     Report { json, text }
 }
 

@@ -55,9 +55,9 @@ impl Timeline {
 
     /// The ticks of a timestamp since the timeline began; negative ones are from before its first packet.
     pub(crate) fn ticks(&mut self, rtp: u32) -> i64 {
-        let ticks = self.last.map_or(0, |(last, ticks)| {
-            ticks + i64::from(rtp.wrapping_sub(last).cast_signed())
-        });
+        let ticks = self
+            .last
+            .map_or(0, |(last, ticks)| ticks + i64::from(rtp.wrapping_sub(last).cast_signed()));
         if self.last.is_none_or(|(_, last)| ticks > last) {
             self.last = Some((rtp, ticks));
         }
@@ -141,6 +141,9 @@ mod tests {
         video.place(&mut clock, &time(0, Some((1000, 0))), 0, true);
         let later = video.place(&mut clock, &time(3000, Some((90_000_000, 0))), 33_000, true);
         assert_eq!(later, 33_000);
-        assert_eq!(video.place(&mut clock, &time(6000, Some((90_000_000, 0))), 66_000, true), 66_333);
+        assert_eq!(
+            video.place(&mut clock, &time(6000, Some((90_000_000, 0))), 66_000, true),
+            66_333
+        );
     }
 }

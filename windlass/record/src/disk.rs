@@ -1,7 +1,7 @@
 //! The recorder's thread: it takes what the SFU gives out of a bounded queue, and writes files. No other thread waits for the disk.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl<F: Files> Disk<F> {
         }
         let folder = self.root.join(&order.recording);
         let failed = |source| BeginError { folder: folder.clone(), source };
-        std::fs::create_dir_all(&folder).map_err(failed)?;
+        private_folder(&folder).map_err(failed)?;
         let manifest = match Manifest::find(&folder) {
             Some((mut manifest, _)) => {
                 recover(&folder, &mut manifest);
@@ -215,6 +215,15 @@ impl<F: Files> Disk<F> {
             self.pass_on(&room, wanted);
         }
     }
+}
+
+/// Makes a folder that nobody but its owner can look into.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 /// Completes what a killed server left: its files end with their last whole cluster, and get their final names.

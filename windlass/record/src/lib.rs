@@ -245,7 +245,8 @@ impl Recorder {
     ///
     /// Its folder cannot be written into.
     pub fn begin(&self, order: Order) -> Result<PathBuf, BeginError> {
-        let gone = |folder: PathBuf| BeginError { folder, source: io::ErrorKind::BrokenPipe.into() };
+        let gone =
+            |folder: PathBuf| BeginError { folder, source: io::ErrorKind::BrokenPipe.into() };
         let folder = self.root.join(&order.recording);
         let (answer, answered) = mpsc::channel();
         if self.requests.send(Request::Begin(order, answer)).is_err() {

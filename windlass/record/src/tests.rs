@@ -49,7 +49,8 @@ fn give(recorder: &Recorder, count: u32) {
     let (sink, now, wall) = (recorder.sink(), Instant::now(), SystemTime::now());
     for n in 0..count {
         let arrival = now + Duration::from_millis(20) * n;
-        let time = |rate: u32| RecordedTime { rtp: n * rate / 50, arrival, report: Some((wall, 0)) };
+        let time =
+            |rate: u32| RecordedTime { rtp: n * rate / 50, arrival, report: Some((wall, 0)) };
         assert!(sink(RecordInput::Video(RecordedFrame {
             track: CAMERA,
             layer: Layer::Q,
@@ -197,4 +198,17 @@ fn a_folder_that_cannot_be_made_is_told_with_its_name() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = Recorder::new(&file.path().join("recordings")).err().unwrap().to_string();
     assert!(error.contains("recordings"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn others_of_the_machine_cannot_read_a_recording() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = Recorder::new(folder.path()).unwrap();
+    recorder.start(hooks().0).unwrap();
+    let made = recorder.begin(order()).unwrap();
+    let mode = std::fs::metadata(made).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }

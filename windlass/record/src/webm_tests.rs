@@ -147,7 +147,8 @@ fn probed(file: &[u8]) -> Option<String> {
     std::fs::write(&path, file).unwrap();
     let args = ["-v", "error", "-count_packets", "-show_entries"];
     let entries = "stream=codec_name,width,nb_read_packets:format=duration";
-    let out = Command::new("ffprobe").args(args).args([entries, "-of", "csv=p=0"]).arg(&path).output();
+    let out =
+        Command::new("ffprobe").args(args).args([entries, "-of", "csv=p=0"]).arg(&path).output();
     let Ok(out) = out else {
         windlass_skips::skip("no ffprobe to read a WebM file with");
         return None;

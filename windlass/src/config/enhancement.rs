@@ -106,8 +106,9 @@ impl FromStr for Policies {
             // A room's name may have the sign in it, a policy's has not.
             let (room, policy) =
                 part.rsplit_once('=').map_or((None, part), |(room, policy)| (Some(room), policy));
-            let (policy, loss) =
-                policy.split_once(':').map_or((policy, None), |(policy, loss)| (policy, Some(loss)));
+            let (policy, loss) = policy
+                .split_once(':')
+                .map_or((policy, None), |(policy, loss)| (policy, Some(loss)));
             let policy = policy.parse::<AnchorPolicy>().map_err(|e| e.to_string())?;
             if let Some(loss) = loss {
                 let loss = hundredths(loss).filter(|_| policy == AnchorPolicy::QualitySla);
