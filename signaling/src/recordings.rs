@@ -133,10 +133,10 @@ pub(crate) async fn resume(shared: &Arc<Shared>) {
         let RecordingOrder { recording, room, participant, since } = order.clone();
         let ordered = Recording { since, participant };
         let moderation = crate::admin::moderation(shared, &room);
-        match moderation.record(ordered.clone()) {
-            Ok(now) if now == ordered => {}
-            // The room is recorded anew already.
-            _ => continue,
+        let resumed = moderation.resume_recording(&ordered);
+        if resumed.is_err() || moderation.recording().as_ref() != Some(&ordered) {
+            // It was ended meanwhile, or the room is recorded anew.
+            continue;
         }
         let began = recorder.clone();
         let result = tokio::task::spawn_blocking(move || began.begin(&order)).await;

@@ -295,6 +295,14 @@ impl Rights {
         let _ = self.set(&room, about, lifted);
     }
 
+    /// Adds a rule of an earlier time, unless there is one about its subject.
+    fn put_unless_known(&self, room: &str, about: Subject, rule: Rule) -> Result<(), Full> {
+        if self.inner.lock().book.get(room, &about).is_some() {
+            return Ok(());
+        }
+        self.set(room, about, rule)
+    }
+
     /// Makes a rule hold: its time is later than that of any former one, even of a server whose clock is ahead.
     fn set(&self, room: &str, about: Subject, mut rule: Rule) -> Result<(), Full> {
         let mut inner = self.inner.lock();

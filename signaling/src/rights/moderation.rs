@@ -116,6 +116,15 @@ impl Moderation<'_> {
         Ok(recording)
     }
 
+    /// Goes on with a recording after a restart. What was said of the room since it was ordered holds before that.
+    pub(crate) fn resume_recording(&self, recording: &Recording) -> Result<(), ModerationError> {
+        let Recording { since, participant } = recording.clone();
+        let says = Content::Recording { since, participant };
+        let until = unix_now_ms() / 1000 + EMPTY_RECORDING_S;
+        let rule = Rule { at: since, until, follows: false, says };
+        Ok(self.rights.put_unless_known(self.room, Subject::Recording, rule)?)
+    }
+
     /// The recording of the room.
     pub(crate) fn recording(&self) -> Option<Recording> {
         self.rights.inner.lock().book.recording(self.room)

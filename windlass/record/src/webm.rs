@@ -39,7 +39,7 @@ pub struct Shape {
 }
 
 /// A track of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
     /// VP9.
     Video,
