@@ -129,7 +129,12 @@ mod tests {
         let (mut clock, mut audio) = (SenderClock::default(), Timeline::new(48_000));
         let late = [0, 35_000, 41_000, 79_000];
         let placed = (0..4).map(|n| {
-            audio.place(&mut clock, &time(u32::MAX - 900 + n * 960, None), late[n as usize], true)
+            audio.place(
+                &mut clock,
+                &time((u32::MAX - 900).wrapping_add(n * 960), None),
+                late[n as usize],
+                true,
+            )
         });
         assert_eq!(placed.collect::<Vec<_>>(), [0, 20_000, 40_000, 60_000]);
     }

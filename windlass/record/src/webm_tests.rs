@@ -161,8 +161,8 @@ fn probed(file: &[u8]) -> Option<String> {
 fn another_reader_finds_codecs_packets_and_duration() {
     let (mut webm, mut bytes) = Webm::new(BOTH, UNIX_EPOCH);
     for n in 0..250 {
-        // The first byte says: a key frame of profile 0, with its sync code.
-        let frame = [0x82, 0x49, 0x83, 0x42, 0, 0, 0, 0, 0, 0];
+        // The head of a key frame of profile 0: sync code, colours, 320×180.
+        let frame = [0x82, 0x49, 0x83, 0x42, 0, 0x13, 0xf0, 0x0b, 0x30, 0];
         bytes.extend(webm.push(Slot::Video, ms(n * 20), n == 0, &frame).unwrap_or_default());
         bytes.extend(webm.push(Slot::Audio, ms(n * 20), true, &SILENCE).unwrap_or_default());
     }
