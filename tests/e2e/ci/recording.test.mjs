@@ -1,12 +1,12 @@
 // A room is recorded: everybody sees it, the files play, and a killed server goes on where it was.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { publish, sleep, subscribe, until } from "../support/call.mjs";
+import { nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
 import { startServer } from "../support/server.mjs";
 import { skipped } from "../support/skips.mjs";
 
@@ -31,11 +31,11 @@ after(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const start = (ports) =>
+const start = (ports, to = folder) =>
   startServer({
     ports,
     args: [
-      ...["--device=off", "--record-to", folder, "--webhook", `http://127.0.0.1:${hooks.address().port}/`],
+      ...["--device=off", "--record-to", to, "--webhook", `http://127.0.0.1:${hooks.address().port}/`],
       ...["--webhook-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
     ],
   });
@@ -61,6 +61,14 @@ function probe(file) {
 
 /** Decodes all of a file, which must give no error. */
 const decode = (file) => execFileSync("ffmpeg", ["-v", "error", "-xerror", "-i", file, "-f", "null", "-"], { stdio: "pipe" });
+
+/** A disk of its own, with room for some seconds; none where that is not allowed. */
+function smallDisk() {
+  const disk = mkdtempSync(path.join(tmpdir(), "windlass-disk-"));
+  const made = spawnSync("mount", ["-t", "tmpfs", "-o", "size=256k", "tmpfs", disk]).status === 0;
+  if (!made) rmSync(disk, { recursive: true, force: true });
+  return made ? disk : null;
+}
 
 const badge = (tab) => tab.page.locator(".recorded").isVisible();
 
@@ -118,5 +126,35 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
   } finally {
     for (const tab of tabs) await tab.close();
     await server.stop();
+  }
+});
+
+const FULL = "a full disk ends the recording, with its reason, and no call";
+const disk = smallDisk();
+const noDisk = disk === null && "no right to mount a small disk";
+
+test(FULL, { timeout: 60_000, skip: skipped(FULL, noDisk) }, async () => {
+  const server = await start(undefined, disk);
+  let ana;
+  let bo;
+  try {
+    ana = await publish(server, {}, { layers: "qhf" });
+    bo = await subscribe(server);
+    const before = told.length;
+    assert.equal((await order(server, "POST")).status, 200);
+    const find = () => told.slice(before).find(({ type }) => type === "recording_ended");
+    const { recording } = await until(find, "the webhook tells of the full disk", 30_000);
+    assert.equal(recording.reason, "write_failed");
+    assert.match(recording.error, /No space left/);
+    await until(async () => !(await badge(ana)), "nobody is told that the room is recorded");
+    assert.equal((await server.metrics()).windlass_recordings_failed_total, 1);
+    const shown = await nativeFrames(bo.page);
+    await until(async () => (await nativeFrames(bo.page)) > shown + 20, "the call goes on");
+  } finally {
+    await ana?.close();
+    await bo?.close();
+    await server.stop();
+    spawnSync("umount", [disk]);
+    rmSync(disk, { recursive: true, force: true });
   }
 });

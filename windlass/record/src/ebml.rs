@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn elements_have_their_identifier_as_it_is_written() {
         let mut elements = Elements::new();
-        elements.uint(0xd7, 1).uint(0x2ad7b1, 0x01_0000).void(4);
+        elements.uint(0xd7, 1).uint(0x002a_d7b1, 0x01_0000).void(4);
         let bytes = [0xd7, 0x81, 1, 0x2a, 0xd7, 0xb1, 0x83, 1, 0, 0, 0xec, 0x82, 0, 0];
         assert_eq!(elements.into_bytes(), bytes);
     }

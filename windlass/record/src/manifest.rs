@@ -129,8 +129,8 @@ impl Manifest {
         let entries = std::fs::read_dir(folder).ok()?;
         entries.flatten().find_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
-            let is_one = name.starts_with("recording-") && name.ends_with(".json");
-            let text = std::fs::read(entry.path()).ok().filter(|_| is_one)?;
+            name.strip_prefix("recording-")?.strip_suffix(".json")?;
+            let text = std::fs::read(entry.path()).ok()?;
             Some((serde_json::from_slice(&text).ok()?, entry.path()))
         })
     }

@@ -114,7 +114,7 @@ impl Webm {
         let info = head.len() as u64;
         let mut about = Elements::new();
         let ns = nanoseconds_since_2001(began);
-        about.uint(0x2ad7b1, 1_000_000).float(0x4489, 0.0).int(0x4461, ns);
+        about.uint(0x002a_d7b1, 1_000_000).float(0x4489, 0.0).int(0x4461, ns);
         about.text(0x4d80, "Windlass").text(0x5741, "Windlass");
         head.of(INFO, &about);
         // Behind the identifiers and sizes of Info, TimestampScale and Duration.
@@ -160,7 +160,7 @@ impl Webm {
         let begins_video = is_entry && slot == Slot::Video;
         let full = self.cluster.as_ref().is_some_and(|cluster| {
             begins_video
-                || at - cluster.begins >= MAX_CLUSTER
+                || at >= cluster.begins + MAX_CLUSTER
                 || cluster.blocks.len() + data.len() > MAX_CLUSTER_BYTES
         });
         let done = if full { self.flush() } else { None };
