@@ -170,11 +170,6 @@ impl Signaling {
         recordings::ended(&self.shared, room, recording).await;
     }
 
-    /// A recording of a room was uploaded. Webhooks are told.
-    pub fn recording_uploaded(&self, room: &str, recording: EventRecording) {
-        recordings::uploaded(&self.shared, room, recording);
-    }
-
     /// Replaces the keys of access tokens. Participants stay.
     pub fn set_access(&self, access: &Access) {
         self.shared.config.access.replace(access);

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use utoipa::ToSchema;
 use windlass_sfu::{ParticipantId, Recorded};
 
-use crate::rights::{Recording, unix_now_ms};
+use crate::rights::Recording;
 use crate::shared::Shared;
 use crate::webhooks::{Event, What};
 
@@ -63,9 +63,6 @@ pub struct EventRecording {
     /// Its folder on the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Where it was uploaded to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
     /// Its manifest, in that folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
@@ -235,11 +232,6 @@ pub(crate) async fn ended(shared: &Arc<Shared>, room: &str, recording: EventReco
     told(shared, What::RecordingEnded, room, recording);
 }
 
-/// A recording was uploaded.
-pub(crate) fn uploaded(shared: &Shared, room: &str, recording: EventRecording) {
-    told(shared, What::RecordingUploaded, room, recording);
-}
-
 fn told(shared: &Shared, what: What, room: &str, recording: EventRecording) {
     let recording = Some(recording);
     shared.webhooks.push(&Event { recording, ..Event::now(what, room) });
@@ -248,11 +240,6 @@ fn told(shared: &Shared, what: What, room: &str, recording: EventRecording) {
 fn failed(id: String, error: &str) -> EventRecording {
     let reason = Some("write_failed".to_owned());
     EventRecording { id, reason, error: Some(error.to_owned()), ..EventRecording::default() }
-}
-
-/// When a recording that is ordered now began, in milliseconds since 1970.
-pub(crate) fn now() -> u64 {
-    unix_now_ms()
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Recording {
 
     /// Starts its thread.
     pub(crate) fn start(&self, sfu: SfuHandle, signaling: Signaling) -> Result<()> {
-        // As many events as files end.
+        // As many events as recordings end.
         let (events, mut ended) = mpsc::unbounded_channel();
         let people = signaling.clone();
         self.recorder.start(Hooks {
@@ -50,10 +50,8 @@ impl Recording {
         })?;
         tokio::spawn(async move {
             while let Some(event) = ended.recv().await {
-                if let Event::Ended { manifest, folder } = event {
-                    let room = manifest.room.clone();
-                    signaling.recording_ended(&room, told(&manifest, &folder)).await;
-                }
+                let Event::Ended { manifest, folder } = event;
+                signaling.recording_ended(&manifest.room, told(&manifest, &folder)).await;
             }
         });
         Ok(())
@@ -125,7 +123,6 @@ fn told(manifest: &Manifest, folder: &Path) -> EventRecording {
         id: manifest.recording.clone(),
         participant: manifest.participant.clone(),
         path: Some(folder.display().to_string()),
-        url: None,
         manifest: Some(manifest.file_name()),
         bytes: Some(manifest.bytes()),
         duration: Some(manifest.duration()),

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use windlass_protocol::limits;
 
 use super::error::{AdminError, AdminErrorCode};
+use super::everywhere::OrderedAt;
 use super::operator::Operator;
 use super::rights::moderation;
 use crate::recordings;
@@ -51,6 +52,7 @@ fn seen(room: &str, recording: Recording) -> RoomRecording {
 pub(crate) async fn record(
     _: Operator,
     State(shared): State<Arc<Shared>>,
+    OrderedAt(since): OrderedAt,
     room: Result<Path<String>, PathRejection>,
     wanted: Result<Json<Record>, JsonRejection>,
 ) -> Result<Json<RoomRecording>, AdminError> {
@@ -73,7 +75,7 @@ pub(crate) async fn record(
             Some(one.info.identity.unwrap_or(id))
         }
     };
-    let ordered = Recording { since: recordings::now(), participant };
+    let ordered = Recording { since, participant };
     let recording = moderation(&shared, &room).record(ordered)?;
     if let Some(error) = recordings::follow(&shared).await.remove(&room) {
         return Err(AdminError::new(AdminErrorCode::NotWritable, error));

@@ -28,8 +28,6 @@ pub(crate) enum What {
     RecordingStarted,
     /// A server's recording of a room has ended, or could not begin.
     RecordingEnded,
-    /// All files of a recording are in the store.
-    RecordingUploaded,
 }
 
 /// The body of a webhook.

@@ -13,7 +13,7 @@ use windlass_types::recording::RecordInput;
 
 use crate::manifest::{EndReason, Manifest};
 use crate::recording::{Files, PART, Recording, Wanted};
-use crate::webm::{Patch, whole_length};
+use crate::webm::{Patch, Whole, whole_part};
 use crate::{BeginError, Event, Hooks, Order, Queue};
 
 /// How often what is due without media is done.
@@ -162,17 +162,8 @@ impl<F: Files> Disk<F> {
     /// Does what a step of a recording has asked for. One that cannot be written ends.
     fn after(&mut self, room: &str, result: io::Result<Wanted>) {
         match result {
-            Ok(wanted) => self.pass_on(room, wanted),
+            Ok(wanted) => wanted.into_iter().for_each(&self.hooks.key_frame),
             Err(error) => self.end(room, EndReason::WriteFailed, Some(&error)),
-        }
-    }
-
-    fn pass_on(&self, room: &str, wanted: Wanted) {
-        wanted.key_frames.into_iter().for_each(&self.hooks.key_frame);
-        let Some(recording) = self.recordings.get(room) else { return };
-        for file in wanted.completed {
-            let folder = recording.folder().to_owned();
-            (self.hooks.event)(Event::Completed { folder, file });
         }
     }
 
@@ -185,14 +176,13 @@ impl<F: Files> Disk<F> {
             tracing::error!(folder = %folder.display(), %error, "recording ended: its file cannot be written; look for space and permissions; calls go on");
         }
         let who = &self.hooks.who;
-        let (wanted, ended) = recording.end(reason, told.clone(), &mut self.files, who);
+        let ended = recording.end(reason, told.clone(), &mut self.files, who);
         if let (None, Err(error)) = (&told, &ended) {
             self.queue.failed();
             tracing::error!(folder = %folder.display(), %error, "the end of a recording cannot be written");
             recording.manifest.reason = Some(EndReason::WriteFailed);
             recording.manifest.error = Some(format!("cannot write: {error}"));
         }
-        self.pass_on(room, wanted);
         let Some(recording) = self.recordings.remove(room) else { return };
         self.queue.set_recordings(self.recordings.len());
         let manifest = recording.manifest;
@@ -202,17 +192,15 @@ impl<F: Files> Disk<F> {
 
     /// The server stops: files are completed, and the manifests say that their recordings have not ended.
     fn stop(&mut self) {
-        for (room, mut recording) in std::mem::take(&mut self.recordings) {
+        for (_, mut recording) in std::mem::take(&mut self.recordings) {
             let who = &self.hooks.who;
-            let (wanted, ended) = recording.end(EndReason::Stopped, None, &mut self.files, who);
+            let ended = recording.end(EndReason::Stopped, None, &mut self.files, who);
             (recording.manifest.ended, recording.manifest.reason) = (None, None);
             let folder = recording.folder().to_owned();
             let saved = ended.and(self.files.save(&recording.manifest, &folder));
             if let Err(error) = saved {
                 tracing::error!(folder = %folder.display(), %error, "a recording cannot be written");
             }
-            self.recordings.insert(room.clone(), recording);
-            self.pass_on(&room, wanted);
         }
     }
 }
@@ -231,12 +219,12 @@ pub(crate) fn recover(folder: &Path, manifest: &mut Manifest) {
     for file in manifest.files.iter_mut().filter(|file| !file.complete) {
         let whole = folder.join(&file.file);
         let part = whole.with_extension(format!("webm.{PART}"));
-        let recovered = cut(&part).and_then(|bytes| {
+        let recovered = cut(&part).and_then(|whole_part| {
             std::fs::rename(&part, &whole)?;
-            Ok(bytes)
+            Ok(whole_part)
         });
         match recovered {
-            Ok(bytes) => file.bytes = bytes,
+            Ok(part) => (file.bytes, file.duration) = (part.len, part.last.as_secs_f64()),
             // It was renamed before the manifest was written.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 file.bytes = std::fs::metadata(&whole).map_or(0, |data| data.len());
@@ -248,10 +236,10 @@ pub(crate) fn recover(folder: &Path, manifest: &mut Manifest) {
     }
 }
 
-/// Cuts a file behind its last whole cluster. Returns its length.
-fn cut(path: &Path) -> io::Result<u64> {
+/// Cuts a file behind its last whole cluster.
+fn cut(path: &Path) -> io::Result<Whole> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let whole = whole_length(|at, buffer| {
+    let whole = whole_part(|at, buffer| {
         file.seek(SeekFrom::Start(at)).ok()?;
         let mut len = 0;
         while len < buffer.len() {
@@ -263,7 +251,7 @@ fn cut(path: &Path) -> io::Result<u64> {
         }
         (len > 0).then_some(len)
     });
-    let whole = whole.unwrap_or(0);
-    file.set_len(whole)?;
+    let whole = whole.unwrap_or_default();
+    file.set_len(whole.len)?;
     Ok(whole)
 }

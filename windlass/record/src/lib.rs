@@ -60,13 +60,6 @@ pub struct Hooks {
 /// An event of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// A media file is complete.
-    Completed {
-        /// The recording's folder.
-        folder: PathBuf,
-        /// The file's name.
-        file: String,
-    },
     /// A recording has ended, as its manifest says.
     Ended {
         /// What was recorded.

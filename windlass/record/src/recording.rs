@@ -63,14 +63,8 @@ pub(crate) struct Recording {
     pub(crate) gaps: u64,
 }
 
-/// What a step of a recording asks of others.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// Tracks of which a key frame is needed.
-    pub(crate) key_frames: Vec<TrackId>,
-    /// Names of files that are complete.
-    pub(crate) completed: Vec<String>,
-}
+/// Tracks of which a step of a recording needs a key frame.
+pub(crate) type Wanted = Vec<TrackId>;
 
 impl Recording {
     pub(crate) fn new(
@@ -182,18 +176,18 @@ impl Recording {
         error: Option<String>,
         files: &mut dyn Files,
         who: &Who,
-    ) -> (Wanted, io::Result<()>) {
-        let (mut wanted, mut result) = (Wanted::default(), Ok(()));
+    ) -> io::Result<()> {
+        // Nobody waits for key frames any more.
+        let (mut unwanted, mut result) = (Wanted::default(), Ok(()));
         for index in 0..self.streams.len() {
             let steps = self.streams[index].group.finish();
-            let done = self.carry_out(index, steps, files, who, &mut wanted);
+            let done = self.carry_out(index, steps, files, who, &mut unwanted);
             result = result.and(done);
         }
         self.manifest.ended = Some(seconds(SystemTime::now()));
         self.manifest.reason = Some(reason);
         self.manifest.error = error;
-        result = result.and(files.save(&self.manifest, &self.folder));
-        (wanted, result)
+        result.and(files.save(&self.manifest, &self.folder))
     }
 
     fn carry_out(
@@ -206,7 +200,7 @@ impl Recording {
     ) -> io::Result<()> {
         for step in steps {
             match step {
-                Step::KeyFrame(track) => wanted.key_frames.push(track),
+                Step::KeyFrame(track) => wanted.push(track),
                 Step::Open { shape, at } => self.open(index, shape, at, files, who)?,
                 Step::Write { slot, at, key, data } => {
                     let Some(writing) = &mut self.streams[index].writing else { continue };
@@ -216,7 +210,7 @@ impl Recording {
                         files.append(&writing.path, &cluster)?;
                     }
                 }
-                Step::Close => wanted.completed.extend(self.close(index, files)?),
+                Step::Close => self.close(index, files)?,
             }
         }
         Ok(())
@@ -267,9 +261,9 @@ impl Recording {
         files.save(&self.manifest, &self.folder)
     }
 
-    fn close(&mut self, index: usize, files: &mut dyn Files) -> io::Result<Option<String>> {
+    fn close(&mut self, index: usize, files: &mut dyn Files) -> io::Result<()> {
         let Some(Writing { webm, path, index, .. }) = self.streams[index].writing.take() else {
-            return Ok(None);
+            return Ok(());
         };
         let (duration, written) = (webm.duration(), webm.written());
         let finish = webm.finish();
@@ -279,9 +273,7 @@ impl Recording {
         file.duration = milliseconds(duration.as_secs_f64());
         file.bytes = written + finish.tail.len() as u64;
         file.complete = true;
-        let name = file.file.clone();
-        files.save(&self.manifest, &self.folder)?;
-        Ok(Some(name))
+        files.save(&self.manifest, &self.folder)
     }
 
     /// Packets of audio that came too late.

@@ -279,9 +279,18 @@ fn nanoseconds_since_2001(time: SystemTime) -> i64 {
     ns.saturating_sub(EPOCH_2001 * 1_000_000_000)
 }
 
-/// Length of the part of a file that is whole: all after it belongs to a cluster that was cut off. `None`: there is no such file.
-pub fn whole_length(mut read: impl FnMut(u64, &mut [u8]) -> Option<usize>) -> Option<u64> {
-    let (mut at, mut whole) = (0, None);
+/// The part of a file that is whole: all after it belongs to a cluster that was cut off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Whole {
+    /// Its length.
+    pub len: u64,
+    /// When its last cluster begins.
+    pub last: Duration,
+}
+
+/// The part of a file that is whole; `None`: not even its head is.
+pub fn whole_part(mut read: impl FnMut(u64, &mut [u8]) -> Option<usize>) -> Option<Whole> {
+    let (mut at, mut whole) = (0, None::<Whole>);
     loop {
         let mut head = [0; 12];
         let Some(len) = read(at, &mut head) else { return whole };
@@ -297,7 +306,17 @@ pub fn whole_length(mut read: impl FnMut(u64, &mut [u8]) -> Option<usize>) -> Op
             return whole;
         }
         if matches!(id, TRACKS | CLUSTER | CUES) {
-            whole = Some(end);
+            let mut last = whole.unwrap_or_default().last;
+            let mut first = [0; 12];
+            if id == CLUSTER
+                && let Some(len) = read(at, &mut first)
+                && let Some((0xe7, size, header)) = element(&first[..len])
+                && let Some(time) = first.get(header as usize..(header + size.min(8)) as usize)
+            {
+                let ms = time.iter().fold(0, |ms, &byte| ms << 8 | u64::from(byte));
+                last = Duration::from_millis(ms);
+            }
+            whole = Some(Whole { len: end, last });
         }
         at = end;
     }
