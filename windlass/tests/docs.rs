@@ -72,8 +72,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The blocks of all pages that users read.
-fn blocks() -> Vec<Block> {
+/// The pages that users read, by their paths from the root.
+fn pages() -> Vec<String> {
     let mut pages = vec!["README.md".to_owned()];
     for folder in ["docs", "lab", "client-web", "client-web/react", "deploy/helm/windlass"] {
         let entries = fs::read_dir(root().join(folder)).unwrap();
@@ -83,9 +83,15 @@ fn blocks() -> Vec<Block> {
     }
     pages.sort();
     pages
-        .iter()
-        .flat_map(|page| blocks_of(page, &fs::read_to_string(root().join(page)).unwrap()))
-        .collect()
+}
+
+fn read(page: &str) -> String {
+    fs::read_to_string(root().join(page)).unwrap()
+}
+
+/// The blocks of all pages.
+fn blocks() -> Vec<Block> {
+    pages().iter().flat_map(|page| blocks_of(page, &read(page))).collect()
 }
 
 fn blocks_of(page: &str, text: &str) -> Vec<Block> {
@@ -109,6 +115,55 @@ fn blocks_of(page: &str, text: &str) -> Vec<Block> {
         }
     }
     found
+}
+
+/// What a page says, without its blocks and the code in its lines.
+fn prose(text: &str) -> String {
+    let mut is_open = false;
+    let outside = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        is_open ^= fence;
+        !is_open && !fence
+    });
+    outside.map(|line| line.split('`').step_by(2).collect::<String>() + "\n").collect()
+}
+
+/// The names by which the headings of a page are linked to, as GitHub makes them.
+fn headings(text: &str) -> BTreeSet<String> {
+    let mut is_open = false;
+    let lines = text.lines().filter(|line| {
+        is_open ^= line.trim_start().starts_with("```");
+        !is_open && line.starts_with('#')
+    });
+    let name = |line: &str| {
+        let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        words.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    };
+    lines.map(name).collect()
+}
+
+#[test]
+fn every_link_within_the_project_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let folder = root().join(&page).parent().unwrap().to_owned();
+        for link in prose(&read(&page)).split("](").skip(1) {
+            let target = link.split([')', ' ']).next().unwrap();
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { root().join(&page) } else { folder.join(file) };
+            let is_page = file.extension().is_some_and(|e| e == "md");
+            let leads = file.exists()
+                && (heading.is_empty()
+                    || is_page && headings(&fs::read_to_string(&file).unwrap()).contains(heading));
+            if !leads {
+                broken.push(format!("{page}: {target}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 /// A process that has a network of its own; none where that cannot be had.
