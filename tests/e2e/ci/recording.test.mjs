@@ -81,7 +81,7 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
   try {
     const ana = await publish(server, {}, { layers: "qhf" });
     tabs.push(ana);
-    await sleep(2000);
+    await sleep(1000);
     const answer = await order(server, "POST");
     assert.equal(answer.status, 200, await answer.clone().text());
     const { recording } = await answer.json();
@@ -89,7 +89,7 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
     const bo = await subscribe(server);
     tabs.push(bo);
     await until(() => badge(bo), "a newcomer is told too");
-    await sleep(6000);
+    await sleep(4000);
     assert.equal((await order(server, "DELETE")).status, 204);
     await until(async () => !(await badge(ana)) && !(await badge(bo)), "nobody is recorded any more");
     const ended = await until(() => told.find(({ type }) => type === "recording_ended"), "the webhook comes");
@@ -97,7 +97,7 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
     assert.equal(ended.recording.reason, "stopped");
     assert.deepEqual(ended.recording.files.map(({ tracks }) => tracks), [["video", "audio"]]);
     const [file] = manifest(recording).files;
-    assert.ok(file.complete && file.duration > 5 && file.name === "Publisher", JSON.stringify(file));
+    assert.ok(file.complete && file.duration > 3 && file.name === "Publisher", JSON.stringify(file));
     const found = probe(path.join(folder, recording, file.file));
     const [video, audio] = found.streams;
     assert.deepEqual([video.codec_name, audio.codec_name], ["vp9", "opus"]);
@@ -107,17 +107,17 @@ test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
     decode(path.join(folder, recording, file.file));
 
     const second = await (await order(server, "POST")).json();
-    await sleep(7000);
+    await sleep(5000);
     process.kill(server.pid, "SIGKILL");
     await until(() => !server.alive(), "the server is dead");
     const made = path.join(folder, second.recording);
     const part = readdirSync(made).find((name) => name.endsWith(".webm.part"));
-    assert.ok(probe(path.join(made, part)).streams[0].nb_read_packets > 30, "what was written plays");
+    assert.ok(probe(path.join(made, part)).streams[0].nb_read_packets > 20, "what was written plays");
     server = await start(server.ports);
     const files = () => manifest(second.recording).files;
     await until(() => files().length === 2, "the recording goes on in another file", 30_000);
     await until(() => badge(ana), "and says so", 10_000);
-    await sleep(4000);
+    await sleep(2500);
     assert.equal((await order(server, "DELETE")).status, 204);
     await until(() => manifest(second.recording).ended, "it ends");
     const [first, next] = files();
