@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::recordings;
+use crate::record;
 use crate::rights::{Effect, unix_now_ms};
 use crate::shared::Shared;
 
@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Applies effects for as long as the service exists.
 pub(crate) async fn run_effects(shared: Weak<Shared>) {
     let Some(service) = shared.upgrade() else { return };
-    recordings::resume(&service).await;
+    record::resume(&service).await;
     let rights = service.rights.clone();
     drop(service);
     let mut ticks = interval(TICK);
@@ -29,7 +29,7 @@ pub(crate) async fn run_effects(shared: Weak<Shared>) {
         for effect in rights.evaluate(unix_now_ms(), tick) {
             apply(&shared, effect).await;
         }
-        recordings::follow(&shared).await;
+        record::follow(&shared).await;
     }
 }
 

@@ -32,6 +32,7 @@ mod metrics;
 mod openapi;
 mod origin;
 mod rate;
+mod record;
 mod recordings;
 mod redact;
 mod reported;
@@ -167,7 +168,7 @@ impl Signaling {
 
     /// A recording of a room has ended here, by an order or by itself. Participants and webhooks are told.
     pub async fn recording_ended(&self, room: &str, recording: EventRecording) {
-        recordings::ended(&self.shared, room, recording).await;
+        record::ended(&self.shared, room, recording).await;
     }
 
     /// Replaces the keys of access tokens. Participants stay.

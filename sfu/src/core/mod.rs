@@ -2,7 +2,7 @@
 //!
 //! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`rooms`), participants (`peers`), tracks
 //! (`tracks`), other nodes (`relays`), routes of datagrams (`routes`), rates of messages (`data_rate`). It gives them their events, in this
-//! file and by subject in `members`, `permissions`, `negotiate`, `media`, `enhance`, `data`, `recording` and `relay`. Work over all participants and
+//! file and by subject in `members`, `permissions`, `negotiate`, `media`, `enhance`, `data`, `record` and `relay`. Work over all participants and
 //! tracks is in `allocation` (rungs), `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and `forward`
 //! (packets to subscribers and taps). Time is an argument everywhere.
 
@@ -52,6 +52,8 @@ mod publisher_params;
 mod publishers;
 mod quality;
 mod recent;
+mod record;
+mod recorded;
 mod recording;
 mod red;
 mod regions;
@@ -103,8 +105,8 @@ pub use self::offer::{Answered, ReadOffer};
 pub use self::output::Output;
 use self::peer::{Peer, PeerEvent};
 use self::peers::Peers;
-pub use self::recording::Recorded;
-use self::recording::RecordedRooms;
+pub use self::recorded::Recorded;
+use self::recorded::RecordedRooms;
 use self::relays::Relays;
 use self::rooms::Rooms;
 use self::routes::Routes;
@@ -398,7 +400,7 @@ impl Core {
         allocation::allocate_rungs(now, terms, peers, tracks, rooms, outputs);
         let demands = allocation::layer_demands(peers, tracks, config.scale);
         enhancement.update_taps(now, config, demands, tracks, peers, outputs);
-        recording::choose_layers(now, tracks.iter_mut());
+        recorded::choose_layers(now, tracks.iter_mut());
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);
         publishers::update_still_sources(config.regions, tracks, peers, outputs);

@@ -1,55 +1,23 @@
-//! Rooms that are recorded, and what the recorder gets of their tracks: of video the best layer that arrives, and audio as it comes.
+//! What the recorder gets of a recorded track: of video the best layer that arrives, and audio as it comes.
 //!
 //! A recording asks for all layers, so that its publishers send what their uplinks carry. A larger layer takes the place of a smaller
 //! one where its first key frame is complete: until then the smaller one goes on.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use windlass_types::recording::{
-    RecordInput, RecordedFrame, RecordedPacket, RecordedTime, RecordedTrack,
-};
+use windlass_types::recording::{RecordInput, RecordedFrame, RecordedPacket, RecordedTime};
 use windlass_types::{Layer, Size, StreamId, TapInput};
 
-use super::Core;
 use super::alignment::Report;
 use super::layers::Layers;
 use super::output::Output;
 use super::red::Red;
 use super::rewriter::PacketIn;
 use super::tap::Tap;
-use super::track::Track;
-use crate::api::{Kind, ParticipantId, TrackId, TrackInfo};
-
-/// Whose tracks of a room are recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recorded {
-    /// Those of all participants.
-    All,
-    /// Those of these participants.
-    Only(Vec<ParticipantId>),
-}
-
-impl Recorded {
-    fn contains(&self, participant: ParticipantId) -> bool {
-        match self {
-            Recorded::All => true,
-            Recorded::Only(these) => these.contains(&participant),
-        }
-    }
-}
-
-/// The rooms that are recorded. Operators order each, so they are few.
-#[derive(Debug, Default)]
-pub(super) struct RecordedRooms(HashMap<String, Recorded>);
-
-impl RecordedRooms {
-    fn wants(&self, room: &str, participant: ParticipantId) -> bool {
-        self.0.get(room).is_some_and(|recorded| recorded.contains(participant))
-    }
-}
+use crate::api::TrackId;
 
 /// A layer's tap for the recorder, with the last sender report of the layer.
 struct LayerTap {
@@ -75,12 +43,12 @@ pub(super) struct TrackRecording {
 }
 
 impl TrackRecording {
-    fn new(track: TrackId, max_frame_bytes: usize) -> TrackRecording {
+    pub(super) fn new(track: TrackId, max_frame_bytes: usize) -> TrackRecording {
         TrackRecording { track, current: None, next: None, max_frame_bytes }
     }
 
     /// Chooses the largest layer that is sent.
-    fn choose(&mut self, now: Instant, layers: &Layers) {
+    pub(super) fn choose(&mut self, now: Instant, layers: &Layers) {
         let sent = |layer: &Layer| layers.rate(*layer, now).is_some();
         let Some(best) = Layer::ALL.into_iter().rev().find(sent) else { return };
         let of = |tap: &Option<LayerTap>| tap.as_ref().map(|tap| tap.tap.layer());
@@ -201,64 +169,4 @@ pub(super) fn audio(
             blocks.map(|(ticks, data)| packet(ticks, data)).collect()
         }
     }
-}
-
-/// Layers that recordings choose anew, with each allocation.
-pub(super) fn choose_layers<'a>(now: Instant, tracks: impl Iterator<Item = &'a mut Track>) {
-    for track in tracks.filter(|track| track.info.kind == Kind::Video && !track.info.muted) {
-        if let Some(recording) = &mut track.recording {
-            recording.choose(now, &track.layers);
-        }
-    }
-}
-
-impl Core {
-    /// Records a room, or ends that. Recorded are the tracks that are published here, of those of now and of later ones.
-    pub fn set_recorded(&mut self, now: Instant, room: &str, recorded: Option<Recorded>) {
-        match recorded {
-            Some(recorded) => self.recorded.0.insert(room.to_owned(), recorded),
-            None => self.recorded.0.remove(room),
-        };
-        let max = self.config.limits.tap_frame_bytes;
-        for track in self.tracks.iter_mut().filter(|track| &*track.room == room) {
-            let wanted = self.recorded.wants(room, track.info.participant);
-            self.outputs.extend(set_track(track, wanted, max));
-        }
-        self.schedule.allocate_now(now);
-    }
-
-    /// Records a track that has begun, if its room is recorded.
-    pub(super) fn record_track(&mut self, id: TrackId) {
-        let Some(track) = self.tracks.get_mut(id) else { return };
-        if self.recorded.wants(&track.room, track.info.participant) {
-            let max = self.config.limits.tap_frame_bytes;
-            self.outputs.extend(set_track(track, true, max));
-        }
-    }
-
-    /// Gives the recorder a key frame of a track next: it needs one, or has lost frames (`lost`).
-    pub fn on_record_key_frame(&mut self, now: Instant, track: TrackId, lost: bool) {
-        self.counters.record_overflows += u64::from(lost);
-        let recording = self.tracks.get_mut(track).and_then(|track| track.recording.as_mut());
-        if let Some(recording) = recording {
-            recording.await_key();
-            self.schedule.wake(now);
-        }
-    }
-}
-
-/// Begins or ends the recording of a track that is published here.
-fn set_track(track: &mut Track, wanted: bool, max_frame_bytes: usize) -> Option<Output> {
-    if wanted == track.recording.is_some() || track.remote.is_some() {
-        return None;
-    }
-    let id = track.info.track;
-    track.recording = wanted.then(|| TrackRecording::new(id, max_frame_bytes));
-    Some(Output::Record(if wanted {
-        let TrackInfo { participant, kind, name, .. } = track.info.clone();
-        let room = track.room.clone();
-        RecordInput::Begin(RecordedTrack { track: id, room, participant, kind, name })
-    } else {
-        RecordInput::End(id)
-    }))
 }

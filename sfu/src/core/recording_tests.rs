@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_types::Layer;
 use windlass_types::recording::RecordInput;
 
-use super::recording::Recorded;
+use super::recorded::Recorded;
 use super::world::*;
 use super::*;
 use crate::api::{JoinOptions, TrackId};

@@ -17,7 +17,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use self::operator::bearer;
-pub(crate) use self::rights::moderation;
 use crate::shared::Shared;
 
 /// The routes, with their OpenAPI description.

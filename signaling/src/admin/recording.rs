@@ -14,9 +14,9 @@ use super::error::{AdminError, AdminErrorCode};
 use super::everywhere::OrderedAt;
 use super::operator::Operator;
 use super::rights::moderation;
-use crate::recordings;
 use crate::rights::Recording;
 use crate::shared::Shared;
+use crate::{record as recorded, recordings};
 
 /// What to record of a room.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -77,7 +77,7 @@ pub(crate) async fn record(
     };
     let ordered = Recording { since, participant };
     let recording = moderation(&shared, &room).record(ordered)?;
-    if let Some(error) = recordings::follow(&shared).await.remove(&room) {
+    if let Some(error) = recorded::follow(&shared).await.remove(&room) {
         return Err(AdminError::new(AdminErrorCode::NotWritable, error));
     }
     tracing::info!("recording ordered by operator");
@@ -111,7 +111,7 @@ pub(crate) async fn end_recording(
     let moderation = moderation(&shared, &room);
     moderation.recording().ok_or_else(not_recorded)?;
     moderation.end_recording()?;
-    recordings::follow(&shared).await;
+    recorded::follow(&shared).await;
     tracing::info!("recording ended by operator");
     Ok(StatusCode::NO_CONTENT)
 }

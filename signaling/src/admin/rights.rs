@@ -93,7 +93,7 @@ pub(crate) struct Answered {
 }
 
 /// Moderation of a room.
-pub(crate) fn moderation<'a>(shared: &'a Shared, room: &'a str) -> Moderation<'a> {
+pub(super) fn moderation<'a>(shared: &'a Shared, room: &'a str) -> Moderation<'a> {
     Moderation { rights: &shared.rights, directory: &shared.directory, room }
 }
 

@@ -12,9 +12,10 @@ use windlass_types::TrackId;
 use windlass_types::recording::RecordInput;
 
 use crate::manifest::{EndReason, Manifest};
+use crate::order::{BeginError, Event, Hooks, Order};
+use crate::queue::Queue;
 use crate::recording::{Files, PART, Recording, Wanted};
 use crate::webm::{Patch, Whole, whole_part};
-use crate::{BeginError, Event, Hooks, Order, Queue};
 
 /// How often what is due without media is done.
 const TICK: Duration = Duration::from_millis(200);

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 use windlass_types::recording::{RecordInput, RecordedTrack};
 use windlass_types::{Kind, ParticipantId, TrackId};
 
-use crate::Who;
 use crate::group::{Group, Media, Step};
 use crate::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
+use crate::order::Who;
 use crate::webm::{Patch, Shape, Slot, Webm};
 
 /// What a file's name ends with until it is complete.

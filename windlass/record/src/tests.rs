@@ -5,8 +5,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use windlass_types::recording::{RecordedFrame, RecordedPacket, RecordedTime, RecordedTrack};
-use windlass_types::{Kind, Layer, Size};
+use windlass_types::{Kind, Layer, ParticipantId, Size, TrackId};
 
+use super::queue::MAX_QUEUED_BYTES;
 use super::*;
 
 const CAMERA: TrackId = TrackId(1);
