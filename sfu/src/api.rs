@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use windlass_types::recording::RecordInput;
 use windlass_types::{
     Bitrate, ConnectionQuality, EnhancerRequest, FrameNetwork, Layer, LayerKnobs, NoNetwork,
     Refusal, Rung, Size, StreamId, TapInput, Way, WayReason,
@@ -479,6 +480,10 @@ pub struct TrackStats {
 /// Takes the taps' output, each stream in decoding order, on any of the SFU's threads. It must not block. `false` means full: the SFU
 /// counts the loss, and the stream continues with a [`TapInput::Gap`] and a key frame.
 pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
+
+/// Takes what is recorded, each track in order, on any of the SFU's threads. It must not block. `false` means full: the SFU counts the loss, and a
+/// video track continues with a [`RecordInput::Gap`] and a key frame. Steps without media must be taken.
+pub type RecordSink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 
 /// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. It must not block. `false` means full: the request is
 /// dropped and counted. They come only while the stream is tapped: between its first input and its [`TapInput::Stop`], or before the first.

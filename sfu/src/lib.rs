@@ -20,12 +20,12 @@ mod way_counts;
 pub use api::{
     AnchorReport, Answer, DataContent, DataError, DataMessage, Decay, Delivery, DisconnectReason,
     EnhancerSinks, JoinError, JoinOptions, Joined, Kind, NetworkReport, Offer, OfferError,
-    ParseIdError, ParticipantId, Permissions, Publish, RegionRequest, ReportError, RequestSink,
-    SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId, TrackInfo,
-    TrackReport, TrackStats, UplinkReport,
+    ParseIdError, ParticipantId, Permissions, Publish, RecordSink, RegionRequest, ReportError,
+    RequestSink, SfuClosed, SfuEvent, StartError, Subscribe, TakenReport, TapSink, TrackId,
+    TrackInfo, TrackReport, TrackStats, UplinkReport,
 };
 pub use config::{Limits, RECEIVE_BUFFER, SfuConfig, TcpConfig, Tuning, share_of_one};
-pub use core::{MediaLine, View, log_panics, media_lines, rate_limit_address};
+pub use core::{MediaLine, Recorded, View, log_panics, media_lines, rate_limit_address};
 pub use net::{Sfu, SfuHandle, ThreadFault, outward_addresses};
 pub use relay::{
     AnchorState, NodeId, RelaySink, Relayed, RelayedAnchor, RelayedData, RelayedPacket,

@@ -98,6 +98,8 @@ counters! {
     tcp_dropped_full,
     /// Datagrams dropped because their TCP connection had ended.
     tcp_gone,
+    /// Frames and packets of recorded tracks dropped because the recorder's queue was full.
+    record_overflows,
     /// ICE restarts by clients.
     ice_restarts,
     /// Changes of a client's address or protocol during a call.

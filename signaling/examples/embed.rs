@@ -35,6 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         enhancer_switch: Arc::new(|_| false),
         metrics: MetricSource::default(),
         drain: Arc::new(|| Duration::ZERO),
+        recorder: None,
         cluster: None,
     };
     let signaling = Signaling::new(SignalingConfig::default(), services)?;

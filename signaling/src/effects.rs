@@ -1,10 +1,11 @@
-//! Applies the effects of rules to participants on this server.
+//! Applies the effects of rules to participants and recordings on this server.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::record;
 use crate::rights::{Effect, unix_now_ms};
 use crate::shared::Shared;
 
@@ -13,7 +14,10 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Applies effects for as long as the service exists.
 pub(crate) async fn run_effects(shared: Weak<Shared>) {
-    let Some(rights) = shared.upgrade().map(|shared| shared.rights.clone()) else { return };
+    let Some(service) = shared.upgrade() else { return };
+    record::resume(&service).await;
+    let rights = service.rights.clone();
+    drop(service);
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -25,6 +29,7 @@ pub(crate) async fn run_effects(shared: Weak<Shared>) {
         for effect in rights.evaluate(unix_now_ms(), tick) {
             apply(&shared, effect).await;
         }
+        record::follow(&shared).await;
     }
 }
 

@@ -32,6 +32,8 @@ mod metrics;
 mod openapi;
 mod origin;
 mod rate;
+mod record;
+mod recordings;
 mod redact;
 mod reported;
 pub mod rights;
@@ -61,6 +63,7 @@ pub use metric::{Family, Metric, MetricKind, Value};
 pub use metrics::metrics_page;
 pub use openapi::document as openapi_document;
 pub use origin::{NotAnOrigin, Origin, Origins};
+pub use recordings::{EventFile, EventRecording, Recorder, RecordingEnd, RecordingOrder};
 pub use redact::{Pseudonym, pseudonym};
 pub use session::ParticipantInfo;
 pub use shared::{Drain, EnhancerSwitch, Services, SignalingConfig};
@@ -71,6 +74,7 @@ use crate::access::Access;
 use crate::admission::AdmissionControl;
 use crate::clock::unix_now;
 use crate::directory::Directory;
+use crate::recordings::Recordings;
 use crate::rights::Rights;
 use crate::shared::{Counters, Shared};
 use crate::webhooks::{WebhookError, Webhooks};
@@ -98,6 +102,7 @@ impl Signaling {
             rights,
             directory: Directory::new(webhooks.clone()),
             webhooks,
+            recordings: Recordings::default(),
             sessions: Sessions::default(),
             counters: Counters::default(),
             admission,
@@ -160,6 +165,11 @@ impl Signaling {
     /// Carries out an order of another server of the cluster ([`cluster::Cluster::order`]); the answer.
     pub async fn on_order(&self, order: &[u8]) -> Vec<u8> {
         admin::everywhere::carry_out(&self.shared, order).await
+    }
+
+    /// A recording of a room has ended here, by an order or by itself. Participants and webhooks are told.
+    pub async fn recording_ended(&self, room: &str, recording: EventRecording) {
+        record::ended(&self.shared, room, recording).await;
     }
 
     /// Replaces the keys of access tokens. Participants stay.

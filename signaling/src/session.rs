@@ -259,6 +259,7 @@ impl Session {
             grants: entered.ruling.grants.list(),
             locked: entered.ruling.door.locked,
             lobby: entered.ruling.door.lobby,
+            recording: entered.ruling.recording,
             attributes: entered.attributes,
             seat: entered.seat,
             ice: entered.ice,

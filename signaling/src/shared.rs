@@ -15,6 +15,7 @@ use crate::cluster::Cluster;
 use crate::directory::Directory;
 use crate::families::MetricSource;
 use crate::origin::Origins;
+use crate::recordings::{Recorder, Recordings};
 use crate::reported::Reported;
 use crate::rights::{Rights, SeatKey};
 use crate::session::config::SessionConfig;
@@ -94,6 +95,8 @@ pub struct Services {
     pub metrics: MetricSource,
     /// What ends the server, behind `/admin/drain`.
     pub drain: Drain,
+    /// What records rooms, where the server records.
+    pub recorder: Option<Arc<dyn Recorder>>,
     /// The cluster, where the server is one of several.
     pub cluster: Option<Arc<dyn Cluster>>,
 }
@@ -126,6 +129,7 @@ pub(crate) struct Shared {
     pub(crate) directory: Directory,
     pub(crate) rights: Arc<Rights>,
     pub(crate) webhooks: Webhooks,
+    pub(crate) recordings: Recordings,
     pub(crate) sessions: Sessions,
     pub(crate) counters: Counters,
     pub(crate) admission: Arc<AdmissionControl>,

@@ -20,6 +20,7 @@ pub mod key_frame;
 mod latencies;
 pub mod message;
 mod policy;
+pub mod recording;
 pub mod relay;
 pub mod tiles;
 mod units;

@@ -21,6 +21,7 @@ mod logging;
 mod manual;
 mod page;
 mod public;
+mod recording;
 mod reload;
 mod serve;
 mod shutdown;

@@ -21,6 +21,7 @@ use crate::devices;
 use crate::logging::{self, Log};
 use crate::page;
 use crate::public;
+use crate::recording::Recording;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::{self, Signals};
 use crate::supervise;
@@ -99,7 +100,10 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     }
     signaling.session.lr_pixels = sfu.tap_pixels;
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
-    let sfu = Sfu::start_shared(&sfu, &sinks, relay.as_ref()).map_err(|e| match e {
+    let recording = config.record_to.as_deref().map(Recording::open).transpose()?;
+    let recorder = recording.as_ref().map(Recording::sink);
+    let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorder.as_ref());
+    let sfu = started.map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
             let error = socket_error("--tcp", "TCP", addr, &source);
@@ -116,10 +120,17 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
 
     windlass_metrics::start();
     let reloads = Arc::new(Reloads::new());
-    let services = services(&sfu, enhancer.clone(), cluster.clone(), reloads.clone(), config.drain);
+    let mut services =
+        services(&sfu, enhancer.clone(), cluster.clone(), reloads.clone(), config.drain);
+    if let Some(recording) = recording.clone() {
+        add_recorder(&mut services, recording);
+    }
     supervise::start(sfu.handle(), cluster.clone())?;
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
+    if let Some(recording) = &recording {
+        recording.start(sfu.handle(), signaling.clone())?;
+    }
     cluster.join(signaling.clone(), sfu.handle());
     let certificate = tls.clone();
     let parts = Parts { sfu: sfu.handle(), signaling: signaling.clone(), enhancer, log, tls };
@@ -143,6 +154,9 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
         tokio::spawn(async move { signaling.serve_figures(listener).await });
     }
     Box::pin(signaling.serve(listener, page::router(), stop, GRACE)).await;
+    if let Some(recording) = &recording {
+        recording.stop().await;
+    }
     // It holds the enhancer, whose threads end when nobody does.
     reloader.abort();
     let _ = reloader.await;
@@ -183,8 +197,20 @@ fn services(
             }),
         },
         drain: shutdown::on_order(drain),
+        recorder: None,
         cluster: placement,
     }
+}
+
+/// Orders go to the recorder from now on, and its figures into the metrics.
+fn add_recorder(services: &mut Services, recording: Recording) {
+    services.recorder = Some(Arc::new(recording.clone()));
+    let read = services.metrics.read.clone();
+    services.metrics.read = Arc::new(move || {
+        let mut all = read();
+        all.extend(recording.metrics());
+        all
+    });
 }
 
 /// Says on standard output where the page is, and what else a person needs to know.

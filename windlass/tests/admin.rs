@@ -160,3 +160,44 @@ fn who_answers_otherwise_is_told_apart() {
     let said = windlass(&server, &["enhancement", "on"]).unwrap();
     assert!(said.contains("device: off"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_a_folder_for_recordings_says_which_option_names_one() {
+    let server = Server::start(&[]);
+    let (_ana, _) = Client::join(&server, "tea", "Ana").await;
+    let error = windlass(&server, &["record", "tea"]).unwrap_err();
+    assert!(error.contains("records nothing") && error.contains("record-to"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_in_a_recorded_room_is_told_and_the_folder_has_its_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("recordings");
+    let server = Server::start(&["--record-to", root.to_str().unwrap()]);
+    let error = windlass(&server, &["record", "tea"]).unwrap_err();
+    assert!(error.contains("no such room"), "{error}");
+    let (mut ana, _) = Client::join(&server, "tea", "Ana").await;
+    let made = json(&server, &["record", "tea"]);
+    assert_eq!(ana.hear(&["recording"]).await["on"], true);
+    let (mut bo, welcome) = Client::join(&server, "tea", "Bo").await;
+    assert_eq!(welcome["recording"], true);
+    assert_eq!(
+        json(&server, &["record", "tea"])["recording"],
+        made["recording"],
+        "it runs already"
+    );
+    windlass(&server, &["record", "tea", "--stop"]).unwrap();
+    for told in [&mut ana, &mut bo] {
+        assert_eq!(told.hear(&["recording"]).await["on"], false);
+    }
+    let error = windlass(&server, &["record", "tea", "--stop"]).unwrap_err();
+    assert!(error.contains("not recorded"), "{error}");
+    let made = root.join(made["recording"].as_str().unwrap());
+    let manifest = || -> Option<Value> {
+        let file = std::fs::read_dir(&made).ok()?.flatten().next()?.path();
+        serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+    };
+    eventually(&server, "the recording has ended", || {
+        manifest().is_some_and(|said| said["reason"] == "stopped" && said["room"] == "tea")
+    });
+}

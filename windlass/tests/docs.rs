@@ -310,8 +310,9 @@ impl Machine {
             return if check.status.success() { Ok(()) } else { Err(printed(&check)) };
         }
         // Of a running server is asked what does not start one itself.
-        let asks =
-            ["windlass rooms", "localhost:7880/admin"].iter().any(|call| text.contains(call));
+        let asks = ["windlass rooms", "windlass record", "localhost:7880/admin"]
+            .iter()
+            .any(|call| text.contains(call));
         let given = asks && !text.contains("windlass serve");
         let _ana = if given { Some(self.serve_ana().await?) } else { None };
         let ended = if block.language == "console" {
@@ -340,7 +341,7 @@ impl Machine {
     async fn serve_ana(&self) -> Result<Client, String> {
         let key = self.folder.join("etc/k1").display().to_string();
         let begun = self.sh(&format!(
-            "windlass key {key} >&2; windlass serve --token-key k1=@{key} >&2; windlass token --key k1=@{key} --room tea-room --identity ana"
+            "windlass key {key} >&2; windlass serve --token-key k1=@{key} --record-to recordings >&2; windlass token --key k1=@{key} --room tea-room --identity ana"
         ));
         let token = String::from_utf8_lossy(&begun.stdout).trim().to_owned();
         if !begun.status.success() {

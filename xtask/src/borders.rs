@@ -12,7 +12,7 @@ use crate::root;
 use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("types", &[]),
     ("netem", &[]),
     ("htj2k", &[]),
@@ -30,6 +30,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
     ("public", &["doctor"]),
+    ("record", &["types"]),
     ("metrics", &["enhancer", "signaling", "sr"]),
     (
         "windlass",
@@ -41,6 +42,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
             "metrics",
             "protocol",
             "public",
+            "record",
             "sfu",
             "signaling",
             "sr",

@@ -17,6 +17,7 @@ import { OwnTile } from "./own.js";
 import { preferences } from "./preferences.js";
 import { barsOf } from "./quality.js";
 import { Reactions } from "./reactions.js";
+import { RecordedBadge } from "./recorded.js";
 import { Sending } from "./sending.js";
 import { openSettings } from "./settings.js";
 import { Sharing } from "./sharing.js";
@@ -43,6 +44,7 @@ export class CallScreen {
   private readonly tiles: Tiles;
   private readonly controls: Controls;
   private readonly hear: HearButton;
+  private readonly recorded: RecordedBadge;
   private readonly moderation: ModerationPanel;
   private readonly chat: Chat;
   private readonly reactions: Reactions;
@@ -80,11 +82,12 @@ export class CallScreen {
     const named = { room: choice.room, loopback, closed: room.identity !== "" };
     this.empty = emptyStage(named);
     this.hear = new HearButton(room);
+    this.recorded = new RecordedBadge(room);
     this.stage.element.append(this.empty, this.hear.element, this.moderation.element);
     this.element = make(
       "main",
       { class: loopback ? "call alone" : "call" },
-      bar(named, this.count, this.stills.element),
+      bar(named, this.recorded.element, this.count, this.stills.element),
       this.banner.element,
       this.stage.element,
       this.chat.element,
@@ -113,8 +116,8 @@ export class CallScreen {
   /** Closes the screen and what is on it. */
   close(): void {
     for (const end of this.endings.splice(0)) end();
-    const { stills, moderation, chat, reactions, announcer, sharing, tiles, stage, sending, hear } = this;
-    for (const part of [stills, moderation, chat, reactions, announcer, sharing, tiles, stage, sending, hear])
+    const { stills, moderation, chat, reactions, announcer, sharing, tiles, stage, sending, hear, recorded } = this;
+    for (const part of [stills, moderation, chat, reactions, announcer, sharing, tiles, stage, sending, hear, recorded])
       part.close();
     for (const dialog of document.querySelectorAll("dialog")) dialog.close();
     this.element.remove();
@@ -143,6 +146,7 @@ export class CallScreen {
       room.on("quality", () => this.showQuality()),
       room.on("grants", () => this.grantsChanged()),
       room.on("locked", ({ locked }) => banner.say(words(locked ? "locked" : "opened"), { forMs: SAID_MS })),
+      room.on("recording", ({ on }) => banner.say(words(on ? "recorded.begins" : "recorded.ends"), { forMs: SAID_MS })),
       room.on("waiting", () => banner.say(words("waiting.again"), { working: true })),
       room.on("refused", (error) => this.tell(lineOf(error))),
       room.on("disconnected", ({ reason }) => ended(reason)),

@@ -68,6 +68,7 @@ const FORWARDED = [
   "rung",
   "stats",
   "locked",
+  "recording",
   "lobby",
   "refused",
 ] as const satisfies readonly (keyof CallEvents)[];

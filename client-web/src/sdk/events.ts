@@ -39,6 +39,8 @@ export interface CallEvents {
   grants: { grants: readonly string[] };
   /** A moderator locked or opened the room, or switched its lobby on or off. */
   locked: { locked: boolean; lobby: boolean };
+  /** The room is recorded from now on, or is not any more. Tell it to everybody who sees the page. */
+  recording: { on: boolean };
   /** The participants that wait in the lobby now. Sent to moderators only. */
   lobby: readonly WaitingInfo[];
   /** The server rejected a request, or a device that was asked for at the join cannot be used; the call continues. */
@@ -107,6 +109,7 @@ export const ROOM_EVENTS = [
   "stats",
   "grants",
   "locked",
+  "recording",
   "lobby",
   "refused",
   "reconnecting",

@@ -441,6 +441,11 @@ export type ServerMessage = {
   lobby: boolean;
 }
   | {
+  type: "recording";
+  /** Whether it is recorded now. */
+  on: boolean;
+}
+  | {
   type: "lobby";
   /** All of them, who came first at first. */
   waiting: Array<Knock>;
@@ -494,6 +499,8 @@ export type Welcome = {
   locked?: boolean;
   /** Whether whoever comes waits until a moderator admits them. */
   lobby?: boolean;
+  /** Whether the room is recorded. */
+  recording?: boolean;
   /** The client's own attributes, which it had in `join`. */
   attributes?: {
     [key in string]: string;

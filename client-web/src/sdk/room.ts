@@ -317,6 +317,11 @@ export class Room extends Emitter<RoomEvents> {
     return this.call.session?.may(grant) ?? (grant !== "admin" && grant !== "moderate");
   }
 
+  /** Whether the room is recorded now, on the server. The event `recording` tells when that changes. */
+  get recording(): boolean {
+    return this.call.session?.recording ?? false;
+  }
+
   /** Whether the room is locked for newcomers, and whether newcomers wait in a lobby. */
   get door(): { locked: boolean; lobby: boolean } {
     return this.call.session?.door ?? { locked: false, lobby: false };

@@ -83,6 +83,8 @@ export interface SessionRequest extends JoinRequest {
 
 /** See the module's head. */
 export class Session extends Emitter<SessionEvents> {
+  /** Whether the room is recorded. */
+  recording: boolean;
   /** Whether the room is locked, and whether it has a lobby. */
   door: { locked: boolean; lobby: boolean };
   /** The participants in the lobby. */
@@ -138,6 +140,7 @@ export class Session extends Emitter<SessionEvents> {
     super();
     this.told = { name, attributes: welcome.attributes ?? {} };
     this.grants = welcome.grants;
+    this.recording = welcome.recording ?? false;
     this.door = { locked: welcome.locked ?? false, lobby: welcome.lobby ?? false };
     this.former = former;
     this.formerId = former?.participant ?? null;
@@ -413,6 +416,10 @@ export class Session extends Emitter<SessionEvents> {
       case "door":
         this.door = { locked: message.locked, lobby: message.lobby };
         this.emit("locked", this.door);
+        break;
+      case "recording":
+        this.recording = message.on;
+        this.emit("recording", { on: message.on });
         break;
       case "lobby":
         this.waiting = message.waiting;

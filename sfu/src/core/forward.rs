@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windlass_types::Layer;
+use windlass_types::recording::RecordedTime;
 
 use super::alignment::Report;
 use super::anchor_channel::OutgoingAnchor;
 use super::audio::AudioInfo;
 use super::output::Output;
 use super::peers::Peers;
+use super::recording;
 use super::red::Red;
 use super::rewriter::{PacketIn, Source};
 use super::track::Track;
@@ -25,11 +27,12 @@ pub(super) struct Forwarding<'a> {
 }
 
 impl Forwarding<'_> {
-    /// Forwards an audio packet of a publisher on this node or another.
+    /// Forwards an audio packet of a publisher on this node, with its last sender report, or on another.
     pub(super) fn audio(
         &mut self,
         track: &Track,
         packet: PacketIn,
+        report: Option<Report>,
         payload: &Arc<[u8]>,
         audio_info: AudioInfo,
     ) {
@@ -54,6 +57,11 @@ impl Forwarding<'_> {
             }
         }
         self.outputs.extend(track.nodes.packet(None, &packet, payload, audio_info));
+        if track.recording.is_some() {
+            let time = RecordedTime { rtp: packet.timestamp, arrival: packet.arrival, report };
+            let red = red.map(|(red, _)| red);
+            self.outputs.extend(recording::audio(id, time, red, payload));
+        }
     }
 
     /// Forwards a video packet of a publisher on this node, with its last sender report, or on another. `scale`: that of anchors, until the
@@ -96,6 +104,9 @@ impl Forwarding<'_> {
         }
         let info = AudioInfo::default();
         self.outputs.extend(track.nodes.packet(Some(layer), &packet, payload, info));
+        if let Some(recording) = &mut track.recording {
+            recording.push(layer, packet, report, payload, self.outputs);
+        }
         if track.taps.push(layer, packet, payload) {
             track.taps.collect(self.counters, self.outputs);
         }
@@ -122,6 +133,9 @@ impl Forwarding<'_> {
     /// next allocation.
     pub(super) fn rename_layer(&mut self, track: &mut Track, former: Layer, layer: Layer) {
         track.layers.rename(former, layer);
+        if let Some(recording) = &mut track.recording {
+            recording.rename(former, layer);
+        }
         let id = track.info.track;
         let (old, new) = (Source { track: id, layer: former }, Source { track: id, layer });
         for &subscriber in &track.subscribers {

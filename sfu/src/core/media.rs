@@ -42,7 +42,8 @@ impl Core {
                 let ext_vals = &rtp.header.ext_vals;
                 let (level, voice) = (ext_vals.audio_level, ext_vals.voice_activity);
                 let audio_info = AudioInfo { level, voice, blocks };
-                self.forward_audio(track_id, packet, &rtp.payload, audio_info);
+                let report = sender_report(rtp);
+                self.forward_audio(track_id, packet, report, &rtp.payload, audio_info);
             }
             Kind::Video => match track.layers.layer_of(encoding, &rtp.payload) {
                 Some((layer, former)) => {
@@ -74,11 +75,12 @@ impl Core {
         self.schedule.allocate_now(now);
     }
 
-    /// Forwards an audio packet of a publisher on this node or another.
+    /// Forwards an audio packet of a publisher on this node, with its last sender report, or on another.
     pub(super) fn forward_audio(
         &mut self,
         track: TrackId,
         packet: PacketIn,
+        report: Option<Report>,
         payload: &Arc<[u8]>,
         audio_info: AudioInfo,
     ) {
@@ -93,7 +95,7 @@ impl Core {
             counters: &mut self.counters,
             outputs: &mut self.outputs,
         };
-        to.audio(track, packet, payload, audio_info);
+        to.audio(track, packet, report, payload, audio_info);
     }
 
     /// Forwards a video packet of a publisher on this node, with its last sender report, or on another.

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
 use str0m::media::Mid;
+use windlass_types::recording::RecordInput;
 use windlass_types::{Owner, Rung, TapInput};
 
 use super::peer::Peer;
@@ -181,6 +182,7 @@ impl Core {
     ) -> TrackId {
         let room = self.peers.get(participant).map_or("", |peer| peer.room.as_str());
         let track = self.tracks.add(participant, mid, kind, name, room.into());
+        self.record_track(track);
         if let Some(info) = self.tracks.get(track).map(|track| track.info.clone()) {
             self.notify_audience(participant, &SfuEvent::TrackAdded(info));
         }
@@ -195,6 +197,9 @@ impl Core {
         }
         if let Some(stream) = t.info.stream.filter(|_| t.taps.is_on()) {
             self.outputs.push_back(Output::Tap(TapInput::Stop { stream }));
+        }
+        if t.recording.is_some() {
+            self.outputs.push_back(Output::Record(RecordInput::End(track)));
         }
         for subscriber in t.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };
@@ -230,6 +235,9 @@ impl Core {
         let id = t.info.participant;
         t.info.muted = muted;
         t.taps.await_key();
+        if let Some(recording) = &mut t.recording {
+            recording.await_key();
+        }
         for &subscriber in &t.subscribers {
             let Some(peer) = self.peers.get_mut(subscriber) else { continue };
             peer.slots_of(track).for_each(Slot::interrupt);

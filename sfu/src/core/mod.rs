@@ -2,7 +2,7 @@
 //!
 //! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`rooms`), participants (`peers`), tracks
 //! (`tracks`), other nodes (`relays`), routes of datagrams (`routes`), rates of messages (`data_rate`). It gives them their events, in this
-//! file and by subject in `members`, `permissions`, `negotiate`, `media`, `enhance`, `data` and `relay`. Work over all participants and
+//! file and by subject in `members`, `permissions`, `negotiate`, `media`, `enhance`, `data`, `record` and `relay`. Work over all participants and
 //! tracks is in `allocation` (rungs), `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and `forward`
 //! (packets to subscribers and taps). Time is an argument everywhere.
 
@@ -52,6 +52,9 @@ mod publisher_params;
 mod publishers;
 mod quality;
 mod recent;
+mod record;
+mod recorded;
+mod recording;
 mod red;
 mod regions;
 mod relay;
@@ -102,6 +105,8 @@ pub use self::offer::{Answered, ReadOffer};
 pub use self::output::Output;
 use self::peer::{Peer, PeerEvent};
 use self::peers::Peers;
+pub use self::recorded::Recorded;
+use self::recorded::RecordedRooms;
 use self::relays::Relays;
 use self::rooms::Rooms;
 use self::routes::Routes;
@@ -150,6 +155,8 @@ pub struct Core {
     tracks: Tracks,
     routes: Routes,
     relays: Relays,
+    /// The rooms that are recorded.
+    recorded: RecordedRooms,
     /// What its participants have used of the rates of messages.
     data: DataLimits,
     enhancement: Enhancement,
@@ -180,6 +187,7 @@ impl Core {
             tracks: Tracks::new(shard.clone()),
             routes: Routes::new(locals, shard),
             relays: Relays::default(),
+            recorded: RecordedRooms::default(),
             data: DataLimits::default(),
             schedule: Schedule::new(now),
             outputs: VecDeque::new(),
@@ -346,6 +354,9 @@ impl Core {
         for track in self.tracks.iter_mut() {
             track.taps.advance(now);
             track.taps.collect(&mut self.counters, &mut self.outputs);
+            if let Some(recording) = &mut track.recording {
+                recording.advance(now, &mut self.outputs);
+            }
         }
         if self.schedule.take_allocation(now) {
             self.allocate(now);
@@ -389,6 +400,7 @@ impl Core {
         allocation::allocate_rungs(now, terms, peers, tracks, rooms, outputs);
         let demands = allocation::layer_demands(peers, tracks, config.scale);
         enhancement.update_taps(now, config, demands, tracks, peers, outputs);
+        recorded::choose_layers(now, tracks.iter_mut());
         allocation::announce_rungs(peers, tracks, config.scale, outputs);
         allocation::announce_ways(now, peers, tracks, outputs);
         publishers::update_still_sources(config.regions, tracks, peers, outputs);
@@ -565,6 +577,8 @@ mod mutator_tests;
 mod offer_tests;
 #[cfg(test)]
 mod reach_tests;
+#[cfg(test)]
+mod recording_tests;
 #[cfg(test)]
 mod relay_tests;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use windlass_types::recording::RecordInput;
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
 use super::addresses::RemoteAddr;
@@ -27,6 +28,8 @@ pub enum Output {
     Tap(TapInput),
     /// Send a request, or a report, to a stream's enhancement.
     Request(StreamId, EnhancerRequest),
+    /// Send an input to the recorder.
+    Record(RecordInput),
     /// Send a message about a room to another SFU.
     Relay(NodeId, Arc<str>, Relayed),
 }

@@ -63,7 +63,9 @@ pub(super) fn pause_unused_layers(
         }
         let mut needed = needed.get(&track.info.track).copied().unwrap_or_default();
         let for_nodes = Layer::ALL.into_iter().filter(|&layer| track.nodes.need(layer));
-        for layer in track.taps.layers().chain(for_nodes) {
+        // What is recorded is to be the best that the publisher can send.
+        let recorded = Layer::ALL.into_iter().filter(|_| track.recording.is_some());
+        for layer in track.taps.layers().chain(for_nodes).chain(recorded) {
             needed[layer as usize] = true;
         }
         let changes = track.params.unused(now, needed, track.layers.rates(now));
@@ -110,7 +112,7 @@ pub(super) fn update_standby(tracks: &mut Tracks, peers: &Peers, outputs: &mut V
     }
 }
 
-/// Requests the key frames that subscribers and taps wait for. Returns how many were requested.
+/// Requests the key frames that subscribers, taps and recordings wait for. Returns how many were requested.
 pub(super) fn request_key_frames(
     now: Instant,
     tracks: &mut Tracks,
@@ -133,6 +135,11 @@ pub(super) fn request_key_frames(
         };
         for layer in track.taps.take_key_requests(now, &track.layers) {
             track.keyframes.request_repair(None, layer);
+        }
+        if let Some(recording) = &mut track.recording {
+            for layer in recording.take_key_requests(now, &track.layers) {
+                track.keyframes.request_repair(None, layer);
+            }
         }
         if let Some(layer) = track.keyframes.poll(now)
             && publisher.link.request_key_frame(track.mid, layer)

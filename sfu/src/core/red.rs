@@ -39,6 +39,20 @@ impl<'a> Red<'a> {
         None
     }
 
+    /// All blocks, the oldest first: by how many ticks each is older than the packet, and its bytes.
+    pub(super) fn blocks(self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let mut at = self.headers;
+        let repeated = (0..self.headers - 1).step_by(4).map(move |header| {
+            let header = &self.payload[header..header + 4];
+            let ticks = u32::from(header[1]) << 6 | u32::from(header[2] >> 2);
+            let len = usize::from(header[2] & 0x03) << 8 | usize::from(header[3]);
+            let block = &self.payload[at..at + len];
+            at += len;
+            (ticks, block)
+        });
+        repeated.chain([(0, self.primary())])
+    }
+
     /// The newest block: the packet without redundancy.
     pub(super) fn primary(self) -> &'a [u8] {
         &self.payload[self.primary..]
@@ -73,6 +87,12 @@ mod tests {
     }
 
     #[test]
+    fn repeated_blocks_are_older_by_their_ticks() {
+        let blocks: Vec<_> = Red::parse(&TWO, 111).expect("sound").blocks().collect();
+        assert_eq!(blocks, [(960, &[1, 2, 3][..]), (0, &[8, 9][..])]);
+    }
+
+    #[test]
     fn blocks_are_renamed_and_nothing_else() {
         let renamed = Red::parse(&TWO, 111).expect("sound").renamed(109);
         assert_eq!(renamed, [MORE + 109, 0x0f, 0x00, 3, 109, 1, 2, 3, 8, 9]);
@@ -94,6 +114,8 @@ mod tests {
             if let Some(red) = Red::parse(&payload, pt) {
                 prop_assert!(red.primary().len() < payload.len());
                 prop_assert_eq!(red.renamed(pt), payload.clone());
+                let bytes: usize = red.blocks().map(|(_, block)| block.len()).sum();
+                prop_assert_eq!(bytes + red.headers, payload.len());
             }
         }
     }

@@ -304,7 +304,7 @@ impl Core {
             (Kind::Video, Some(layer)) => self.forward_video(id, layer, packet, None, &payload),
             (Kind::Audio, None) => {
                 let audio_info = AudioInfo { level, voice, blocks: blocks.map(Pt::from) };
-                self.forward_audio(id, packet, &payload, audio_info);
+                self.forward_audio(id, packet, None, &payload, audio_info);
             }
             _ => self.counters.relay_unknown += 1,
         }

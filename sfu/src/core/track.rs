@@ -17,6 +17,7 @@ use super::layers::{Layers, SDK_MAX};
 use super::output::Output;
 use super::publisher_params::{LayerParams, PublisherParams};
 use super::recent::Recent;
+use super::recording::TrackRecording;
 use super::regions::Stills;
 use super::relayed::{Making, NodeDemands, RemotePublisher};
 use super::tap::Tap;
@@ -41,6 +42,8 @@ pub(super) struct Track {
     pub(super) recent: Recent,
     pub(super) keyframes: KeyFrameRequests,
     pub(super) taps: Taps,
+    /// What the recorder gets of it, if it is recorded.
+    pub(super) recording: Option<TrackRecording>,
     pub(super) stills: Stills,
     pub(super) anchor_costs: AnchorCostMeter,
     /// Why the enhancer makes no anchors of the track.
@@ -61,6 +64,7 @@ impl Track {
             recent: Recent::default(),
             keyframes: KeyFrameRequests::default(),
             taps: Taps::default(),
+            recording: None,
             stills: Stills::default(),
             anchor_costs: AnchorCostMeter::default(),
             refused: None,
@@ -205,6 +209,7 @@ impl Track {
 
     /// When its taps or its key frame requests are due.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        [self.keyframes.timeout(now), self.taps.timeout()].into_iter().flatten().min()
+        let recording = self.recording.as_ref().and_then(TrackRecording::timeout);
+        [self.keyframes.timeout(now), self.taps.timeout(), recording].into_iter().flatten().min()
     }
 }

@@ -7,6 +7,7 @@ use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use str0m::media::Mid;
+use windlass_types::recording::RecordInput;
 use windlass_types::{EnhancerRequest, Rung};
 
 use str0m::change::SdpAnswer;
@@ -46,6 +47,8 @@ pub(super) struct World {
     pub(super) now: Instant,
     pub(super) clients: Vec<Client>,
     pub(super) taps: Vec<TapInput>,
+    /// What the recorder got.
+    pub(super) recorded: Vec<RecordInput>,
     /// Requests to the enhancer.
     pub(super) requests: Vec<EnhancerRequest>,
     /// What was said to other nodes.
@@ -79,6 +82,7 @@ impl World {
             now,
             clients: Vec::new(),
             taps: Vec::new(),
+            recorded: Vec::new(),
             requests: Vec::new(),
             relayed: Vec::new(),
             events: HashMap::new(),
@@ -332,6 +336,7 @@ impl World {
                 }
                 Output::Event(id, event) => self.events.entry(id).or_default().push(event),
                 Output::Tap(input) => self.taps.push(input),
+                Output::Record(input) => self.recorded.push(input),
                 Output::Request(_, request) => self.requests.push(request),
                 Output::Relay(node, room, message) => self.relayed.push((node, room, message)),
             }

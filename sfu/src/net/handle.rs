@@ -15,7 +15,7 @@ use crate::api::{
     UplinkReport,
 };
 use crate::config::Tuning;
-use crate::core::{ReadOffer, Shard, View, contained};
+use crate::core::{ReadOffer, Recorded, Shard, View, contained};
 use crate::relay::{FromNode, NodeId, Relayed};
 use crate::stats::SfuStats;
 
@@ -341,6 +341,25 @@ impl SfuHandle {
     /// Fails if the SFU has stopped.
     pub async fn leave(&self, id: ParticipantId) -> Result<(), SfuClosed> {
         self.commands(id).send(Command::Leave(id)).await.map_err(|_| SfuClosed)
+    }
+
+    /// Records a room, or ends that: its tracks that are published here, those of now and of later ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the SFU has stopped.
+    pub async fn set_recorded(
+        &self,
+        room: &str,
+        recorded: Option<Recorded>,
+    ) -> Result<(), SfuClosed> {
+        self.send_to_all(|| Command::SetRecorded(room.to_owned(), recorded.clone())).await
+    }
+
+    /// Asks for a key frame of a recorded track. Never waits: a request that finds the queue full is lost.
+    pub fn request_recorded_key_frame(&self, track: TrackId) {
+        let thread = &self.threads[Shard::of_id(track.0, self.threads.len())];
+        let _ = thread.commands.try_send(Command::RecordKeyFrame(track));
     }
 
     /// Sets the other SFUs that a room is on.

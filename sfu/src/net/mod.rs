@@ -30,11 +30,11 @@ pub use self::watchdog::ThreadFault;
 use self::watchdog::{ThreadGuard, Watchdog};
 use crate::api::{
     DataError, DataMessage, EnhancerSinks, JoinError, JoinOptions, Joined, OfferError,
-    ParticipantId, Permissions, ReportError, StartError, TakenReport, TrackId, TrackReport,
-    UplinkReport,
+    ParticipantId, Permissions, RecordSink, ReportError, StartError, TakenReport, TrackId,
+    TrackReport, UplinkReport,
 };
 use crate::config::{SfuConfig, TcpConfig, Tuning, share_of_one};
-use crate::core::{Answered, Fault, ReadOffer, Shard, View};
+use crate::core::{Answered, Fault, ReadOffer, Recorded, Shard, View};
 use crate::relay::{NodeId, RelaySink};
 use crate::stats::SfuStats;
 
@@ -70,6 +70,8 @@ enum Command {
     Tune(Tuning),
     Drain,
     Share(String, Vec<NodeId>),
+    SetRecorded(String, Option<Recorded>),
+    RecordKeyFrame(TrackId),
     Leave(ParticipantId),
     /// A panic while the participant's offer was parsed or its answer was written.
     Fault(ParticipantId, Fault),
@@ -126,10 +128,11 @@ impl Sfu {
     ///
     /// Fails if a socket cannot be bound to its configured address, or the system gives no more threads.
     pub fn start(config: &SfuConfig, enhancer: &EnhancerSinks) -> Result<Sfu, StartError> {
-        Sfu::start_shared(config, enhancer, None)
+        Sfu::start_shared(config, enhancer, None, None)
     }
 
-    /// [`Sfu::start`] for an SFU that shares rooms with others: `relay` takes messages for them, on the media threads.
+    /// [`Sfu::start`] for an SFU that shares rooms with others, or records: `relay` takes messages for the others and `recorder` what is recorded,
+    /// on the media threads.
     ///
     /// # Errors
     ///
@@ -138,6 +141,7 @@ impl Sfu {
         config: &SfuConfig,
         enhancer: &EnhancerSinks,
         relay: Option<&RelaySink>,
+        recorder: Option<&RecordSink>,
     ) -> Result<Sfu, StartError> {
         let config = &config.clone().with_outward(&outward_addresses());
         let (sockets, mut tcp) = open(config)?;
@@ -172,6 +176,7 @@ impl Sfu {
                 handover: handover.clone(),
                 enhancer: enhancer.clone(),
                 relay: relay.cloned(),
+                recorder: recorder.cloned(),
                 relayed: relayed_queue,
                 commands: command_queue,
                 anchors: anchor_queue,
@@ -394,8 +399,8 @@ mod tests {
         });
         let config =
             SfuConfig { udp: "127.0.0.1:0".parse().expect("address"), ..SfuConfig::default() };
-        let sfu =
-            Sfu::start_shared(&config, &EnhancerSinks::none(), Some(&relay)).expect("started");
+        let sfu = Sfu::start_shared(&config, &EnhancerSinks::none(), Some(&relay), None)
+            .expect("started");
         let handle = sfu.handle();
         let joined = handle.join("tea", ParticipantId(1), JoinOptions::default()).await;
         let (room, node): (Arc<str>, _) = ("tea".into(), NodeId(7));

@@ -16,7 +16,7 @@ use super::socket::{AsyncSocket, Inbox, Outbox, Socket};
 use super::tcp::{TcpDatagram, TcpPort, TcpSender};
 use super::watchdog::Watchdog;
 use super::{Command, Shared};
-use crate::api::{EnhancerSinks, JoinError, Joined, ParticipantId, SfuEvent};
+use crate::api::{EnhancerSinks, JoinError, Joined, ParticipantId, RecordSink, SfuEvent};
 use crate::config::SfuConfig;
 use crate::core::{Core, Output, RemoteAddr, Shard, Via, contained};
 use crate::relay::{FromNode, RelaySink};
@@ -48,6 +48,7 @@ pub(super) struct Parts {
     pub(super) handover: Handover,
     pub(super) enhancer: EnhancerSinks,
     pub(super) relay: Option<RelaySink>,
+    pub(super) recorder: Option<RecordSink>,
     pub(super) relayed: mpsc::Receiver<FromNode>,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) anchors: mpsc::Receiver<EnhancerOutput>,
@@ -72,7 +73,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
         }
     };
     runtime.block_on(async {
-        let Parts { shard, socket, tcp, tcp_sender, handed, handover, enhancer, relay, placement, .. } = parts;
+        let Parts { shard, socket, tcp, tcp_sender, handed, handover, enhancer, relay, recorder, placement, .. } = parts;
         let local = socket.local_addr();
         let segments = config.segmentation && socket.supports_segments();
         match socket.into_async() {
@@ -93,6 +94,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                     next_closed_check: now,
                     taps: TapOutput { sinks: enhancer, unsent_stops: HashSet::new() },
                     relay,
+                    recorder,
                     relayed: parts.relayed,
                     events: HashMap::new(),
                     events_bound: config.limits.events,
@@ -164,6 +166,7 @@ struct Shell {
     next_closed_check: Instant,
     taps: TapOutput,
     relay: Option<RelaySink>,
+    recorder: Option<RecordSink>,
     relayed: mpsc::Receiver<FromNode>,
     events: HashMap<ParticipantId, EventQueue>,
     events_bound: usize,
@@ -368,6 +371,8 @@ impl Shell {
             }
             Command::Tune(tuning) => self.core.retune(now, tuning),
             Command::Drain => self.core.drain(),
+            Command::SetRecorded(room, recorded) => self.core.set_recorded(now, &room, recorded),
+            Command::RecordKeyFrame(track) => self.core.on_record_key_frame(now, track, false),
             Command::Share(room, nodes) => self.core.share(now, &room, &nodes),
             Command::Leave(id) => self.core.leave(now, id),
             Command::Fault(id, fault) => self.core.on_fault(now, id, &fault),
@@ -413,6 +418,12 @@ impl Shell {
                 Output::Relay(node, room, message) => {
                     if let Some(relay) = &self.relay {
                         relay(node, &room, message);
+                    }
+                }
+                Output::Record(input) => {
+                    let track = input.track();
+                    if self.recorder.as_ref().is_some_and(|recorder| !recorder(input)) {
+                        self.core.on_record_key_frame(now, track, true);
                     }
                 }
                 Output::Tap(input) => {

@@ -206,6 +206,11 @@ pub enum ServerMessage {
         /// Whether whoever comes waits until a moderator admits them.
         lobby: bool,
     },
+    /// The room is recorded from now on, or is not any more.
+    Recording {
+        /// Whether it is recorded now.
+        on: bool,
+    },
     /// Who waits now, to moderators; at most once a second.
     Lobby {
         /// All of them, who came first at first.
@@ -283,6 +288,10 @@ pub struct Welcome {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
     pub lobby: bool,
+    /// Whether the room is recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub recording: bool,
     /// The client's own attributes, which it had in `join`.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]

@@ -289,6 +289,7 @@ fn server_messages_have_the_documented_shapes() {
                 grants: vec![Grant::Publish, Grant::Subscribe],
                 locked: false,
                 lobby: true,
+                recording: true,
                 attributes: [("pen".into(), "red".into())].into(),
                 seat: Some("p2.17.x".into()),
                 ice: IceServers::default(),
@@ -298,8 +299,9 @@ fn server_messages_have_the_documented_shapes() {
                 "participants": [{"id": "p1", "name": "Ana", "identity": "ana@example.org",
                     "attributes": {"hand": "up"}}],
                 "tracks": [track_json], "grants": ["publish", "subscribe"],
-                "lobby": true, "attributes": {"pen": "red"}, "seat": "p2.17.x"}),
+                "lobby": true, "recording": true, "attributes": {"pen": "red"}, "seat": "p2.17.x"}),
         ),
+        (ServerMessage::Recording { on: true }, json!({"type": "recording", "on": true})),
         (
             ServerMessage::IceServers {
                 ice: IceServers {

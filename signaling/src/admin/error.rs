@@ -33,6 +33,12 @@ pub(crate) enum AdminErrorCode {
     UnknownTrack,
     /// The participant has no identity.
     NoIdentity,
+    /// The server records nothing.
+    NoRecorder,
+    /// The room is not recorded.
+    NotRecorded,
+    /// A recording cannot be written.
+    NotWritable,
     /// Too many rooms have settings.
     TooManyRooms,
     /// There are too many bans and other rules.
@@ -74,6 +80,11 @@ impl AdminError {
                 (404, "See /admin/rooms/{room}: it may have just gone.")
             }
             C::NoIdentity => (409, "Lock the room: only access tokens have identities."),
+            C::NoRecorder => (409, "Set `record-to` to a folder, and start the server again."),
+            C::NotRecorded => (404, "Record it: POST /admin/rooms/{room}/recording."),
+            C::NotWritable => {
+                (500, "See the folder of `record-to`: its space, owner and permissions.")
+            }
             C::TooManyRules => (409, "End bans that are not needed, or wait until some end."),
             C::TooManyRooms => (409, "Delete the settings of rooms that need none."),
             C::ShuttingDown => (503, "Try again in a few seconds."),

@@ -3,11 +3,13 @@
 //! What the rules of moderators and operators do (locks, bans, grants of identities, revocations) holds on all servers anyway
 //! ([`crate::rights`]), so those requests are not passed on.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -16,6 +18,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::operator::Authorized;
+use crate::rights::unix_now_ms;
 use crate::shared::Shared;
 
 /// Maximum size of a request's body in bytes. Those that are passed on are settings.
@@ -31,6 +34,22 @@ struct Order {
     method: String,
     path: String,
     body: String,
+    /// When it was ordered, in milliseconds since 1970: all servers that carry it out say the same.
+    #[serde(default)]
+    at: u64,
+}
+
+/// When an operator ordered something, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OrderedAt(pub(super) u64);
+
+impl<S: Sync> FromRequestParts<S> for OrderedAt {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<OrderedAt, Infallible> {
+        let passed_on = parts.extensions.get::<OrderedAt>().copied();
+        Ok(passed_on.unwrap_or_else(|| OrderedAt(unix_now_ms())))
+    }
 }
 
 /// A server's answer.
@@ -58,6 +77,7 @@ fn concern(method: &str, path: &str) -> Option<Concern> {
         ("GET" | "PUT" | "DELETE", ["rooms", _])
         | ("DELETE", ["rooms", _, "participants", _])
         | ("PUT" | "DELETE", ["rooms", _, "participants", _, "grants"])
+        | ("GET" | "POST" | "DELETE", ["rooms", _, "recording"])
         | ("PUT", ["rooms", _, "tracks", _, "muted"]) => Some(Concern::Room),
         ("POST", ["policy" | "enhancer"]) => Some(Concern::Servers),
         _ => None,
@@ -82,9 +102,12 @@ pub(crate) async fn pass_on(
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         body: String::from_utf8_lossy(&body).into_owned(),
+        at: unix_now_ms(),
     };
+    let begins = order.method == "POST" && concern == Concern::Room;
     let own = next.run(Request::from_parts(parts, Body::from(body))).await;
-    let may_pass_on = own.status().is_success() || own.status() == StatusCode::NOT_FOUND;
+    // What has begun here, the other servers learn by its rule.
+    let may_pass_on = own.status() == StatusCode::NOT_FOUND || own.status().is_success() && !begins;
     let Ok(order) = serde_json::to_vec(&order) else { return own };
     if !may_pass_on {
         return own;
@@ -121,6 +144,7 @@ async fn perform(shared: &Arc<Shared>, order: Order) -> Option<Answer> {
         .uri(order.path)
         .header(CONTENT_TYPE, "application/json")
         .extension(Authorized)
+        .extension(OrderedAt(order.at))
         .body(Body::from(order.body))
         .ok()?;
     let (routes, _) = super::routes().split_for_parts();
@@ -224,6 +248,7 @@ mod tests {
             ("DELETE", "/admin/rooms/tea"),
             ("PUT", "/admin/rooms/tea/tracks/t7/muted"),
             ("POST", "/admin/enhancer"),
+            ("POST", "/admin/rooms/tea/recording"),
         ] {
             assert!(concern(method, path).is_some(), "{method} {path}");
         }

@@ -6,6 +6,7 @@
 pub(crate) mod error;
 pub(crate) mod everywhere;
 mod operator;
+mod recording;
 mod rights;
 mod room;
 mod switches;
@@ -25,6 +26,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
         .routes(routes!(room::show, room::configure, room::close))
         .routes(routes!(room::remove))
         .routes(routes!(room::mute))
+        .routes(routes!(recording::record, recording::recording, recording::end_recording))
         .routes(routes!(rights::door))
         .routes(routes!(rights::set_grants, rights::reset_grants))
         .routes(routes!(rights::bans))

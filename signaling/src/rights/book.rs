@@ -56,6 +56,15 @@ pub struct Door {
     pub lobby: bool,
 }
 
+/// A recording that was ordered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Recording {
+    /// When it was ordered, in milliseconds since 1970.
+    pub(crate) since: u64,
+    /// The id of the participant, or its identity if it has one, that alone is recorded.
+    pub(crate) participant: Option<String>,
+}
+
 impl Book {
     /// Takes a rule, if it is the latest about its subject and there is room for it.
     pub(crate) fn put(&mut self, told: RuleRecord) -> Update {
@@ -136,6 +145,22 @@ impl Book {
             Some(&Content::Door { locked, lobby }) => Door { locked, lobby },
             _ => Door::default(),
         }
+    }
+
+    /// The recording of a room.
+    pub(crate) fn recording(&self, room: &str) -> Option<Recording> {
+        match self.says(room, &Subject::Recording)? {
+            Content::Recording { since, participant } => {
+                Some(Recording { since: *since, participant: participant.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// All recordings, by room.
+    pub(crate) fn recordings(&self) -> Vec<(String, Recording)> {
+        let rooms = self.rooms.keys();
+        rooms.filter_map(|room| Some((room.clone(), self.recording(room)?))).collect()
     }
 
     /// The ban of an identity in a room: its room (or all rooms) and subject.

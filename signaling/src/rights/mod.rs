@@ -20,8 +20,8 @@ use tokio::sync::{Notify, watch};
 use windlass_protocol::{Grant, Knock};
 use windlass_sfu::{ParticipantId, Permissions};
 
-pub(crate) use self::book::Door;
 use self::book::{Book, Update};
+pub(crate) use self::book::{Door, Recording};
 pub(crate) use self::moderation::{Moderation, ModerationError};
 pub use self::record::BadRule;
 use self::record::{Content, Grantee, Rule, RuleRecord, Subject};
@@ -34,6 +34,8 @@ use crate::access::{ALL_ROOMS, Admission, Bearer, Grants};
 const MIN_BAN_S: u64 = 24 * 3_600;
 /// Time after which an empty room is no longer locked and has no lobby, in seconds.
 const EMPTY_ROOM_S: u64 = 300;
+/// Time for which an empty room is still recorded, in seconds: its participants may come back.
+const EMPTY_RECORDING_S: u64 = 60;
 /// Lifetime of a knock in seconds; renewed while the participant waits.
 const KNOCK_S: u64 = 30;
 /// Maximum time in the lobby, in seconds.
@@ -228,6 +230,7 @@ impl Rights {
             denied: None,
             grants: grants.clone(),
             door: Door::default(),
+            recording: false,
             waiting: Arc::default(),
         };
         let (ruling, ruled) = watch::channel(ruling);
@@ -290,6 +293,14 @@ impl Rights {
             says: Content::Lifted,
         };
         let _ = self.set(&room, about, lifted);
+    }
+
+    /// Adds a rule of an earlier time, unless there is one about its subject.
+    fn put_unless_known(&self, room: &str, about: Subject, rule: Rule) -> Result<(), Full> {
+        if self.inner.lock().book.get(room, &about).is_some() {
+            return Ok(());
+        }
+        self.set(room, about, rule)
     }
 
     /// Makes a rule hold: its time is later than that of any former one, even of a server whose clock is ahead.
@@ -365,6 +376,18 @@ impl Rights {
         effects
     }
 
+    /// All recordings that were ordered, by room.
+    pub(crate) fn recordings(&self) -> Vec<(String, Recording)> {
+        self.inner.lock().book.recordings()
+    }
+
+    /// Whether an order has ended the recording of a room.
+    pub(crate) fn has_lifted_recording(&self, room: &str) -> bool {
+        let inner = self.inner.lock();
+        let rule = inner.book.get(room, &Subject::Recording);
+        rule.is_some_and(|rule| rule.says == Content::Lifted)
+    }
+
     /// Figures for metrics.
     pub(crate) fn stats(&self) -> RightsStats {
         let (rules, waiting) = self.inner.lock().book.counts();
@@ -436,8 +459,9 @@ impl Inner {
         } else {
             (self.book.door(room), Arc::default())
         };
+        let recording = !person.loopback && self.book.recording(room).is_some();
         let may = may(&grants);
-        (Ruling { denied: out, grants, door, waiting }, may)
+        (Ruling { denied: out, grants, door, recording, waiting }, may)
     }
 
     fn waiting(&self, room: &str) -> Arc<Vec<Knock>> {
@@ -463,10 +487,14 @@ impl Inner {
         let rooms: BTreeSet<&str> =
             self.participants.values().filter(|p| !p.loopback).map(|p| p.room.as_str()).collect();
         for room in rooms {
-            let Some(rule) = self.book.get(room, &Subject::Door) else { continue };
-            if rule.says != Content::Lifted && rule.until < now + EMPTY_ROOM_S - EMPTY_ROOM_S / 5 {
-                let rule = Rule { until: now + EMPTY_ROOM_S, ..rule.clone() };
-                renewed.push(RuleRecord { room: room.to_owned(), about: Subject::Door, rule });
+            for (about, empty) in
+                [(Subject::Door, EMPTY_ROOM_S), (Subject::Recording, EMPTY_RECORDING_S)]
+            {
+                let Some(rule) = self.book.get(room, &about) else { continue };
+                if rule.says != Content::Lifted && rule.until < now + empty - empty / 5 {
+                    let rule = Rule { until: now + empty, ..rule.clone() };
+                    renewed.push(RuleRecord { room: room.to_owned(), about, rule });
+                }
             }
         }
         for (id, waiter) in &self.waiters {

@@ -4,8 +4,8 @@ use windlass_protocol::{ErrorCode, Grant, Moderate, ProtocolError};
 use windlass_sfu::{ParticipantId, TrackId};
 
 use super::{
-    ALL_ROOMS, ANSWER_S, Content, Denied, Door, EMPTY_ROOM_S, Full, Grantee, LocalParticipant,
-    MIN_BAN_S, Rights, Rule, Subject, seat, unix_now_ms,
+    ALL_ROOMS, ANSWER_S, Content, Denied, Door, EMPTY_RECORDING_S, EMPTY_ROOM_S, Full, Grantee,
+    LocalParticipant, MIN_BAN_S, Recording, Rights, Rule, Subject, seat, unix_now_ms,
 };
 use crate::directory::Directory;
 
@@ -103,6 +103,36 @@ impl Moderation<'_> {
         let seconds = seconds.map_or(EMPTY_ROOM_S, |seconds| u64::from(seconds).max(EMPTY_ROOM_S));
         let Door { locked, lobby } = door;
         self.set(self.room, Subject::Door, seconds, Content::Door { locked, lobby })
+    }
+
+    /// Records the room, or goes on with that: the recording that holds from now on.
+    pub(crate) fn record(&self, recording: Recording) -> Result<Recording, ModerationError> {
+        if let Some(known) = self.recording() {
+            return Ok(known);
+        }
+        let Recording { since, participant } = recording.clone();
+        let says = Content::Recording { since, participant };
+        self.set(self.room, Subject::Recording, EMPTY_RECORDING_S, says)?;
+        Ok(recording)
+    }
+
+    /// Goes on with a recording after a restart. What was said of the room since it was ordered holds before that.
+    pub(crate) fn resume_recording(&self, recording: &Recording) -> Result<(), ModerationError> {
+        let Recording { since, participant } = recording.clone();
+        let says = Content::Recording { since, participant };
+        let until = unix_now_ms() / 1000 + EMPTY_RECORDING_S;
+        let rule = Rule { at: since, until, follows: false, says };
+        Ok(self.rights.put_unless_known(self.room, Subject::Recording, rule)?)
+    }
+
+    /// The recording of the room.
+    pub(crate) fn recording(&self) -> Option<Recording> {
+        self.rights.inner.lock().book.recording(self.room)
+    }
+
+    /// Ends the recording of the room.
+    pub(crate) fn end_recording(&self) -> Result<(), ModerationError> {
+        self.lift(self.room, Subject::Recording)
     }
 
     /// Sets grants, of `publish`, `subscribe`, `enhance` and `data`; `None`: those of the token.

@@ -21,6 +21,8 @@ const MAX_CLOCK_SKEW_MS: u64 = 60_000;
 pub(crate) enum Subject {
     /// Whether the room is locked, or has a lobby.
     Door,
+    /// Whether the room is recorded.
+    Recording,
     /// A banned identity.
     Ban(String),
     /// The grants of an identity or participant.
@@ -54,6 +56,12 @@ pub(crate) enum Content {
     Door {
         locked: bool,
         lobby: bool,
+    },
+    /// The room is recorded, since then, in milliseconds since 1970.
+    Recording {
+        since: u64,
+        /// The id of the participant, or its identity if it has one, that alone is recorded.
+        participant: Option<String>,
     },
     /// The grants, of `publish`, `subscribe`, `enhance` and `data`.
     Grants(Vec<Grant>),
@@ -143,6 +151,9 @@ impl RuleRecord {
             | (Subject::Door, Content::Door { .. })
             | (Subject::Ban(_) | Subject::Removed(_) | Subject::Token(_), Content::Holds)
             | (Subject::Answer(_), Content::Admitted(_)) => true,
+            (Subject::Recording, Content::Recording { participant, .. }) => {
+                participant.as_deref().is_none_or(is_identity)
+            }
             (Subject::Grants(_), Content::Grants(grants)) => grants.len() <= Grant::ALL.len(),
             (Subject::Knock(_), Content::Knock { name, identity }) => {
                 limits::check_name(name).is_ok() && identity.as_deref().is_none_or(is_identity)
@@ -150,7 +161,10 @@ impl RuleRecord {
             _ => false,
         };
         let named = match &self.about {
-            Subject::Door | Subject::Removed(_) | Subject::Grants(Grantee::Participant(_)) => true,
+            Subject::Door
+            | Subject::Recording
+            | Subject::Removed(_)
+            | Subject::Grants(Grantee::Participant(_)) => true,
             Subject::Ban(name)
             | Subject::Grants(Grantee::Identity(name))
             | Subject::Token(name) => is_identity(name),
@@ -178,6 +192,7 @@ mod tests {
     fn a_rule_is_read_as_it_was_written_and_has_a_key_of_its_own() {
         let about = [
             Subject::Door,
+            Subject::Recording,
             Subject::Ban("ana".into()),
             Subject::Grants(Grantee::Identity("ana".into())),
             Subject::Grants(Grantee::Participant(u64::MAX)),
@@ -189,7 +204,7 @@ mod tests {
         keys.push(RuleRecord::key("coffee", &Subject::Door));
         keys.sort();
         keys.dedup();
-        assert_eq!(keys.len(), 7);
+        assert_eq!(keys.len(), 8);
         for about in about {
             let told = told("tea", about, Content::Lifted);
             assert_eq!(RuleRecord::read(&told.write(), 1_000).unwrap(), told);

@@ -16,6 +16,8 @@ pub struct Ruling {
     pub grants: Grants,
     /// Restrictions of entering the room.
     pub door: Door,
+    /// Whether the room is recorded.
+    pub recording: bool,
     /// The participants in the lobby, for moderators.
     pub waiting: Arc<Vec<Knock>>,
 }

@@ -17,6 +17,7 @@ const LOBBY_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Ruled {
     pub grants: Grants,
     door: Door,
+    recording: bool,
     waiting: Arc<Vec<Knock>>,
     /// When the lobby was last sent.
     sent: Option<Instant>,
@@ -30,6 +31,7 @@ impl Ruled {
         Ruled {
             grants: ruling.grants.clone(),
             door: ruling.door,
+            recording: ruling.recording,
             waiting: ruling.waiting.clone(),
             sent: None,
             is_stale: !ruling.waiting.is_empty(),
@@ -47,6 +49,10 @@ impl Ruled {
             self.door = ruling.door;
             let Door { locked, lobby } = self.door;
             messages.push(ServerMessage::Door { locked, lobby });
+        }
+        if self.recording != ruling.recording {
+            self.recording = ruling.recording;
+            messages.push(ServerMessage::Recording { on: self.recording });
         }
         if self.waiting != ruling.waiting {
             self.waiting = ruling.waiting.clone();
@@ -80,6 +86,7 @@ mod tests {
             denied: None,
             grants: Grants::participant(),
             door: Door::default(),
+            recording: false,
             waiting: Arc::new((0..waiting).map(knock).collect()),
         }
     }
@@ -97,6 +104,9 @@ mod tests {
             ruled.change(now, &locked),
             [ServerMessage::Door { locked: true, lobby: false }]
         );
+        let recorded = Ruling { recording: true, ..locked };
+        assert_eq!(ruled.change(now, &recorded), [ServerMessage::Recording { on: true }]);
+        assert_eq!(ruled.change(now, &recorded), []);
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn entered(grants: Grants) -> Entered {
             denied: None,
             grants,
             door: Door::default(),
+            recording: false,
             waiting: std::sync::Arc::default(),
         },
         seat: Some("p2.1.x".into()),
@@ -551,7 +552,13 @@ fn a_track_held_by_an_operator_stays_muted_until_it_is_let_go() {
 
 fn ruling(grants: &[Grant]) -> Ruling {
     let grants = Grants::new(grants.iter().copied());
-    Ruling { denied: None, grants, door: Door::default(), waiting: std::sync::Arc::default() }
+    Ruling {
+        denied: None,
+        grants,
+        door: Door::default(),
+        recording: false,
+        waiting: std::sync::Arc::default(),
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use windlass_protocol::TrackKind;
 
+use crate::recordings::EventRecording;
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -23,6 +25,10 @@ pub(crate) enum What {
     TrackPublished,
     /// A track was unpublished.
     TrackUnpublished,
+    /// A server has begun to record a room, or a participant of it.
+    RecordingStarted,
+    /// A server's recording of a room has ended, or could not begin.
+    RecordingEnded,
 }
 
 /// The body of a webhook.
@@ -43,6 +49,9 @@ pub(crate) struct Event {
     /// The track.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub track: Option<EventTrack>,
+    /// The recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<EventRecording>,
 }
 
 /// A participant.
@@ -79,6 +88,7 @@ impl Event {
             room: room.to_owned(),
             participant: None,
             track: None,
+            recording: None,
         }
     }
 

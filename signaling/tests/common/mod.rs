@@ -68,6 +68,7 @@ pub(crate) async fn start_in(config: SignalingConfig, cluster: Option<Arc<dyn Cl
             read: Arc::new(|| vec![Metric::new(FRAMES.name, 3u64)]),
         },
         drain: Arc::new(|| Duration::from_secs(30)),
+        recorder: None,
         cluster,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

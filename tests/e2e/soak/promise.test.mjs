@@ -47,7 +47,7 @@ describe("a promised quality", { timeout: 300_000, only: true }, () => {
   test("who would break the promise to others is refused, its viewers are told, and its picture goes on", async () => {
     await close();
     // Alone each takes all that there is, to be nearly as good as with an accelerator of its own.
-    const args = ["--no-congestion-control", "--captured=off", "--policy", "quality-sla", "--quality-sla-db", "0.02", "--compute-cap", "0.02"];
+    const args = ["--no-congestion-control", "--captured=off", "--policy", "quality-sla:0.02", "--compute-cap", "0.02"];
     server = await startServer({ args });
     const viewers = [await call("one"), await call("two")];
     const refused = async () => Promise.all(viewers.map(async ({ page }) => (await remote(page)).stats?.refused ?? null));

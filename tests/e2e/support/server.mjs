@@ -27,12 +27,12 @@ async function freePorts() {
 
 /**
  * Starts `windlass serve`; with `path` its media goes through an impaired path, with `link` through `windlass-lab link` of these options. `host` is the address of its page,
- * `secure` whether `args` have it speak HTTPS, `udpHost` the address of its media port, `advertiseTcp` an address at which that port is told for TCP.
+ * `secure` whether `args` have it speak HTTPS, `udpHost` the address of its media port, `ports` those of a server that was there before, `advertiseTcp` an address at which that port is told for TCP.
  */
-export async function startServer({ args = [], path: impaired, link, host, secure = false, udpHost = "127.0.0.1", advertiseTcp } = {}) {
+export async function startServer({ args = [], ports: given, path: impaired, link, host, secure = false, udpHost = "127.0.0.1", advertiseTcp } = {}) {
   const bin = process.env.WINDLASS_BIN;
   if (!bin) throw new Error("WINDLASS_BIN must name the windlass binary; run `cargo xtask test e2e`");
-  const ports = await freePorts();
+  const ports = given ?? (await freePorts());
   const proxy = impaired ? await UdpProxy.start(ports.udp, impaired) : undefined;
   const linkPort = link ? (await freePorts()).udp : undefined;
   const emulator = link

@@ -14,6 +14,7 @@ use windlass_sfu::{
     Answer, JoinOptions, Kind, NodeId, Offer, ParticipantId, Publish, Relayed, SfuConfig, SfuEvent,
     Subscribe, TrackId,
 };
+use windlass_types::recording::RecordInput;
 use windlass_types::{EnhancerOutput, EnhancerRequest, StreamId, TapInput};
 
 use crate::camera::Camera;
@@ -91,6 +92,8 @@ pub enum WorldEvent {
     Tapped(TapInput),
     /// The SFU asked this of a stream's enhancement, or reported it.
     Requested(StreamId, EnhancerRequest),
+    /// The SFU gave this to the recorder.
+    Recorded(RecordInput),
     /// The SFU told another node.
     Relayed(NodeId, Arc<str>, Relayed),
 }
@@ -305,6 +308,7 @@ impl World {
                 }
                 Output::Tap(input) => WorldEvent::Tapped(input),
                 Output::Request(stream, request) => WorldEvent::Requested(stream, request),
+                Output::Record(input) => WorldEvent::Recorded(input),
                 Output::Relay(node, room, message) => WorldEvent::Relayed(node, room, message),
             };
             self.happened.push(happening);

@@ -29,6 +29,8 @@ pub enum AdminCommand {
     Mute(MuteArgs),
     /// Lock a room, give it a lobby, or open it again.
     Lock(LockArgs),
+    /// Record a room, or one of its participants, until `--stop`; everybody in the room is told.
+    Record(RecordArgs),
     /// Set the policy that chooses which frames become anchors, of a room or of all.
     Policy(PolicyArgs),
     /// Switch enhancement on or off, while calls go on.
@@ -157,6 +159,24 @@ pub struct LockArgs {
     target: Target,
 }
 
+/// Arguments of `windlass record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// The room
+    room: String,
+
+    /// Record this participant alone: its id, its identity, or a display name that no other has
+    #[arg(long, value_name = "WHO")]
+    only: Option<String>,
+
+    /// End the recording
+    #[arg(long, conflicts_with = "only")]
+    stop: bool,
+
+    #[command(flatten)]
+    target: Target,
+}
+
 /// Arguments of `windlass policy`.
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
@@ -225,6 +245,11 @@ impl AdminCommand {
             }
             AdminCommand::Lock(LockArgs { room, lobby, undo, target }) => {
                 (Order::Lock { room, locked: !lobby && !undo, lobby }, target)
+            }
+            AdminCommand::Record(RecordArgs { room, only, stop, target }) => {
+                let order =
+                    if stop { Order::EndRecording { room } } else { Order::Record { room, only } };
+                (order, target)
             }
             AdminCommand::Policy(PolicyArgs { policy, room, target }) => {
                 (Order::Policy { policy: policy.0, room }, target)
@@ -301,6 +326,9 @@ mod tests {
             ("lock tea", Order::Lock { room: room(), locked: true, lobby: false }),
             ("lock tea --lobby", Order::Lock { room: room(), locked: false, lobby: true }),
             ("lock tea --undo", Order::Lock { room: room(), locked: false, lobby: false }),
+            ("record tea", Order::Record { room: room(), only: None }),
+            ("record tea --only ana", Order::Record { room: room(), only: Some("ana".into()) }),
+            ("record tea --stop", Order::EndRecording { room: room() }),
             ("policy default", Order::Policy { policy: None, room: None }),
             ("enhancement off", Order::Enhancer { enabled: false }),
             ("drain", Order::Drain),
@@ -314,6 +342,7 @@ mod tests {
         for line in [
             "room tea --close --max-participants 3",
             "lock tea --lobby --undo",
+            "record tea --stop --only ana",
             "policy fastest",
             "kick tea",
             "rooms --token a --key k1=0123456789abcdef0123456789abcdef",

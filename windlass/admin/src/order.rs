@@ -64,6 +64,18 @@ pub enum Order {
         /// New participants wait until they are admitted.
         lobby: bool,
     },
+    /// Record a room.
+    Record {
+        /// The room.
+        room: String,
+        /// The id, identity, or display name of the participant that alone is recorded.
+        only: Option<String>,
+    },
+    /// End the recording of a room.
+    EndRecording {
+        /// The room.
+        room: String,
+    },
     /// Set how anchors are chosen.
     Policy {
         /// The policy; `None`: that of all rooms, or for all rooms that of the configuration.
@@ -112,6 +124,11 @@ async fn send(client: &Client, order: &Order) -> Result<Report, AdminError> {
             let path = Request::new(Method::PUT, &["rooms", room, "door"]);
             let now = client.send(path.with(wanted)).await?;
             Ok(report::door(room, now))
+        }
+        Order::Record { room, only } => record(client, room, only.as_deref()).await,
+        Order::EndRecording { room } => {
+            client.send(Request::new(Method::DELETE, &["rooms", room, "recording"])).await?;
+            Ok(Report::said(format!("The room {room} is not recorded any more.")))
         }
         Order::Policy { policy, room } => {
             let mut wanted = json!({"policy": policy.map(AnchorPolicy::name)});
@@ -165,6 +182,18 @@ async fn kick(client: &Client, room: &str, who: &str, ban: bool) -> Result<Repor
     let path = Request::new(Method::PUT, &["rooms", room, "bans", identity]);
     client.send(path.with(json!({}))).await?;
     Ok(Report::said(format!("{name} ({identity}) is banned from the room {room}.")))
+}
+
+async fn record(client: &Client, room: &str, only: Option<&str>) -> Result<Report, AdminError> {
+    let wanted = match only {
+        None => json!({}),
+        Some(name) => {
+            let seen = show(client, room).await?;
+            json!({"participant": text(find::participant(&seen, name)?, "id")})
+        }
+    };
+    let path = Request::new(Method::POST, &["rooms", room, "recording"]);
+    Ok(report::recording(room, client.send(path.with(wanted)).await?))
 }
 
 async fn mute(client: &Client, room: &str, what: &str, muted: bool) -> Result<Report, AdminError> {

@@ -40,6 +40,17 @@ impl Report {
     }
 }
 
+/// The recording of a room.
+pub(crate) fn recording(room: &str, json: Value) -> Report {
+    let whom = match text(&json, "participant") {
+        "" => format!("The room {room}"),
+        who => format!("{who} in the room {room}"),
+    };
+    let text =
+        format!("{whom} is recorded: {}. Everybody in it is told.", text(&json, "recording"));
+    Report { json, text }
+}
+
 fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(head.iter().copied());

@@ -40,6 +40,34 @@ const PROGRAM: &[Family] = &[
     ),
 ];
 
+const RECORD: &str = "`record-to`";
+
+/// The recorder.
+const RECORDER: &[Family] = &[
+    Family::gauge("windlass_recordings", "Recordings that run now.").with(RECORD),
+    Family::counter(
+        "windlass_recordings_failed_total",
+        "Recordings that ended because a file could not be written.",
+    )
+    .with(RECORD),
+    Family::counter("windlass_recorded_bytes_total", "Bytes of recorded media.").with(RECORD),
+    Family::counter(
+        "windlass_recorder_dropped_total",
+        "Frames and packets dropped because the disk was too slow.",
+    )
+    .with(RECORD),
+    Family::counter(
+        "windlass_recorder_gaps_total",
+        "Gaps in recorded video, each up to the next key frame.",
+    )
+    .with(RECORD),
+    Family::counter(
+        "windlass_recorder_late_total",
+        "Packets of recorded audio that came after those behind them were written.",
+    )
+    .with(RECORD),
+];
+
 /// The enhancer, but for its plain counters, which say themselves what they are.
 const ENHANCER: &[Family] = &[
     Family::gauge("windlass_enhancer_enabled", "Whether the enhancer is switched on."),
@@ -339,7 +367,7 @@ pub fn all() -> Vec<Family> {
     });
     let cards = CARDS.iter().map(|family| family.by(&["card", "name", "uuid"]).with(GPU));
     let workers = WORKER.iter().map(|family| family.with(WORKERS));
-    let program = PROGRAM.iter().copied().chain(families());
+    let program = PROGRAM.iter().chain(RECORDER).copied().chain(families());
     program.chain(enhancer).chain(cards).chain(workers).chain(NODES.iter().copied()).collect()
 }
 

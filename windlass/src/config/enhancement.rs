@@ -93,18 +93,31 @@ pub(crate) struct Policies {
     pub usual: AnchorPolicy,
     /// Policies of rooms, by name.
     pub rooms: BTreeMap<String, AnchorPolicy>,
+    /// Mean loss of quality in hundredths of a dB that `quality-sla` allows, where it was said.
+    pub promise: Option<u16>,
 }
 
 impl FromStr for Policies {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (mut usual, mut rooms) = (None, BTreeMap::new());
+        let (mut usual, mut rooms, mut promise) = (None, BTreeMap::new(), None);
         for part in parts(text) {
             // A room's name may have the sign in it, a policy's has not.
             let (room, policy) =
                 part.rsplit_once('=').map_or((None, part), |(room, policy)| (Some(room), policy));
+            let (policy, loss) = policy
+                .split_once(':')
+                .map_or((policy, None), |(policy, loss)| (policy, Some(loss)));
             let policy = policy.parse::<AnchorPolicy>().map_err(|e| e.to_string())?;
+            if let Some(loss) = loss {
+                let loss = hundredths(loss).filter(|_| policy == AnchorPolicy::QualitySla);
+                let loss =
+                    loss.ok_or_else(|| format!("`{part}`: write quality-sla:DB, DB from 0 to 20"))?;
+                if promise.replace(loss).is_some_and(|former| former != loss) {
+                    return Err(format!("`{text}` has two losses that quality-sla allows"));
+                }
+            }
             let former = match room {
                 None => usual.replace(policy),
                 Some("") => return Err(format!("`{part}` names no room: write ROOM=POLICY")),
@@ -117,15 +130,26 @@ impl FromStr for Policies {
                 });
             }
         }
-        Ok(Policies { usual: usual.unwrap_or_default(), rooms })
+        Ok(Policies { usual: usual.unwrap_or_default(), rooms, promise })
     }
 }
 
 impl fmt::Display for Policies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.usual.fmt(f)?;
-        self.rooms.iter().try_for_each(|(room, policy)| write!(f, ",{room}={policy}"))
+        let loss = |policy| match self.promise.filter(|_| policy == AnchorPolicy::QualitySla) {
+            Some(loss) => format!(":{}", f64::from(loss) / 100.0),
+            None => String::new(),
+        };
+        write!(f, "{}{}", self.usual, loss(self.usual))?;
+        let mut rooms = self.rooms.iter();
+        rooms.try_for_each(|(room, &policy)| write!(f, ",{room}={policy}{}", loss(policy)))
     }
+}
+
+/// A loss from 0 to 20 dB in hundredths.
+fn hundredths(text: &str) -> Option<u16> {
+    let loss: f64 = text.parse().ok()?;
+    (0.0..=20.0).contains(&loss).then_some((loss * 100.0).round() as u16)
 }
 
 /// A use of a publisher's own larger pictures.
@@ -207,13 +231,9 @@ pub(super) fn enhancer(said: &Settings, budget: Duration) -> Result<Option<Enhan
     for (name, share) in [("compute-cap", compute_cap), ("anchor-fraction", anchor_fraction)] {
         allow!((0.0..=1.0).contains(&share), name, "must be from 0 to 1, not {share}");
     }
-    let promise_db = said.quality_sla_db();
-    allow!(
-        (0.0..=20.0).contains(&promise_db),
-        "quality-sla-db",
-        "must be from 0 to 20, not {promise_db}"
-    );
     let default = EnhancerConfig::default();
+    let promise = said.policy().0.promise;
+    let promise_db = promise.map_or(default.promise_db, |loss| f64::from(loss) / 100.0);
     let threads = said.enhancer_threads.unwrap_or(default.threads);
     allow!(
         (1..=MAX_THREADS).contains(&threads),

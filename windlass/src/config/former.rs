@@ -8,8 +8,10 @@ const RENAMED: [(&str, &str, &str); 3] = [
 ];
 
 /// Options that are no more, and what does their work.
-const REMOVED: [(&str, &str); 1] =
-    [("max-rooms", "of rooms there may be 200, or a fifth of max-total-participants")];
+const REMOVED: [(&str, &str); 2] = [
+    ("max-rooms", "of rooms there may be 200, or a fifth of max-total-participants"),
+    ("quality-sla-db", "write its value behind the policy: `policy: quality-sla:0.5`"),
+];
 
 /// The text in the words of today, values at the places where they stood, and a warning for each line that was changed.
 pub(super) fn translated(text: &str) -> (String, Vec<String>) {

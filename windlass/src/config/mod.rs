@@ -2,6 +2,7 @@
 //! [`Config`] is what each part starts with.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -102,6 +103,8 @@ pub(crate) struct Config {
     pub cluster: Cluster,
     /// How long rooms may go on after SIGTERM.
     pub drain: Duration,
+    /// The folder for recordings; `None`: nothing is recorded.
+    pub record_to: Option<PathBuf>,
     /// Log filter.
     pub log: String,
     /// Whether log lines are JSON.
@@ -146,6 +149,7 @@ impl Config {
             drain: said.drain_timeout().0.0,
             log,
             log_json: said.log_json == Some(true),
+            record_to: said.record_to,
             workers: said.workers.unwrap_or_default(),
         })
     }

@@ -197,6 +197,10 @@ settings! {
         #[arg(value_name = "ORIGIN,...", value_delimiter = ',')]
         Restart origins: Vec<Origin>;
 
+        /// Folder for recordings, which operators order by the admin API or windlass record. Without it, nothing is recorded
+        #[arg(value_name = "FOLDER")]
+        Restart record_to: PathBuf;
+
         /// Webhooks: URLs that get a signed POST request for each event of a room
         #[arg(value_name = "URL,...", value_delimiter = ',')]
         Restart webhook: Vec<WebhookUrl>;
@@ -248,7 +252,8 @@ settings! {
         Restart network: Parsed<NetworkChoice> = Parsed(NetworkChoice::default());
 
         /// Policy that chooses which frames become anchors: latency-sensitive (calls), cost-effective (broadcasts: up to 666 ms
-        /// later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room
+        /// later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. quality-sla:DB allows another mean loss
+        /// of quality for lack of computing time than 0.5 dB, 0 to 20
         #[arg(value_name = "POLICY,ROOM=POLICY,...")]
         Live policy: Parsed<Policies> = Parsed(Policies::default());
 
@@ -345,10 +350,6 @@ settings! {
         /// Maximum share, 0 to 1, of a publisher's frames that become anchors with the policy latency-sensitive
         #[arg(value_name = "SHARE")]
         Live anchor_fraction: f64 = EnhancerConfig::default().anchor_fraction;
-
-        /// Mean quality loss in dB, 0 to 20, that the policy quality-sla allows for lack of computing time
-        #[arg(value_name = "DB")]
-        Live quality_sla_db: f64 = EnhancerConfig::default().promise_db;
 
         /// Memory in MiB, at least 64, for all enhanced publishers, as estimated from their picture sizes
         /// [default: half of the memory that the process may use]

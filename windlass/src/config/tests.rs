@@ -23,6 +23,7 @@ const ALL: &str = r#"
     open-rooms: false
     admin-local: true
     origins: ["https://calls.example", "http://localhost:5173"]
+    record-to: /var/lib/windlass/recordings
     webhook: ["https://example.org/windlass"]
     webhook-secret: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
     max-participants: 10
@@ -32,7 +33,7 @@ const ALL: &str = r#"
     device: "0:1,GPU-8932f937"
     budget: 150ms
     network: "auto"
-    policy: "latency-sensitive,lectures=cost-effective,a=b=quality-sla"
+    policy: "latency-sensitive,lectures=cost-effective,a=b=quality-sla:1.5"
     captured: layers,learn,adapt
     max-enhanced: 8
     workers: ["https://10.0.0.7:7890"]
@@ -53,7 +54,6 @@ const ALL: &str = r#"
     enhancer-threads: 4
     compute-cap: 0.5
     anchor-fraction: 0.1
-    quality-sla-db: 1.5
     enhancer-memory-mb: 512
 "#;
 

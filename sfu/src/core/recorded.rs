@@ -1,0 +1,73 @@
+//! The rooms that are recorded, and what that means for a track.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use windlass_types::recording::{RecordInput, RecordedTrack};
+
+use super::output::Output;
+use super::recording::TrackRecording;
+use super::track::Track;
+use crate::api::{Kind, ParticipantId, TrackInfo};
+
+/// Whose tracks of a room are recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recorded {
+    /// Those of all participants.
+    All,
+    /// Those of these participants.
+    Only(Vec<ParticipantId>),
+}
+
+impl Recorded {
+    fn contains(&self, participant: ParticipantId) -> bool {
+        match self {
+            Recorded::All => true,
+            Recorded::Only(these) => these.contains(&participant),
+        }
+    }
+}
+
+/// The rooms that are recorded. Operators order each, so they are few.
+#[derive(Debug, Default)]
+pub(super) struct RecordedRooms(HashMap<String, Recorded>);
+
+impl RecordedRooms {
+    /// Records a room, or ends that.
+    pub(super) fn set(&mut self, room: &str, recorded: Option<Recorded>) {
+        match recorded {
+            Some(recorded) => self.0.insert(room.to_owned(), recorded),
+            None => self.0.remove(room),
+        };
+    }
+
+    /// Whether a participant's tracks of a room are recorded.
+    pub(super) fn wants(&self, room: &str, participant: ParticipantId) -> bool {
+        self.0.get(room).is_some_and(|recorded| recorded.contains(participant))
+    }
+}
+
+/// Layers that recordings choose anew, with each allocation.
+pub(super) fn choose_layers<'a>(now: Instant, tracks: impl Iterator<Item = &'a mut Track>) {
+    for track in tracks.filter(|track| track.info.kind == Kind::Video && !track.info.muted) {
+        if let Some(recording) = &mut track.recording {
+            recording.choose(now, &track.layers);
+        }
+    }
+}
+
+/// Begins or ends the recording of a track that is published here.
+pub(super) fn set_track(track: &mut Track, wanted: bool, max_frame_bytes: usize) -> Option<Output> {
+    if wanted == track.recording.is_some() || track.remote.is_some() {
+        return None;
+    }
+    let id = track.info.track;
+    track.recording = wanted.then(|| TrackRecording::new(id, max_frame_bytes));
+    Some(Output::Record(if wanted {
+        let TrackInfo { participant, kind, name, .. } = track.info.clone();
+        let room = track.room.clone();
+        RecordInput::Begin(RecordedTrack { track: id, room, participant, kind, name })
+    } else {
+        RecordInput::End(id)
+    }))
+}

@@ -1,0 +1,172 @@
+//! What the recorder gets of a recorded track: of video the best layer that arrives, and audio as it comes.
+//!
+//! A recording asks for all layers, so that its publishers send what their uplinks carry. A larger layer takes the place of a smaller
+//! one where its first key frame is complete: until then the smaller one goes on.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use windlass_types::recording::{RecordInput, RecordedFrame, RecordedPacket, RecordedTime};
+use windlass_types::{Layer, Size, StreamId, TapInput};
+
+use super::alignment::Report;
+use super::layers::Layers;
+use super::output::Output;
+use super::red::Red;
+use super::rewriter::PacketIn;
+use super::tap::Tap;
+use crate::api::TrackId;
+
+/// A layer's tap for the recorder, with the last sender report of the layer.
+struct LayerTap {
+    tap: Tap,
+    report: Option<Report>,
+}
+
+impl LayerTap {
+    fn new(layer: Layer, max_frame_bytes: usize) -> LayerTap {
+        // The recorder knows tracks, not streams.
+        LayerTap { tap: Tap::new(StreamId(0), layer, 0, max_frame_bytes), report: None }
+    }
+}
+
+/// The recording of one track.
+pub(super) struct TrackRecording {
+    track: TrackId,
+    /// The layer that is recorded; `None` for audio, and before the first layer comes.
+    current: Option<LayerTap>,
+    /// The layer that takes its place at its first key frame.
+    next: Option<LayerTap>,
+    max_frame_bytes: usize,
+}
+
+impl TrackRecording {
+    pub(super) fn new(track: TrackId, max_frame_bytes: usize) -> TrackRecording {
+        TrackRecording { track, current: None, next: None, max_frame_bytes }
+    }
+
+    /// Chooses the largest layer that is sent.
+    pub(super) fn choose(&mut self, now: Instant, layers: &Layers) {
+        let sent = |layer: &Layer| layers.rate(*layer, now).is_some();
+        let Some(best) = Layer::ALL.into_iter().rev().find(sent) else { return };
+        let of = |tap: &Option<LayerTap>| tap.as_ref().map(|tap| tap.tap.layer());
+        if of(&self.current) == Some(best) {
+            self.next = None;
+        } else if self.current.is_none() {
+            self.current = Some(LayerTap::new(best, self.max_frame_bytes));
+        } else if of(&self.next) != Some(best) {
+            self.next = Some(LayerTap::new(best, self.max_frame_bytes));
+        }
+    }
+
+    fn taps(&mut self) -> impl Iterator<Item = &mut LayerTap> {
+        [&mut self.current, &mut self.next].into_iter().flatten()
+    }
+
+    /// Takes a packet, if its layer is recorded, and gives what is complete.
+    pub(super) fn push(
+        &mut self,
+        layer: Layer,
+        packet: PacketIn,
+        report: Option<Report>,
+        payload: &Arc<[u8]>,
+        outputs: &mut VecDeque<Output>,
+    ) {
+        let Some(tap) = self.taps().find(|tap| tap.tap.layer() == layer) else { return };
+        tap.report = report.or(tap.report);
+        tap.tap.push(packet, payload);
+        self.collect(outputs);
+    }
+
+    /// Treats packets that are missing for too long as gaps.
+    pub(super) fn advance(&mut self, now: Instant, outputs: &mut VecDeque<Output>) {
+        self.taps().for_each(|tap| tap.tap.advance(now));
+        self.collect(outputs);
+    }
+
+    fn collect(&mut self, outputs: &mut VecDeque<Output>) {
+        let track = self.track;
+        if let Some(current) = &mut self.current {
+            give(track, current, false, outputs);
+        }
+        let Some(next) = &mut self.next else { return };
+        let before = outputs.len();
+        give(track, next, true, outputs);
+        let began = outputs
+            .iter()
+            .skip(before)
+            .any(|output| matches!(output, Output::Record(RecordInput::Video(frame)) if frame.key));
+        if began {
+            self.current = self.next.take();
+        }
+    }
+
+    /// When [`TrackRecording::advance`] is due.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        let taps = [&self.current, &self.next].into_iter().flatten();
+        taps.filter_map(|tap| tap.tap.timeout()).min()
+    }
+
+    /// The layers whose key frames are needed now, of those that are sent.
+    pub(super) fn take_key_requests(&mut self, now: Instant, layers: &Layers) -> Vec<Layer> {
+        let sent = |tap: &&mut LayerTap| layers.rate(tap.tap.layer(), now).is_some();
+        let needs = |tap: &mut LayerTap| tap.tap.take_key_request(now).then(|| tap.tap.layer());
+        self.taps().filter(sent).filter_map(needs).collect()
+    }
+
+    /// Waits for a key frame: frames were lost, or the recorder needs one.
+    pub(super) fn await_key(&mut self) {
+        self.taps().for_each(|tap| tap.tap.on_overflow());
+    }
+
+    /// A single encoding counts as another layer from this key frame on.
+    pub(super) fn rename(&mut self, former: Layer, layer: Layer) {
+        for tap in self.taps().filter(|tap| tap.tap.layer() == former) {
+            tap.tap.set_layer(layer);
+        }
+    }
+}
+
+/// Gives the frames of a tap. What the next layer loses before its first key frame is nobody's gap.
+fn give(track: TrackId, tap: &mut LayerTap, is_next: bool, outputs: &mut VecDeque<Output>) {
+    let (layer, report) = (tap.tap.layer(), tap.report);
+    while let Some(input) = tap.tap.poll() {
+        let size = tap.tap.size();
+        outputs.push_back(Output::Record(match input {
+            TapInput::Frame(frame) => RecordInput::Video(RecordedFrame {
+                track,
+                layer,
+                time: RecordedTime { rtp: frame.rtp_timestamp, arrival: frame.arrival, report },
+                key: frame.key,
+                size: size.unwrap_or(Size::new(0, 0)),
+                data: frame.data,
+            }),
+            _ if is_next => continue,
+            _ => RecordInput::Gap(track),
+        }));
+    }
+}
+
+/// The Opus packets of an RTP packet: with redundancy, those before it too.
+pub(super) fn audio(
+    track: TrackId,
+    time: RecordedTime,
+    red: Option<Red<'_>>,
+    payload: &Arc<[u8]>,
+) -> Vec<Output> {
+    let packet = |ticks: u32, data: &[u8]| {
+        let time = RecordedTime { rtp: time.rtp.wrapping_sub(ticks), ..time };
+        let data = Bytes::copy_from_slice(data);
+        Output::Record(RecordInput::Audio(RecordedPacket { track, time, data }))
+    };
+    match red {
+        None if payload.is_empty() => Vec::new(),
+        None => vec![packet(0, payload)],
+        Some(red) => {
+            let blocks = red.blocks().filter(|(_, data)| !data.is_empty());
+            blocks.map(|(ticks, data)| packet(ticks, data)).collect()
+        }
+    }
+}

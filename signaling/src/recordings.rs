@@ -1,0 +1,135 @@
+//! What signalling asks of a recorder, and what it says of recordings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_lc_rs::digest;
+use serde::Serialize;
+use tokio::sync::Mutex;
+use utoipa::ToSchema;
+use windlass_sfu::ParticipantId;
+
+use crate::rights::Recording;
+
+/// What to record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordingOrder {
+    /// Names the recording: the same on all servers of a cluster.
+    pub recording: String,
+    /// The room.
+    pub room: String,
+    /// The identity or the id of the participant that alone is recorded.
+    pub participant: Option<String>,
+    /// When it was ordered, in milliseconds since 1970.
+    pub since: u64,
+}
+
+/// Why a recording ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordingEnd {
+    /// It was ordered to end.
+    Stopped,
+    /// Its room was empty for a while.
+    RoomEmpty,
+}
+
+/// What records rooms.
+pub trait Recorder: Send + Sync {
+    /// Begins a recording, or goes on with one of the same name. May wait for the disk. The error is for people.
+    ///
+    /// # Errors
+    ///
+    /// Nothing can be written.
+    fn begin(&self, order: &RecordingOrder) -> Result<(), String>;
+
+    /// Ends the recording of a room; [`crate::Signaling::recording_ended`] follows. Does not wait.
+    fn end(&self, room: &str, why: RecordingEnd);
+
+    /// Recordings that had not ended when the server did.
+    fn unfinished(&self) -> Vec<RecordingOrder>;
+}
+
+/// A recording, in webhooks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+pub struct EventRecording {
+    /// Its name.
+    pub id: String,
+    /// The identity or the id of the participant that alone is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub participant: Option<String>,
+    /// Its folder on the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Its manifest, in that folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
+    /// Sum of the sizes of its files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Time from the start to the end of the last file, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<f64>,
+    /// Its media; of more than 100 files the first ones: the manifest has all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<EventFile>,
+    /// Why it ended: `stopped`, `room_empty` or `write_failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What went wrong, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A file of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct EventFile {
+    /// Its name.
+    pub file: String,
+    /// The participant's id.
+    pub participant: String,
+    /// The identity in its access token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// When it begins, in seconds since the recording did.
+    pub offset: f64,
+    /// Its length in seconds.
+    pub duration: f64,
+    /// Its size.
+    pub bytes: u64,
+    /// Its tracks: `video`, `audio`.
+    pub tracks: Vec<String>,
+}
+
+/// A recording that runs here.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Its name.
+    pub(crate) id: String,
+    /// The order.
+    pub(crate) ordered: Recording,
+    /// What the SFU was told; `None`: nothing yet.
+    pub(crate) told: Option<BTreeSet<ParticipantId>>,
+}
+
+/// The recordings that run here, by room.
+#[derive(Debug, Default)]
+pub(crate) struct Recordings(pub(crate) Mutex<BTreeMap<String, Running>>);
+
+/// The name of a recording.
+pub(crate) fn name(room: &str, since: u64) -> String {
+    let digest = digest::digest(&digest::SHA256, format!("{since} {room}").as_bytes());
+    let hex: Vec<String> = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("rec_{}", hex.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_has_a_name_that_is_a_folders_and_the_same_everywhere() {
+        assert_eq!(name("tea", 5), name("tea", 5));
+        assert_ne!(name("tea", 5), name("tea", 6));
+        let name = name("../tea", 5);
+        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'), "{name}");
+    }
+}

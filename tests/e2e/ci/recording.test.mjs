@@ -1,0 +1,160 @@
+// A room is recorded: everybody sees it, the files play, and a killed server goes on where it was.
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { nativeFrames, publish, sleep, subscribe, until } from "../support/call.mjs";
+import { startServer } from "../support/server.mjs";
+import { skipped } from "../support/skips.mjs";
+
+const folder = mkdtempSync(path.join(tmpdir(), "windlass-recording-"));
+const told = [];
+let hooks;
+
+before(async () => {
+  hooks = createServer((request, response) => {
+    let body = "";
+    request.on("data", (part) => (body += part));
+    request.on("end", () => {
+      told.push(JSON.parse(body));
+      response.end();
+    });
+  });
+  await new Promise((listening) => hooks.listen(0, "127.0.0.1", listening));
+});
+
+after(() => {
+  hooks.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const start = (ports, to = folder) =>
+  startServer({
+    ports,
+    args: [
+      ...["--device=off", "--record-to", to, "--webhook", `http://127.0.0.1:${hooks.address().port}/`],
+      ...["--webhook-secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+    ],
+  });
+
+const order = (server, method) =>
+  fetch(`${server.url}/admin/rooms/call/recording`, {
+    method,
+    headers: { "content-type": "application/json" },
+    ...(method === "POST" ? { body: "{}" } : {}),
+  });
+
+const manifest = (recording) => {
+  const made = path.join(folder, recording);
+  const name = readdirSync(made).find((file) => /^recording-.*\.json$/.test(file));
+  return JSON.parse(readFileSync(path.join(made, name), "utf8"));
+};
+
+/** What ffprobe finds in a file. */
+function probe(file) {
+  const args = ["-v", "error", "-count_packets", "-show_entries", "stream=codec_name,start_time,nb_read_packets:format=duration"];
+  return JSON.parse(execFileSync("ffprobe", [...args, "-of", "json", file], { encoding: "utf8" }));
+}
+
+/** Decodes all of a file, which must give no error. */
+const decode = (file) => execFileSync("ffmpeg", ["-v", "error", "-xerror", "-i", file, "-f", "null", "-"], { stdio: "pipe" });
+
+/** A disk of its own, with room for some seconds; none where that is not allowed. */
+function smallDisk() {
+  const disk = mkdtempSync(path.join(tmpdir(), "windlass-disk-"));
+  const made = spawnSync("mount", ["-t", "tmpfs", "-o", "size=256k", "tmpfs", disk]).status === 0;
+  if (!made) rmSync(disk, { recursive: true, force: true });
+  return made ? disk : null;
+}
+
+const badge = (tab) => tab.page.locator(".recorded").isVisible();
+
+const NAME = "a recorded room says so, and its files play, also after the server was killed";
+const why = !existsSync("/usr/bin/ffprobe") && "no ffprobe to read recordings with";
+
+test(NAME, { timeout: 120_000, skip: skipped(NAME, why) }, async () => {
+  let server = await start();
+  const tabs = [];
+  try {
+    const ana = await publish(server, {}, { layers: "qhf" });
+    tabs.push(ana);
+    await sleep(1000);
+    const answer = await order(server, "POST");
+    assert.equal(answer.status, 200, await answer.clone().text());
+    const { recording } = await answer.json();
+    await until(() => badge(ana), "the page says that it is recorded");
+    const bo = await subscribe(server);
+    tabs.push(bo);
+    await until(() => badge(bo), "a newcomer is told too");
+    await sleep(4000);
+    assert.equal((await order(server, "DELETE")).status, 204);
+    await until(async () => !(await badge(ana)) && !(await badge(bo)), "nobody is recorded any more");
+    const ended = await until(() => told.find(({ type }) => type === "recording_ended"), "the webhook comes");
+    assert.equal(told.find(({ type }) => type === "recording_started").recording.id, recording);
+    assert.equal(ended.recording.reason, "stopped");
+    assert.deepEqual(ended.recording.files.map(({ tracks }) => tracks), [["video", "audio"]]);
+    const [file] = manifest(recording).files;
+    assert.ok(file.complete && file.duration > 3 && file.name === "Publisher", JSON.stringify(file));
+    const found = probe(path.join(folder, recording, file.file));
+    const [video, audio] = found.streams;
+    assert.deepEqual([video.codec_name, audio.codec_name], ["vp9", "opus"]);
+    assert.ok(Math.abs(found.format.duration - file.duration) < 0.1, JSON.stringify(found));
+    assert.ok(video.nb_read_packets > file.duration * 15, `${video.nb_read_packets} pictures`);
+    assert.ok(Math.abs(audio.nb_read_packets - file.duration * 50) < 25, `${audio.nb_read_packets} packets of sound`);
+    decode(path.join(folder, recording, file.file));
+
+    const second = await (await order(server, "POST")).json();
+    await sleep(5000);
+    process.kill(server.pid, "SIGKILL");
+    await until(() => !server.alive(), "the server is dead");
+    const made = path.join(folder, second.recording);
+    const part = readdirSync(made).find((name) => name.endsWith(".webm.part"));
+    assert.ok(probe(path.join(made, part)).streams[0].nb_read_packets > 20, "what was written plays");
+    server = await start(server.ports);
+    const files = () => manifest(second.recording).files;
+    await until(() => files().length === 2, "the recording goes on in another file", 30_000);
+    await until(() => badge(ana), "and says so", 10_000);
+    await sleep(2500);
+    assert.equal((await order(server, "DELETE")).status, 204);
+    await until(() => manifest(second.recording).ended, "it ends");
+    const [first, next] = files();
+    assert.ok(!first.complete && next.complete && next.offset > first.offset + 3, JSON.stringify(files()));
+    for (const { file } of files()) decode(path.join(made, file));
+  } finally {
+    for (const tab of tabs) await tab.close();
+    await server.stop();
+  }
+});
+
+const FULL = "a full disk ends the recording, with its reason, and no call";
+const disk = smallDisk();
+const noDisk = disk === null && "no right to mount a small disk";
+
+test(FULL, { timeout: 60_000, skip: skipped(FULL, noDisk) }, async () => {
+  const server = await start(undefined, disk);
+  let ana;
+  let bo;
+  try {
+    ana = await publish(server, {}, { layers: "qhf" });
+    bo = await subscribe(server);
+    const before = told.length;
+    assert.equal((await order(server, "POST")).status, 200);
+    const find = () => told.slice(before).find(({ type }) => type === "recording_ended");
+    const { recording } = await until(find, "the webhook tells of the full disk", 30_000);
+    assert.equal(recording.reason, "write_failed");
+    assert.match(recording.error, /No space left/);
+    await until(async () => !(await badge(ana)), "nobody is told that the room is recorded");
+    assert.equal((await server.metrics()).windlass_recordings_failed_total, 1);
+    const shown = await nativeFrames(bo.page);
+    await until(async () => (await nativeFrames(bo.page)) > shown + 20, "the call goes on");
+  } finally {
+    await ana?.close();
+    await bo?.close();
+    await server.stop();
+    spawnSync("umount", [disk]);
+    rmSync(disk, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,99 @@
+//! What an SFU gives a recorder: the tracks of recorded rooms, and their media as publishers sent it.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use bytes::Bytes;
+
+use crate::{Kind, Layer, ParticipantId, Size, TrackId};
+
+/// A step of a recorded track. Tracks' numbers are unique for the life of the process.
+#[derive(Debug, Clone)]
+pub enum RecordInput {
+    /// A track is recorded from now on.
+    Begin(RecordedTrack),
+    /// A complete frame of a video track. The first one is a key frame, and none is missing between it and the next [`RecordInput::Gap`].
+    Video(RecordedFrame),
+    /// Frames of a video track were lost: the next one is a key frame.
+    Gap(TrackId),
+    /// A packet of an audio track. Packets may come late, twice, or not at all.
+    Audio(RecordedPacket),
+    /// A track is not recorded any more.
+    End(TrackId),
+}
+
+impl RecordInput {
+    /// The track that it is about.
+    pub fn track(&self) -> TrackId {
+        match self {
+            RecordInput::Begin(begin) => begin.track,
+            RecordInput::Video(frame) => frame.track,
+            RecordInput::Audio(packet) => packet.track,
+            RecordInput::Gap(track) | RecordInput::End(track) => *track,
+        }
+    }
+
+    /// Bytes of media in it. What has none must not be lost: there are as many such steps as tracks begin, end and have gaps.
+    pub fn media_bytes(&self) -> usize {
+        match self {
+            RecordInput::Video(frame) => frame.data.len(),
+            RecordInput::Audio(packet) => packet.data.len(),
+            RecordInput::Begin(_) | RecordInput::Gap(_) | RecordInput::End(_) => 0,
+        }
+    }
+}
+
+/// A recorded track.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedTrack {
+    /// The track.
+    pub track: TrackId,
+    /// Its room.
+    pub room: Arc<str>,
+    /// Its publisher.
+    pub participant: ParticipantId,
+    /// Whether it is audio or video.
+    pub kind: Kind,
+    /// The publisher's name for it.
+    pub name: String,
+}
+
+/// When a packet was made, by its sender's and by the server's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedTime {
+    /// The publisher's RTP timestamp.
+    pub rtp: u32,
+    /// When it reached the SFU.
+    pub arrival: Instant,
+    /// The newest sender report of its stream: time by the sender's clock, which all tracks of a participant share, and the RTP timestamp
+    /// of that time.
+    pub report: Option<(SystemTime, u32)>,
+}
+
+/// A complete VP9 frame.
+#[derive(Debug, Clone)]
+pub struct RecordedFrame {
+    /// Its track.
+    pub track: TrackId,
+    /// Its layer: each has RTP timestamps of its own.
+    pub layer: Layer,
+    /// Its time, at a clock rate of 90 kHz.
+    pub time: RecordedTime,
+    /// Whether it is a key frame.
+    pub key: bool,
+    /// Size of the last key frame.
+    pub size: Size,
+    /// The VP9 frame (or superframe), as the encoder made it.
+    pub data: Bytes,
+}
+
+/// An Opus packet.
+#[derive(Debug, Clone)]
+pub struct RecordedPacket {
+    /// Its track.
+    pub track: TrackId,
+    /// Its time, at a clock rate of 48 kHz.
+    pub time: RecordedTime,
+    /// The packet.
+    pub data: Bytes,
+}

@@ -1,0 +1,90 @@
+//! The bounds of what waits for the disk, and the recorder's figures.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Frames and packets that may wait for the disk: ten seconds of twenty participants.
+const MAX_QUEUED: usize = 32_768;
+/// Bytes of media that may wait for the disk.
+pub(crate) const MAX_QUEUED_BYTES: usize = 64 << 20;
+
+/// The recorder's figures.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    waiting: AtomicUsize,
+    bytes: AtomicUsize,
+    dropped: AtomicU64,
+    gaps: AtomicU64,
+    late: AtomicU64,
+    failed: AtomicU64,
+    recordings: AtomicUsize,
+    written: AtomicU64,
+}
+
+impl Queue {
+    /// Whether media finds room.
+    pub(crate) fn admit(&self, bytes: usize) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        let there = self.bytes.load(Ordering::Relaxed);
+        if waiting >= MAX_QUEUED || there + bytes > MAX_QUEUED_BYTES {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    pub(crate) fn took(&self, bytes: usize) {
+        if bytes > 0 {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn lost(&self, gaps: u64, late: u64) {
+        self.gaps.fetch_add(gaps, Ordering::Relaxed);
+        self.late.fetch_add(late, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_recordings(&self, count: usize) {
+        self.recordings.store(count, Ordering::Relaxed);
+    }
+}
+
+/// A snapshot of a recorder's figures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Recordings that run.
+    pub recordings: usize,
+    /// Recordings that ended because a file could not be written.
+    pub failed: u64,
+    /// Frames and packets dropped because the queue was full.
+    pub dropped: u64,
+    /// Gaps of video tracks.
+    pub gaps: u64,
+    /// Packets of audio that came too late.
+    pub late: u64,
+    /// Bytes of media that were taken.
+    pub bytes: u64,
+}
+
+impl Queue {
+    /// A snapshot of its figures.
+    pub(crate) fn counts(&self) -> Counts {
+        let Queue { dropped, gaps, late, failed, recordings, written, .. } = self;
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Counts {
+            recordings: recordings.load(Ordering::Relaxed),
+            failed: of(failed),
+            dropped: of(dropped),
+            gaps: of(gaps),
+            late: of(late),
+            bytes: of(written),
+        }
+    }
+}

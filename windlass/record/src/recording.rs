@@ -1,0 +1,300 @@
+//! One recording: the groups of its participants, their files, and its manifest. The thread of [`crate::disk`] calls it; it writes by
+//! [`Files`], which tests replace.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use windlass_types::recording::{RecordInput, RecordedTrack};
+use windlass_types::{Kind, ParticipantId, TrackId};
+
+use crate::group::{Group, Media, Step};
+use crate::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
+use crate::order::Who;
+use crate::webm::{Patch, Shape, Slot, Webm};
+
+/// What a file's name ends with until it is complete.
+pub(crate) const PART: &str = "part";
+/// Longest time for which a cluster is not written although no frame ends it.
+const MAX_UNWRITTEN: Duration = Duration::from_secs(2);
+
+/// Where files are written.
+pub(crate) trait Files: Send {
+    /// Appends to a file, which begins with the first bytes.
+    fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// Writes patches into a file, and calls it by its final name.
+    fn complete(&mut self, path: &Path, patches: &[Patch], name: &Path) -> io::Result<()>;
+    /// Writes the manifest.
+    fn save(&mut self, manifest: &Manifest, folder: &Path) -> io::Result<()>;
+}
+
+/// A file that is being written.
+struct Writing {
+    webm: Webm,
+    path: PathBuf,
+    /// Its place in the manifest.
+    index: usize,
+    /// When its last cluster was written.
+    flushed: Instant,
+}
+
+/// What of a participant goes into one file at a time.
+struct Stream {
+    participant: ParticipantId,
+    /// Whether it is of a screen.
+    screen: bool,
+    names: HashMap<Slot, String>,
+    group: Group,
+    writing: Option<Writing>,
+}
+
+/// See the module.
+pub(crate) struct Recording {
+    pub(crate) manifest: Manifest,
+    folder: PathBuf,
+    /// The recorder's beginning, from which times are counted.
+    epoch: Instant,
+    /// The time of day then.
+    epoch_wall: SystemTime,
+    streams: Vec<Stream>,
+    tracks: HashMap<TrackId, (usize, Slot)>,
+    /// Gaps of video, late packets of audio.
+    pub(crate) gaps: u64,
+}
+
+/// Tracks of which a step of a recording needs a key frame.
+pub(crate) type Wanted = Vec<TrackId>;
+
+impl Recording {
+    pub(crate) fn new(
+        manifest: Manifest,
+        folder: PathBuf,
+        (epoch, epoch_wall): (Instant, SystemTime),
+    ) -> Recording {
+        let (streams, tracks) = (Vec::new(), HashMap::new());
+        Recording { manifest, folder, epoch, epoch_wall, streams, tracks, gaps: 0 }
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn micros(&self, at: Instant) -> i64 {
+        let since = at.checked_duration_since(self.epoch).unwrap_or_default();
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// Takes what the SFU gives of its tracks.
+    pub(crate) fn input(
+        &mut self,
+        input: RecordInput,
+        files: &mut dyn Files,
+        who: &Who,
+    ) -> io::Result<Wanted> {
+        let mut wanted = Wanted::default();
+        match input {
+            RecordInput::Begin(track) => self.begin(track),
+            RecordInput::Video(frame) => {
+                let (track, arrival) = (frame.track, self.micros(frame.time.arrival));
+                self.media(track, frame.into(), arrival, files, who, &mut wanted)?;
+            }
+            RecordInput::Audio(packet) => {
+                let (track, arrival) = (packet.track, self.micros(packet.time.arrival));
+                self.media(track, packet.into(), arrival, files, who, &mut wanted)?;
+            }
+            RecordInput::Gap(_) => self.gaps += 1,
+            RecordInput::End(track) => {
+                let Some((index, _)) = self.tracks.remove(&track) else { return Ok(wanted) };
+                if self.streams[index].group.end(track) {
+                    let steps = self.streams[index].group.finish();
+                    self.carry_out(index, steps, files, who, &mut wanted)?;
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn begin(&mut self, track: RecordedTrack) {
+        let RecordedTrack { track, participant, kind, name, .. } = track;
+        let slot = if kind == Kind::Video { Slot::Video } else { Slot::Audio };
+        let screen = name.contains("screen");
+        let free = |stream: &Stream| {
+            stream.participant == participant && stream.screen == screen && !stream.group.has(slot)
+        };
+        let index = self.streams.iter().position(free).unwrap_or_else(|| {
+            let (names, group) = (HashMap::new(), Group::default());
+            self.streams.push(Stream { participant, screen, names, group, writing: None });
+            self.streams.len() - 1
+        });
+        self.streams[index].group.begin(slot, track);
+        self.streams[index].names.insert(slot, name);
+        self.tracks.insert(track, (index, slot));
+    }
+
+    fn media(
+        &mut self,
+        track: TrackId,
+        media: Media,
+        arrival: i64,
+        files: &mut dyn Files,
+        who: &Who,
+        wanted: &mut Wanted,
+    ) -> io::Result<()> {
+        let Some(&(index, _)) = self.tracks.get(&track) else { return Ok(()) };
+        let steps = self.streams[index].group.push(media, arrival);
+        self.carry_out(index, steps, files, who, wanted)
+    }
+
+    /// Does what is due at `now`.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        files: &mut dyn Files,
+        who: &Who,
+    ) -> io::Result<Wanted> {
+        let (mut wanted, at) = (Wanted::default(), self.micros(now));
+        for index in 0..self.streams.len() {
+            let steps = self.streams[index].group.advance(at);
+            self.carry_out(index, steps, files, who, &mut wanted)?;
+            let Some(writing) = &mut self.streams[index].writing else { continue };
+            if now.saturating_duration_since(writing.flushed) >= MAX_UNWRITTEN {
+                if let Some(cluster) = writing.webm.flush() {
+                    files.append(&writing.path, &cluster)?;
+                }
+                writing.flushed = now;
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Completes all files, and the manifest. Goes on after an error; returns the first.
+    pub(crate) fn end(
+        &mut self,
+        reason: EndReason,
+        error: Option<String>,
+        files: &mut dyn Files,
+        who: &Who,
+    ) -> io::Result<()> {
+        // Nobody waits for key frames any more.
+        let (mut unwanted, mut result) = (Wanted::default(), Ok(()));
+        for index in 0..self.streams.len() {
+            let steps = self.streams[index].group.finish();
+            let done = self.carry_out(index, steps, files, who, &mut unwanted);
+            result = result.and(done);
+        }
+        self.manifest.ended = Some(seconds(SystemTime::now()));
+        self.manifest.reason = Some(reason);
+        self.manifest.error = error;
+        result.and(files.save(&self.manifest, &self.folder))
+    }
+
+    fn carry_out(
+        &mut self,
+        index: usize,
+        steps: Vec<Step>,
+        files: &mut dyn Files,
+        who: &Who,
+        wanted: &mut Wanted,
+    ) -> io::Result<()> {
+        for step in steps {
+            match step {
+                Step::KeyFrame(track) => wanted.push(track),
+                Step::Open { shape, at } => self.open(index, shape, at, files, who)?,
+                Step::Write { slot, at, key, data } => {
+                    let Some(writing) = &mut self.streams[index].writing else { continue };
+                    count(&mut self.manifest.files[writing.index], slot);
+                    if let Some(cluster) = writing.webm.push(slot, at, key, &data) {
+                        writing.flushed = Instant::now();
+                        files.append(&writing.path, &cluster)?;
+                    }
+                }
+                Step::Close => self.close(index, files)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        index: usize,
+        shape: Shape,
+        at: i64,
+        files: &mut dyn Files,
+        who: &Who,
+    ) -> io::Result<()> {
+        let stream = &mut self.streams[index];
+        let began = self.epoch_wall + Duration::from_micros(at.max(0).unsigned_abs());
+        let (webm, head) = Webm::new(shape, began);
+        let id = stream.participant.to_string();
+        let of = |file: &&MediaFile| file.participant == id;
+        let number = self.manifest.files.iter().filter(of).count() + 1;
+        let file = format!("{id}-{number}.webm");
+        let path = self.folder.join(&file).with_extension(format!("webm.{PART}"));
+        let told = who(stream.participant).unwrap_or_default();
+        let name = |slot| stream.names.get(&slot).cloned().unwrap_or_default();
+        let track = |slot, kind: &str, codec: &str| MediaTrack {
+            kind: kind.to_owned(),
+            codec: codec.to_owned(),
+            name: name(slot),
+            width: shape.video.filter(|_| slot == Slot::Video).map(|size| size.width),
+            height: shape.video.filter(|_| slot == Slot::Video).map(|size| size.height),
+            frames: 0,
+        };
+        let video = shape.video.map(|_| track(Slot::Video, "video", "vp9"));
+        let audio = shape.audio.then(|| track(Slot::Audio, "audio", "opus"));
+        self.manifest.files.push(MediaFile {
+            file,
+            participant: id,
+            identity: told.identity,
+            name: told.name,
+            offset: milliseconds(seconds(began) - self.manifest.started),
+            duration: 0.0,
+            bytes: 0,
+            tracks: video.into_iter().chain(audio).collect(),
+            complete: false,
+        });
+        let index = self.manifest.files.len() - 1;
+        files.append(&path, &head)?;
+        stream.writing = Some(Writing { webm, path, index, flushed: Instant::now() });
+        files.save(&self.manifest, &self.folder)
+    }
+
+    fn close(&mut self, index: usize, files: &mut dyn Files) -> io::Result<()> {
+        let Some(Writing { webm, path, index, .. }) = self.streams[index].writing.take() else {
+            return Ok(());
+        };
+        let (duration, written) = (webm.duration(), webm.written());
+        let finish = webm.finish();
+        files.append(&path, &finish.tail)?;
+        let file = &mut self.manifest.files[index];
+        files.complete(&path, &finish.patches, &self.folder.join(&file.file))?;
+        file.duration = milliseconds(duration.as_secs_f64());
+        file.bytes = written + finish.tail.len() as u64;
+        file.complete = true;
+        files.save(&self.manifest, &self.folder)
+    }
+
+    /// Packets of audio that came too late.
+    pub(crate) fn late(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.group.late).sum()
+    }
+}
+
+fn count(file: &mut MediaFile, slot: Slot) {
+    let kind = if slot == Slot::Video { "video" } else { "audio" };
+    if let Some(track) = file.tracks.iter_mut().find(|track| track.kind == kind) {
+        track.frames += 1;
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn seconds(at: SystemTime) -> f64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    milliseconds(since.as_secs_f64())
+}
+
+fn milliseconds(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
