@@ -10,6 +10,7 @@ use super::clip::Clip;
 use super::cpu_clock::CpuClock;
 use super::frames::{FrameStore, FrameWriter, Size};
 use windlass_vpx::{Encoder, EncoderConfig};
+use crate::interrupt;
 
 /// One coded frame.
 #[derive(Debug, Clone)]
@@ -59,6 +60,7 @@ pub(crate) fn encode(
     let mut frames = Vec::with_capacity(clip.frames.len());
     let (mut encoding, mut decoding) = (CpuClock::default(), CpuClock::default());
     for picture in clip.frames.frames()? {
+        interrupt::check()?;
         let picture = prepare(picture?);
         let size = Size::of(&picture);
         let encoder = match &mut encoder {

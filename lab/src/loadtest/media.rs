@@ -15,6 +15,7 @@ use crate::eval::args::Fps;
 use crate::eval::clip::{self, Wanted};
 use crate::eval::ffmpeg;
 use crate::eval::scale::Scale;
+use crate::interrupt;
 use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 
 /// Lines of the full layer.
@@ -113,6 +114,7 @@ fn code<T: Clone>(
     let mut coded: Vec<(Layer, Option<Encoder>, Vec<Frame>)> =
         layers.iter().map(|&layer| (layer, None, Vec::new())).collect();
     for (n, picture) in pictures.enumerate() {
+        interrupt::check()?;
         let picture = picture?;
         for (layer, encoder, frames) in &mut coded {
             let picture = at_size(picture.clone(), shrink(*layer));

@@ -5,13 +5,14 @@
 //! ([`watching`]) and count ([`tally`]), in this process or in child processes ([`children`]). [`janus`] and
 //! [`signalling`] speak to other servers. [`access`] and [`downlinks`] put clients behind emulated links. Without anchors,
 //! packets carry the time at which they were sent ([`stamp`]). [`fn@run`] drives the clients and samples the server's metrics
-//! ([`scrape`], [`process`]) into a [`measurement`]. [`report`] computes the results, [`table`] and [`trace`] print them.
+//! ([`scrape`], [`process`]) into a [`measurement`] with its [`course`]. [`report`] computes the results, [`table`] and [`trace`] print them.
 
 mod access;
 mod args;
 mod arrivals;
 mod balance;
 mod children;
+mod course;
 mod downlinks;
 mod janus;
 mod link;

@@ -8,6 +8,7 @@ use clap::Args;
 use windlass_sr::Architecture;
 use windlass_sr::cuda::Variant;
 
+use crate::output::Output;
 use crate::bench::networks::{Network, Size};
 
 /// Networks that run unless others are named: those that are trained, and the large tiers.
@@ -80,9 +81,9 @@ pub(crate) struct GpuArgs {
     #[arg(long)]
     pub conformance: bool,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// A stream of low pictures that a network enlarges.
@@ -210,7 +211,7 @@ mod tests {
             reencode_speed: 8,
             conformance: false,
             seconds: 0.0,
-            json: false,
+            output: Output::default(),
         };
         let named: Vec<String> = args.codings().iter().map(ToString::to_string).collect();
         assert_eq!(named.len(), 4);

@@ -93,11 +93,6 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The report as one line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
     /// The report as a table, one block for each stream.
     pub(super) fn table(&self) -> String {
         let mut out = String::new();
@@ -168,6 +163,7 @@ fn or_dash(value: Option<f64>, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::json;
     use crate::bench::vp9::streams::tests::drawn;
 
     fn report() -> Report {
@@ -194,7 +190,7 @@ mod tests {
 
     #[test]
     fn json_has_the_keys_that_the_design_promises() {
-        let value: serde_json::Value = serde_json::from_str(&report().json().unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
         assert_eq!(value["command"], "bench vp9");
         assert!(value["machine"].is_object());
         let row = &value["rows"][1];

@@ -13,6 +13,7 @@ use windlass_hybrid::resample::box_down;
 use windlass_vp9::Picture;
 
 use super::args::{Preset, Vp9Args};
+use crate::interrupt;
 use crate::bench::ivf;
 use crate::bench::mirror;
 use crate::eval::ffmpeg;
@@ -120,7 +121,7 @@ impl Source<'_> {
             format!("crop={}:{}:{}:{}:exact=1,", crop.width, crop.height, crop.x, crop.y)
         });
         let frames = self.args.seconds * FPS;
-        let mut child = Command::new(&reader)
+        let mut child = interrupt::shield(&mut Command::new(&reader))
             .args(["-hide_banner", "-nostdin", "-loglevel", "error", "-stream_loop", "-1"])
             .args(["-r", &FPS.to_string(), "-i"])
             .arg(&self.clip)

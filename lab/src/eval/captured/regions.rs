@@ -23,6 +23,7 @@ use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};
 
 use super::{CapturedSettings, Sender, Source, StillPath, transmission};
+use crate::interrupt;
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
 use crate::eval::clip::Clip;
 use crate::eval::low_layer::Coded;
@@ -63,6 +64,7 @@ pub(crate) fn make(
     let mut sender = Sender::new(clip.frames.size());
     let (twin, mut decoder) = (Twin::new(scale.factor()), Decoder::new());
     for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
+        interrupt::check()?;
         let (original, picture) = (original?, picture?);
         if source == Source::Regions {
             twin.follow(rtp_timestamp(n, clip.fps), decoder.decode(&low.frames[n].data)?);
