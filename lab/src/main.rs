@@ -3,6 +3,7 @@
 //! Nothing of the server depends on it.
 
 mod bench;
+mod calibrate;
 mod cli;
 mod compare;
 mod eval;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let listening = interrupt::listen;
     let done = ready.and_then(|()| match cli.command {
         Command::Bench(args) => listening().and_then(|()| bench::run(&args)),
+        Command::Calibrate(args) => listening().and_then(|()| calibrate::run(&args)),
         Command::Compare(args) => compare::run(&args),
         Command::Eval(args) => listening().and_then(|()| eval::run(&args)),
         Command::Link(args) => link::run(&args),

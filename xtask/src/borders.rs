@@ -12,7 +12,7 @@ use crate::root;
 use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("types", &[]),
     ("netem", &[]),
     ("htj2k", &[]),
@@ -29,6 +29,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("cluster", &["types"]),
     ("admin", &["protocol", "signaling", "types"]),
     ("doctor", &["sr"]),
+    ("plan", &[]),
     ("public", &["doctor"]),
     ("metrics", &["enhancer", "signaling", "sr"]),
     (
@@ -39,6 +40,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
             "doctor",
             "enhancer",
             "metrics",
+            "plan",
             "protocol",
             "public",
             "sfu",
@@ -56,6 +58,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
             "hybrid",
             "netem",
             "network",
+            "plan",
             "protocol",
             "scheduler",
             "sfu",

@@ -200,7 +200,7 @@ impl Frames {
 impl Report {
     /// How long a tick takes by the number of streams.
     fn plots(&self) -> Vec<Plot> {
-        let line = |of: fn(&Row) -> f64| self.rows.iter().map(|r| (f64::from(r.streams), of(r)));
+        let line = |of: fn(&Row) -> f64| self.rows.iter().map(move |r| (f64::from(r.streams), of(r)));
         let curve = |name: &str, of| {
             let dots: Vec<_> = line(of).collect();
             Curve { name: name.to_owned(), line: dots.clone(), dots }

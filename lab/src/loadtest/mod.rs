@@ -31,6 +31,7 @@ mod signalling;
 mod stamp;
 mod subscriber;
 mod table;
+mod taken;
 mod tally;
 mod trace;
 mod visits;
@@ -38,4 +39,6 @@ mod watching;
 
 pub(crate) use args::LoadtestArgs;
 pub(crate) use link::any_for;
-pub(crate) use run::run;
+pub(crate) use media::scene_frames;
+pub(crate) use run::{play, run};
+pub(crate) use taken::Taken;

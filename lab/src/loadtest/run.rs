@@ -37,7 +37,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// What came of a run.
 pub(crate) struct Outcome {
     /// The figures.
-    pub report: Report,
+    pub(super) report: Report,
     /// What came second by second.
     course: Course,
     /// Whether Ctrl-C ended it early.
