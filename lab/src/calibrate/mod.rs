@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use windlass_enhancer::{EnhancerConfig, EngineChoice};
+use windlass_enhancer::EnhancerConfig;
 use windlass_plan::{Constants, Machine, NetworkCost};
 
 use self::fit::fit;
@@ -87,8 +87,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<()> {
 
 /// Networks of the least scale, the cheapest first, as a server measures them when it starts.
 fn networks() -> Result<Vec<NetworkCost>> {
-    let config = EnhancerConfig { engine: EngineChoice::default(), ..EnhancerConfig::default() };
-    let measured = config.calibrate().context("measuring the networks")?;
+    let measured = EnhancerConfig::default().calibrate().context("measuring the networks")?;
     let least = measured.iter().map(|network| network.scale).min();
     let mut networks: Vec<NetworkCost> = measured
         .iter()
