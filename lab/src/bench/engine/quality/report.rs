@@ -25,11 +25,6 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The report as one line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
     /// The report as Markdown tables.
     pub(super) fn markdown(&self) -> String {
         let Machine { cpu, threads, platform } = &self.machine;
