@@ -107,6 +107,9 @@ mod tests {
         assert_eq!(line(&bar, "rows"), "0 of 4 rows, time left unknown: clip a");
         bar.inc(2);
         let line = line(&bar, "rows");
-        assert!(line.starts_with("2 of 4 rows, about ") && line.ends_with(" left: clip a"), "{line}");
+        assert!(
+            line.starts_with("2 of 4 rows, about ") && line.ends_with(" left: clip a"),
+            "{line}"
+        );
     }
 }

@@ -35,7 +35,9 @@ impl Lab {
             .unwrap();
         let (say, said) = channel();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| drop(say.send(line))));
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| drop(say.send(line)))
+        });
         let lab = Lab { child, said, folder };
         let begun = Instant::now();
         while !lab.takes_ctrl_c() {

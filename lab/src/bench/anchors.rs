@@ -17,16 +17,16 @@ use windlass_hybrid::detail::{Detail, ONE};
 use windlass_vpx::{Encoder, ReencodeConfig};
 
 use super::mirror;
-use crate::interrupt;
-use crate::output::Output;
-use crate::page::Contents;
-use crate::progress::Progress;
 use crate::eval::args::{Crop, Fps};
 use crate::eval::clip::{self, Clip, Wanted};
 use crate::eval::cpu_clock::CpuClock;
 use crate::eval::ffmpeg;
 use crate::eval::report::Machine;
 use crate::eval::scale::Scale;
+use crate::interrupt;
+use crate::output::Output;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 const SIZE: (usize, usize) = (3840, 2160);
 const FPS: f64 = 60.0;
@@ -116,8 +116,7 @@ pub(super) fn run(args: &AnchorsArgs) -> Result<()> {
         let clip = clip::read(&tools.reader, path, &wanted)
             .with_context(|| format!("measuring {name}"))?;
         let found = measure(&name, &clip, args.speed, &progress);
-        let Some(found) =
-            interrupt::kept(found.with_context(|| format!("measuring {name}")))?
+        let Some(found) = interrupt::kept(found.with_context(|| format!("measuring {name}")))?
         else {
             break;
         };

@@ -14,13 +14,13 @@ use windlass_scheduler::{Candidate, NetworkCost, Scheduler, SchedulerConfig, Tie
 use windlass_types::{Size, StreamId};
 
 use super::plans::{self, PlanRow};
+use crate::eval::cpu_clock::thread_time;
+use crate::eval::report::Machine;
+use crate::eval::stats::percentile;
 use crate::output::Output;
 use crate::page::Contents;
 use crate::plot::{Curve, Plot};
 use crate::progress::Progress;
-use crate::eval::cpu_clock::thread_time;
-use crate::eval::report::Machine;
-use crate::eval::stats::percentile;
 
 /// Choose anchors among the frames of many streams, without pictures.
 #[derive(Debug, Clone, Args)]
@@ -200,7 +200,8 @@ impl Frames {
 impl Report {
     /// How long a tick takes by the number of streams.
     fn plots(&self) -> Vec<Plot> {
-        let line = |of: fn(&Row) -> f64| self.rows.iter().map(move |r| (f64::from(r.streams), of(r)));
+        let line =
+            |of: fn(&Row) -> f64| self.rows.iter().map(move |r| (f64::from(r.streams), of(r)));
         let curve = |name: &str, of| {
             let dots: Vec<_> = line(of).collect();
             Curve { name: name.to_owned(), line: dots.clone(), dots }

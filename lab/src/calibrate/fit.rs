@@ -20,7 +20,8 @@ pub(super) fn fit(
     taken: &[(Run, Taken)],
 ) -> Result<Constants> {
     let plain = || taken.iter().filter(|(run, _)| run.budget_ms.is_none());
-    let equations = plain().map(|(_, t)| ([1.0, 1e-6 * t.packets_in, 1e-6 * t.packets_out], t.cores));
+    let equations =
+        plain().map(|(_, t)| ([1.0, 1e-6 * t.packets_in, 1e-6 * t.packets_out], t.cores));
     let [cores, us_in, us_out] = least_squares(&equations.collect::<Vec<_>>());
     let clients = plain().map(|(run, t)| {
         let publishers = f64::from(run.publishers);
@@ -98,8 +99,7 @@ fn least_squares<const N: usize>(equations: &[([f64; N], f64)]) -> [f64; N] {
         for j in 0..N {
             let (mut up, mut down) = (0.0, 0.0);
             for (left, right) in &scaled {
-                let others: f64 =
-                    (0..N).filter(|&i| i != j).map(|i| left[i] * found[i]).sum();
+                let others: f64 = (0..N).filter(|&i| i != j).map(|i| left[i] * found[i]).sum();
                 up += left[j] * (right - others);
                 down += left[j] * left[j];
             }
@@ -122,8 +122,7 @@ mod tests {
     fn exact(run: Run) -> Taken {
         let (publishers, viewers) = (f64::from(run.publishers), f64::from(run.viewers));
         let by = if run.layer == "q" { 1.0 } else { 4.0 };
-        let (packets_in, packets_out) =
-            (publishers * 30.0 * by, publishers * viewers * 30.0 * by);
+        let (packets_in, packets_out) = (publishers * 30.0 * by, publishers * viewers * 30.0 * by);
         let enhanced = run.budget_ms.map_or(0.0, |_| publishers);
         let anchors_per_s = run.budget_ms.map_or(0.0, |ms| f64::from(ms.min(200)) / 200.0);
         let anchors = enhanced * anchors_per_s * 57_600.0 * by * 200.0 / 1e9;
@@ -176,7 +175,10 @@ mod tests {
         near(found.layers[0].other_ms, 0.75);
         near(found.layers[1].other_ms, 3.0);
         near(found.layers[1].tap_mib, 32.0);
-        assert_eq!(found.budgets.iter().map(|b| b.budget_ms).collect::<Vec<_>>(), [100.0, 200.0, 500.0]);
+        assert_eq!(
+            found.budgets.iter().map(|b| b.budget_ms).collect::<Vec<_>>(),
+            [100.0, 200.0, 500.0]
+        );
         near(found.budgets[0].anchors_per_s, 0.5);
         found.check().unwrap();
     }

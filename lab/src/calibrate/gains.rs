@@ -45,7 +45,12 @@ fn spread(values: impl Iterator<Item = Option<f64>>) -> Option<Spread> {
     })
 }
 
-fn gain(report: &Value, budget_ms: u32, content: Content, (way, method): (Way, &str)) -> Option<Gain> {
+fn gain(
+    report: &Value,
+    budget_ms: u32,
+    content: Content,
+    (way, method): (Way, &str),
+) -> Option<Gain> {
     let clips = clips(content);
     let over = |key: &'static str| {
         spread(clips.iter().map(|clip| {

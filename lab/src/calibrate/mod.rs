@@ -110,5 +110,10 @@ fn load_average() -> f64 {
 /// As 2026-11-27.
 fn today() -> String {
     let now = std::time::SystemTime::now();
-    humantime::format_rfc3339_seconds(now).to_string().split('T').next().unwrap_or_default().to_owned()
+    humantime::format_rfc3339_seconds(now)
+        .to_string()
+        .split('T')
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use anyhow::{Result, bail};
 use clap::Parser;
 
-use crate::loadtest::{self, LoadtestArgs};
 pub(super) use crate::loadtest::Taken;
+use crate::loadtest::{self, LoadtestArgs};
 
 /// What a load test sends, and who takes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,7 +67,8 @@ impl Run {
     /// Plays it on a server of our own.
     pub(super) fn play(self, seconds: u32) -> Result<Taken> {
         let Run { layer, publishers, viewers, budget_ms } = self;
-        let mut words: Vec<String> = ["loadtest", "--own", "--layers", layer].map(String::from).into();
+        let mut words: Vec<String> =
+            ["loadtest", "--own", "--layers", layer].map(String::from).into();
         let mut option = |name: &str, value: u32| {
             words.extend([format!("--{name}"), value.to_string()]);
         };

@@ -9,8 +9,8 @@ use windlass_vp9::{Block, Decoder, FrameInfo, MotionVector, Picture};
 use super::clip::Clip;
 use super::cpu_clock::CpuClock;
 use super::frames::{FrameStore, FrameWriter, Size};
-use windlass_vpx::{Encoder, EncoderConfig};
 use crate::interrupt;
+use windlass_vpx::{Encoder, EncoderConfig};
 
 /// One coded frame.
 #[derive(Debug, Clone)]

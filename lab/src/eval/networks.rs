@@ -81,8 +81,10 @@ pub(crate) fn play(
     let mut add = |method: Method, name: Option<&str>, upscaler: &mut Upscaler| -> Result<()> {
         let (mut row, kept) = clip_run.alone(method, upscaler, keep)?;
         row.method = name.map_or(row.method, str::to_owned);
-        call.progress
-            .begin(format!("{} at {} kbit/s, ×{scale}: {}", call.name, call.uplink_kbps, row.method))?;
+        call.progress.begin(format!(
+            "{} at {} kbit/s, ×{scale}: {}",
+            call.name, call.uplink_kbps, row.method
+        ))?;
         found.push((row, kept.into_iter().next()));
         Ok(())
     };

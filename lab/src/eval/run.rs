@@ -69,7 +69,8 @@ pub(crate) fn run(args: &EvalArgs) -> Result<()> {
         upscaler = upscaler.on(name)?;
     }
     let mut settings = run_settings(args, &tools);
-    let uplinks = if args.run.rungs && args.run.uplink.is_empty() { 1 } else { args.uplinks().len() };
+    let uplinks =
+        if args.run.rungs && args.run.uplink.is_empty() { 1 } else { args.uplinks().len() };
     let progress = Progress::new(args.input.clips.len() * uplinks * settings.rows(), "rows");
     settings.progress = Some(&progress);
     let mut rows = Vec::new();

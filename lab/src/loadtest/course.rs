@@ -126,7 +126,8 @@ impl Second {
         };
         let kbps = |bytes: u64| bytes as f64 * 8.0 / 1000.0 / span_s;
         let missed = (new.anchors.late - old.anchors.late) as f64 + now.given_up - before.given_up;
-        let chosen = (new.anchors.whole - old.anchors.whole) as f64 + now.given_up - before.given_up;
+        let chosen =
+            (new.anchors.whole - old.anchors.whole) as f64 + now.given_up - before.given_up;
         Second {
             at_s: (now.at - begun).as_secs_f64(),
             anchor_p50_ms: lag.percentile(50.0),

@@ -55,7 +55,10 @@ pub(super) fn recording(args: &LoadtestArgs) -> Result<Recording> {
 pub(crate) fn scene_frames(rid: &str, seconds: f64) -> Result<Vec<Vec<u8>>> {
     let layer = Layer::from_rid(rid).context("there are the layers q, h and f")?;
     let recording = drawn(&[layer], seconds, KEY_EVERY_S)?;
-    Ok((0..recording.len()).flat_map(|n| recording.frames(n)).map(|(_, f)| f.data.clone()).collect())
+    Ok((0..recording.len())
+        .flat_map(|n| recording.frames(n))
+        .map(|(_, f)| f.data.clone())
+        .collect())
 }
 
 /// The moving scene.

@@ -67,10 +67,7 @@ fn verdict(args: &LoadtestArgs, report: &Report) -> Result<()> {
         report.row.setup.publishers > 0 || (args.stay.is_some() && report.row.sent.sent > 0);
     ensure!(sends, "no publisher could send: {why}");
     let Some(balance) = &report.row.balance else { return Ok(()) };
-    ensure!(
-        balance.empty(),
-        "the server still holds something though nobody is there; see above"
-    );
+    ensure!(balance.empty(), "the server still holds something though nobody is there; see above");
     ensure!(balance.wrong().next().is_none(), "what the server counted does not add up; see above");
     ensure!(
         balance.gave_back(),

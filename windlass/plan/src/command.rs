@@ -13,7 +13,8 @@ use crate::model::{Demand, PictureSize};
 use crate::report::Report;
 
 /// Budgets that a server takes.
-const BUDGETS: std::ops::RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(2);
+const BUDGETS: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_secs(2);
 
 /// Arguments of `windlass plan`.
 #[derive(Debug, Args)]
@@ -35,7 +36,7 @@ pub struct PlanArgs {
     budget: Duration,
 
     /// What a core costs an hour, in euro
-    #[arg(long, value_name = "EURO", value_parser = euro)]
+    #[arg(long, value_name = "EURO", value_parser = euro, allow_negative_numbers = true)]
     euro_core: Option<f64>,
 
     /// Constants of your machine, which `windlass-lab calibrate FILE` writes [default: ours, of a machine that is named]
@@ -137,7 +138,10 @@ mod tests {
     fn json_and_text_name_the_constants_and_the_price_is_only_there_if_it_was_given() {
         let text = run(&["--publishers", "50", "--viewers", "3"]).unwrap();
         assert!(text.starts_with("50 publishers of 320x180, 3 viewers of each, budget 200 ms\n"));
-        assert!(text.contains("constants: those of the program") && !text.contains("euro"), "{text}");
+        assert!(
+            text.contains("constants: those of the program") && !text.contains("euro"),
+            "{text}"
+        );
         let json = run(&["--publishers", "50", "--euro-core", "0.02", "--json"]).unwrap();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["demand"]["layer"], "320x180");
@@ -150,8 +154,32 @@ mod tests {
     fn a_plan_says_which_limits_would_be_in_its_way_and_what_was_not_measured() {
         let words = ["--publishers", "600", "--layer", "1920x1080", "--budget", "2s"];
         let text = run(&words).unwrap();
-        for note in ["--max-enhanced 600", "--max-total-participants 1200", "1920x1080 is", "2000 ms was not"] {
+        for note in [
+            "--max-enhanced 600",
+            "--max-total-participants 1200",
+            "1920x1080 is",
+            "2000 ms was not",
+        ] {
             assert!(text.contains(note), "{note}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_sample_of_the_page_is_what_is_printed() {
+        const BEGINS: &str = "$ windlass plan --publishers 50 --viewers 3 --euro-core 0.02\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sizing.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once(BEGINS).unwrap();
+        let (sample, after) = rest.split_once("```").unwrap();
+        let printed =
+            run(&["--publishers", "50", "--viewers", "3", "--euro-core", "0.02"]).unwrap();
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(path, format!("{before}{BEGINS}{printed}```{after}")).unwrap();
+        } else {
+            assert_eq!(
+                sample, printed,
+                "UPDATE_EXPECT=1 cargo test -p windlass-plan sample writes it"
+            );
         }
     }
 }

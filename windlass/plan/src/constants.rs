@@ -155,7 +155,8 @@ impl Constants {
     /// If it cannot be read, or has none that can be right.
     pub fn read(path: &Path) -> Result<Constants, ConstantsError> {
         let named = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| ConstantsError::Read(named.clone(), e))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|e| ConstantsError::Read(named.clone(), e))?;
         Constants::parse(&text, &named)
     }
 
@@ -189,7 +190,8 @@ impl Constants {
         }
         figures.extend(self.networks.iter().map(|n| ("networks.ns_by_sample", n.ns_by_sample)));
         for b in &self.budgets {
-            figures.extend([("budgets.anchors_per_s", b.anchors_per_s), ("budgets.missed", b.missed)]);
+            figures
+                .extend([("budgets.anchors_per_s", b.anchors_per_s), ("budgets.missed", b.missed)]);
         }
         if let Some((name, value)) = figures.iter().find(|(_, v)| !v.is_finite() || *v < 0.0) {
             return Err(format!("{name} is {value}"));
@@ -266,8 +268,10 @@ pub(crate) mod tests {
             tap_mib: 8.0 * by,
             anchor_bytes: 2000.0 * by,
         };
-        let network = |name: &str, ns_by_sample| NetworkCost { name: name.to_owned(), ns_by_sample };
-        let budget = |budget_ms, anchors_per_s, missed| BudgetCost { budget_ms, anchors_per_s, missed };
+        let network =
+            |name: &str, ns_by_sample| NetworkCost { name: name.to_owned(), ns_by_sample };
+        let budget =
+            |budget_ms, anchors_per_s, missed| BudgetCost { budget_ms, anchors_per_s, missed };
         Constants {
             machine: Machine {
                 cpu: "a processor".to_owned(),
@@ -283,7 +287,11 @@ pub(crate) mod tests {
             fps: 30.0,
             layers: vec![layer(320, 180, 1.0), layer(640, 360, 4.0)],
             networks: vec![network("xs", 200.0), network("m", 700.0)],
-            budgets: vec![budget(100.0, 0.2, 0.5), budget(200.0, 1.0, 0.01), budget(500.0, 0.9, 0.02)],
+            budgets: vec![
+                budget(100.0, 0.2, 0.5),
+                budget(200.0, 1.0, 0.01),
+                budget(500.0, 0.9, 0.02),
+            ],
         }
     }
 
@@ -324,6 +332,9 @@ pub(crate) mod tests {
         assert!(fault(&|c| c.layers.reverse()).contains("smallest first"));
         assert!(fault(&|c| c.budgets.clear()).contains("budgets"));
         let error = Constants::parse("{}", "x.json").unwrap_err().to_string();
-        assert!(error.starts_with("x.json has no constants of `windlass-lab calibrate`"), "{error}");
+        assert!(
+            error.starts_with("x.json has no constants of `windlass-lab calibrate`"),
+            "{error}"
+        );
     }
 }

@@ -125,7 +125,10 @@ mod tests {
             gains: vec![gain(100), gain(200)],
         };
         let of = |content, ms| gains.of(content, Way::Stills, ms).map(|gain| gain.budget_ms);
-        assert_eq!((of(Content::Person, 150.0), of(Content::Person, 600.0)), (Some(100), Some(200)));
+        assert_eq!(
+            (of(Content::Person, 150.0), of(Content::Person, 600.0)),
+            (Some(100), Some(200))
+        );
         assert_eq!((of(Content::Person, 50.0), of(Content::Soft, 200.0)), (None, None));
     }
 
@@ -136,7 +139,10 @@ mod tests {
         for gain in &shipped.gains {
             let spreads = [Some(gain.psnr_y_db), gain.vmaf_neg, Some(gain.kbps)];
             let inside = |s: Spread| s.least <= s.mean + 1e-9 && s.mean <= s.most + 1e-9;
-            assert!(spreads.into_iter().flatten().all(inside) && !gain.clips.is_empty(), "{gain:?}");
+            assert!(
+                spreads.into_iter().flatten().all(inside) && !gain.clips.is_empty(),
+                "{gain:?}"
+            );
         }
     }
 }

@@ -12,7 +12,8 @@ mod report;
 
 pub use command::{PlanArgs, PlanError};
 pub use constants::{
-    BudgetCost, Constants, ConstantsError, Forwarding, LayerCost, Machine, Memory, NetworkCost, Resting,
+    BudgetCost, Constants, ConstantsError, Forwarding, LayerCost, Machine, Memory, NetworkCost,
+    Resting,
 };
 pub use gains::{Content, Gain, Gains, Spread, Way};
 pub use model::{Answer, Cores, Demand, HEADER_BYTES, Kbps, PictureSize};

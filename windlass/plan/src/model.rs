@@ -25,7 +25,8 @@ impl FromStr for PictureSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+        let sides =
+            text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
         match sides {
             Some((width @ 64..=1920, height @ 36..=1080)) => Ok(PictureSize { width, height }),
             Some(_) => Err(format!("`{text}` is no size of a layer: from 64x36 to 1920x1080")),
@@ -113,8 +114,10 @@ pub struct Kbps {
 impl Answer {
     /// What follows from the constants.
     pub fn new(constants: &Constants, demand: &Demand) -> Answer {
-        let (publishers, views) =
-            (f64::from(demand.publishers), f64::from(demand.publishers) * f64::from(demand.viewers));
+        let (publishers, views) = (
+            f64::from(demand.publishers),
+            f64::from(demand.publishers) * f64::from(demand.viewers),
+        );
         let pixels = f64::from(demand.layer.width) * f64::from(demand.layer.height);
         let of = |figure: fn(&crate::LayerCost) -> f64| constants.of_layer(pixels, figure);
         let budget = constants.of_budget(demand.budget_ms);

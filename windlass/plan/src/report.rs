@@ -126,7 +126,10 @@ impl<'a> Report<'a> {
         line("a publisher sends", format!("{:.0} kbit/s", kbps.publisher));
         line("server in, out", format!("{:.0}, {:.0} kbit/s", kbps.server_in, kbps.server_out));
         line("a viewer receives", format!("{:.0} kbit/s of each publisher", kbps.viewer));
-        line("anchors", format!("{anchors_per_s:.2} a second; {:.1} % miss the budget", 100.0 * missed));
+        line(
+            "anchors",
+            format!("{anchors_per_s:.2} a second; {:.1} % miss the budget", 100.0 * missed),
+        );
         self.write_curve(&mut out);
         self.write_gains(&mut out);
         let Source { from, machine, measured } = &self.constants;
@@ -142,7 +145,8 @@ impl<'a> Report<'a> {
     }
 
     fn write_curve(&self, out: &mut String) {
-        let _ = writeln!(out, "\n{:<10} {:>13} {:>8} {:>15}", "budget", "anchors/s", "missed", "cores");
+        let _ =
+            writeln!(out, "\n{:<10} {:>13} {:>8} {:>15}", "budget", "anchors/s", "missed", "cores");
         for Point { budget_ms, anchors_per_s, missed, cores: [least, most] } in &self.curve {
             let _ = writeln!(
                 out,
@@ -170,7 +174,11 @@ impl<'a> Report<'a> {
                     found.map_or_else(|| "not measured".to_owned(), cell)
                 });
                 let [one, two, five] = cells;
-                let _ = writeln!(out, "{:<15} {name:<8} {one:>22} {two:>22} {five:>22}", content.name());
+                let _ = writeln!(
+                    out,
+                    "{:<15} {name:<8} {one:>22} {two:>22} {five:>22}",
+                    content.name()
+                );
             }
         }
     }

@@ -8,8 +8,8 @@ use windlass_sr::{Architecture, Simd};
 
 use super::choose::ChooseArgs;
 use super::quality::QualityArgs;
-use crate::output::Output;
 use crate::bench::networks::{Network, Size};
+use crate::output::Output;
 
 /// Networks that run unless others are named: those that are built in, and larger ones.
 const NETWORKS: [&str; 5] =

@@ -16,10 +16,10 @@ use windlass_scheduler::NetworkCost;
 use windlass_sr::NetworkChoice;
 
 use super::args::EngineArgs;
-use crate::page::Contents;
-use crate::plot::{Curve, Plot};
 use crate::bench::networks::Size;
 use crate::eval::report::Machine;
+use crate::page::Contents;
+use crate::plot::{Curve, Plot};
 
 /// What the server would choose.
 #[derive(Debug, Clone, Args)]

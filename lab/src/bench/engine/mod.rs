@@ -17,9 +17,9 @@ pub(super) use args::EngineArgs;
 use anyhow::{Context, Result};
 
 use self::report::Report;
+use crate::eval::report::Machine;
 use crate::page::Contents;
 use crate::progress::Progress;
-use crate::eval::report::Machine;
 
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &EngineArgs) -> Result<()> {

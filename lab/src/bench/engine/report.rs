@@ -98,7 +98,6 @@ impl Report {
         Report { command: "bench engine", machine, peaks, rows }
     }
 
-
     /// The report as a table.
     pub(super) fn table(&self) -> String {
         let mut out = String::new();

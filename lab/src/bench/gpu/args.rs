@@ -8,8 +8,8 @@ use clap::Args;
 use windlass_sr::Architecture;
 use windlass_sr::cuda::Variant;
 
-use crate::output::Output;
 use crate::bench::networks::{Network, Size};
+use crate::output::Output;
 
 /// Networks that run unless others are named: those that are trained, and the large tiers.
 const NETWORKS: [&str; 7] = [

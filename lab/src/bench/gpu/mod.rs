@@ -25,11 +25,11 @@ use windlass_sr::cuda::peaks;
 use self::args::Stream;
 use self::cost::{CostRow, Measured, Prices};
 use self::report::Report;
+use crate::bench::networks::Network;
+use crate::eval::report::Machine;
 use crate::interrupt;
 use crate::page::Contents;
 use crate::progress::Progress;
-use crate::bench::networks::Network;
-use crate::eval::report::Machine;
 
 /// Products in a row of each warp when the tensor cores are measured: some milliseconds.
 const ROUNDS: u16 = 20_000;
@@ -86,7 +86,8 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
                 report.costs.push(row.with_context(|| stream.to_string())?);
             }
             None => {
-                progress.note(&format!("no cost of {stream}: its network and size were not measured"));
+                progress
+                    .note(&format!("no cost of {stream}: its network and size were not measured"));
             }
         }
     }

@@ -232,7 +232,6 @@ impl Report {
         infer.zip(code.map(|row| row.frame_ms).min_by(f64::total_cmp))
     }
 
-
     /// The report as a table.
     pub(super) fn table(&self) -> String {
         let mut out = String::new();

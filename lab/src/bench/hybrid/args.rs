@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::output::Output;
 use crate::bench::vp9::args::{Preset, Vp9Args};
+use crate::output::Output;
 
 /// Rebuild HR pictures in one thread, against libvpx decoding VP9 of the output's size.
 ///

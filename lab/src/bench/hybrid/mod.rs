@@ -13,11 +13,11 @@ pub(super) use args::HybridArgs;
 use anyhow::{Context, Result};
 
 use self::report::Report;
+use crate::bench::vp9::streams;
+use crate::eval::report::Machine;
 use crate::interrupt;
 use crate::page::Contents;
 use crate::progress::Progress;
-use crate::bench::vp9::streams;
-use crate::eval::report::Machine;
 
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &HybridArgs) -> Result<()> {

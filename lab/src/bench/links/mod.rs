@@ -17,10 +17,10 @@ use serde::Serialize;
 use windlass_netem::Profile;
 
 use self::measure::measure;
+use crate::eval::report::Machine;
 use crate::output::Output;
 use crate::page::Contents;
 use crate::progress::Progress;
-use crate::eval::report::Machine;
 
 /// Send calls to a viewer behind named links, in simulated time.
 #[derive(Debug, Clone, Args)]

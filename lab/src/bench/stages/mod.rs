@@ -21,10 +21,10 @@ use self::report::{Report, Row};
 use self::work::{Cost, Work};
 use super::vp9::args::{Preset, Vp9Args};
 use super::vp9::streams;
+use crate::eval::report::Machine;
 use crate::output::Output;
 use crate::page::Contents;
 use crate::progress::Progress;
-use crate::eval::report::Machine;
 
 /// LR size of the drawn scene, and its frames.
 const DRAWN: (usize, usize, usize) = (640, 360, 150);
@@ -203,7 +203,10 @@ pub(super) fn run(args: &StagesArgs) -> Result<()> {
         for round in 0..args.rounds {
             for turn in 0..Way::ALL.len() {
                 let way = Way::ALL[(turn + round as usize) % Way::ALL.len()];
-                if progress.begin(format!("{percent} %: {} streams, {}", load.streams, way.name())).is_err() {
+                if progress
+                    .begin(format!("{percent} %: {} streams, {}", load.streams, way.name()))
+                    .is_err()
+                {
                     rows[first..].iter_mut().for_each(Row::finish);
                     break 'runs;
                 }

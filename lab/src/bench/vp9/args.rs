@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::output::Output;
 use crate::eval::args::Crop;
+use crate::output::Output;
 
 /// Decode VP9 in one thread, natively and as WebAssembly, against libvpx.
 ///

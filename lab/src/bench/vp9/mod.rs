@@ -22,10 +22,10 @@ use anyhow::{Context, Result};
 use self::native::Variant;
 use self::report::{Report, Row};
 use self::streams::Stream;
+use crate::eval::report::Machine;
 use crate::interrupt;
 use crate::page::Contents;
 use crate::progress::Progress;
-use crate::eval::report::Machine;
 
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &Vp9Args) -> Result<()> {

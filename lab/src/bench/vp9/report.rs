@@ -163,8 +163,8 @@ fn or_dash(value: Option<f64>, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::json;
     use crate::bench::vp9::streams::tests::drawn;
+    use crate::output::json;
 
     fn report() -> Report {
         let facts = Facts { size: (96, 64), keys: vec![true, false] };
@@ -190,7 +190,8 @@ mod tests {
 
     #[test]
     fn json_has_the_keys_that_the_design_promises() {
-        let value: serde_json::Value = serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
         assert_eq!(value["command"], "bench vp9");
         assert!(value["machine"].is_object());
         let row = &value["rows"][1];

@@ -13,11 +13,11 @@ use windlass_hybrid::resample::box_down;
 use windlass_vp9::Picture;
 
 use super::args::{Preset, Vp9Args};
-use crate::interrupt;
 use crate::bench::ivf;
 use crate::bench::mirror;
 use crate::eval::ffmpeg;
 use crate::eval::frames::Size;
+use crate::interrupt;
 use windlass_vpx::{Encoder, EncoderConfig};
 
 /// Frames per second of made streams.

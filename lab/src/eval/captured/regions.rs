@@ -23,12 +23,12 @@ use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};
 
 use super::{CapturedSettings, Sender, Source, StillPath, transmission};
-use crate::interrupt;
 use crate::eval::anchors::{AnchorTrack, rtp_timestamp, shown_at};
 use crate::eval::clip::Clip;
 use crate::eval::low_layer::Coded;
 use crate::eval::scale::Scale;
 use crate::eval::sr::Upscaler;
+use crate::interrupt;
 
 /// Largest region of DDS, as a share of the picture.
 const LARGEST: f64 = 0.04;

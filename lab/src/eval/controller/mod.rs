@@ -26,15 +26,15 @@ use super::args::{ClipSpec, EvalArgs};
 use super::cpu_clock::CpuClock;
 use super::ffmpeg;
 use super::report::Machine;
+use crate::interrupt;
+use crate::page::Contents;
+use crate::progress::Progress;
 use cache::Cache;
 use play::{Call, Run};
 use report::{Report, Settings};
 use scene::Scene;
 use setting::{PLAIN, Setting};
 use summary::Cell;
-use crate::interrupt;
-use crate::page::Contents;
-use crate::progress::Progress;
 
 pub(super) use scene::Trace;
 
@@ -62,12 +62,8 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         }
         let scene = Scene::read(&tools.reader, specs, args)?;
         for trace in &traces {
-            let call = Call {
-                scene: &scene,
-                trace,
-                interval: INTERVAL,
-                vmaf: tools.vmaf.as_deref(),
-            };
+            let call =
+                Call { scene: &scene, trace, interval: INTERVAL, vmaf: tools.vmaf.as_deref() };
             let Some(found) = interrupt::kept(cell(&call, &layers, &cache, &progress))? else {
                 break;
             };
@@ -91,12 +87,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
 }
 
 /// All runs of one scene under one uplink.
-fn cell(
-    call: &Call<'_>,
-    layers: &[Layer],
-    cache: &Cache,
-    progress: &Progress,
-) -> Result<Cell> {
+fn cell(call: &Call<'_>, layers: &[Layer], cache: &Cache, progress: &Progress) -> Result<Cell> {
     let Call { scene, trace, .. } = call;
     let mut fixed = Vec::new();
     for setting in Setting::grid().into_iter().filter(|s| layers.contains(&s.layer)) {

@@ -100,8 +100,8 @@ fn verdict(line: &Line) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::json;
     use crate::eval::controller::summary::Verdict;
+    use crate::output::json;
 
     fn report() -> Report {
         let verdict = Verdict {
@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn json_rows_have_the_keys_of_other_reports_and_the_verdict_beside_them() {
-        let value: serde_json::Value = serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
         for key in ["clip", "method", "uplink_kbps", "vmaf", "psnr_y_db", "total_kbps"] {
             assert!(value["rows"][1].get(key).is_some(), "{key}");
         }

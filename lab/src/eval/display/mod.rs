@@ -172,7 +172,8 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
         let size = clip.frames.size();
         if size != display.0 {
             let wanted = display.0;
-            progress.note(&format!("{name}: shown at {size}, the most that the clip has of {wanted}"));
+            progress
+                .note(&format!("{name}: shown at {size}, the most that the clip has of {wanted}"));
         }
         let bench = Bench {
             name: &name,

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub(super) use self::anchors::given_up;
 use self::anchors::AnchorDelivery;
+pub(super) use self::anchors::given_up;
 use self::links::Links;
 use self::media::{Reception, Traffic};
 use self::server::{Latency, Memory, ProcessorTime, Stage};

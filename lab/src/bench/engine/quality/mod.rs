@@ -19,9 +19,6 @@ use self::report::Report;
 use self::row::{Plain, Row};
 use super::args::{Case, EngineArgs};
 use super::measure::{self, Peaks};
-use crate::interrupt;
-use crate::page::Contents;
-use crate::progress::Progress;
 use crate::bench::networks::{Size, Weights};
 use crate::eval::clip::{self, Clip};
 use crate::eval::ffmpeg::{self, Ffmpeg};
@@ -29,6 +26,9 @@ use crate::eval::networks::{self, BICUBIC, Call, LANCZOS, Network, SHARPENED, Sh
 use crate::eval::report::Machine;
 use crate::eval::row::Row as Scored;
 use crate::eval::scale::Scale;
+use crate::interrupt;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// What a scale gave: the rows of all clips, and the low picture's size of the first.
 struct Found {
