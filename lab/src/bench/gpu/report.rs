@@ -331,6 +331,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use crate::output::json;
     use windlass_sr::cuda::Variant;
 
     use super::*;

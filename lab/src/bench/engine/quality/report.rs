@@ -140,6 +140,7 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::output::json;
     use windlass_sr::{Architecture, Simd};
 
     use super::super::row::{gains, tests::scored};
@@ -185,7 +186,8 @@ mod tests {
 
     #[test]
     fn json_has_the_keys_that_the_design_promises() {
-        let value: serde_json::Value = serde_json::from_str(&report().json().unwrap()).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
         assert_eq!(value["command"], "bench engine --quality");
         let row = &value["rows"][0];
         for key in ["network", "model", "macs", "input", "frame_ms", "gflops", "peak_share"] {
