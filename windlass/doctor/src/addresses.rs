@@ -66,7 +66,9 @@ pub fn addresses(reach: &Reach) -> Finding {
             "--advertise PUBLIC_IP, if others are to reach it",
         );
     }
-    Finding::ok(CHECK, format!("browsers are told {list}"))
+    // Firewalls on the way are seen only by who stands behind them.
+    let outside = "whether the way is open: visit this server's page /check from another network";
+    Finding::ok(CHECK, format!("browsers are told {list}; {outside}"))
 }
 
 /// Whether an address means something within a network only.

@@ -1,0 +1,382 @@
+//! The pages' blocks run: commands as they stand, in a network of their own, and configurations as the server reads them.
+//!
+//! A block that is tried elsewhere, or cannot be tried, is in [`ELSEWHERE`] with the reason. A block of neither kind fails.
+
+mod server;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use serde_json::json;
+use server::Client;
+use str0m::RtcConfig;
+use str0m::media::{Direction, MediaKind};
+use tempfile::TempDir;
+use tokio_tungstenite::connect_async;
+
+/// Set in the process that runs blocks: the folder with what they find.
+const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
+
+/// Blocks by their beginning, and where they are tried or why they are not.
+const ELSEWHERE: [(&str, &str); 20] = [
+    ("cargo xtask run ", "continuous integration runs both"),
+    ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
+    ("tar -xf windlass-", "`cargo xtask release` tries what it makes"),
+    ("apt install ./windlass_", "`cargo xtask release` installs and removes its package"),
+    ("skopeo copy", "it needs a registry"),
+    ("windlass doctor --public", "windlass/tests/public.rs"),
+    ("windlass enhance --each-device", "it needs a GPU; windlass/tests/slices.rs"),
+    (
+        "PUBLIC_IP=192.0.2.10 docker compose",
+        "it needs Docker; windlass/tests/deploy.rs reads its files",
+    ),
+    ("alias dc=", "it needs Docker; windlass/tests/deploy.rs reads its files"),
+    ("/usr/bin/python3 tests/e2e/support/gstreamer_whip.py", "tests/e2e/ci/whip-whep.test.mjs"),
+    ("cargo xtask run    ", "continuous integration runs its like"),
+    ("export WINDLASS_CLIPS=", "it needs the clips' repository"),
+    ("windlass-lab eval CLIP", "lab/src/eval, on a clip"),
+    ("npm install windlass-react", "tests/e2e/ci/bundlers.test.mjs installs the packages"),
+    (
+        "docker build -f deploy/Dockerfile",
+        "it needs Docker; tests/chart renders and checks the chart",
+    ),
+    ("windlass serve &  ", "it takes minutes; lab/src/loadtest"),
+    ("windlass-lab loadtest --own --publishers 1 --sub", "it takes minutes; lab/src/loadtest"),
+    ("windlass-lab loadtest --own --publishers 3 --lay", "it takes minutes; lab/src/loadtest"),
+    ("windlass-lab loadtest --own --publishers 8 --per", "it takes minutes; `cargo xtask soak`"),
+    ("enhancer:", "tests/chart, which reads the chart's values"),
+];
+
+/// Words of the pages that stand for what each machine has of its own.
+const STAND_FOR: [(&str, &str); 3] =
+    [("PUBLIC_IP", "10.9.0.1"), ("https://HOST", "http://localhost:7880"), (" … ", " ")];
+
+/// A fenced block.
+struct Block {
+    page: String,
+    line: usize,
+    language: String,
+    text: String,
+}
+
+impl Block {
+    fn place(&self) -> String {
+        format!("{}:{}", self.page, self.line)
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The pages that users read, by their paths from the root.
+fn pages() -> Vec<String> {
+    let mut pages = vec!["README.md".to_owned()];
+    for folder in ["docs", "lab", "client-web", "client-web/react", "deploy/helm/windlass"] {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let is_page = |name: &String| Path::new(name).extension().is_some_and(|e| e == "md");
+        pages.extend(names.filter(is_page).map(|name| format!("{folder}/{name}")));
+    }
+    pages.sort();
+    pages
+}
+
+fn read(page: &str) -> String {
+    fs::read_to_string(root().join(page)).unwrap()
+}
+
+/// The blocks of all pages.
+fn blocks() -> Vec<Block> {
+    pages().iter().flat_map(|page| blocks_of(page, &read(page))).collect()
+}
+
+fn blocks_of(page: &str, text: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let mut is_open = false;
+    for (at, line) in text.lines().enumerate() {
+        match line.trim_start().strip_prefix("```") {
+            Some(_) if is_open => is_open = false,
+            Some(language) => {
+                is_open = true;
+                let language = language.to_owned();
+                found.push(Block {
+                    page: page.into(),
+                    line: at + 1,
+                    language,
+                    text: String::new(),
+                });
+            }
+            None if is_open => found.last_mut().unwrap().text.extend([line, "\n"]),
+            None => {}
+        }
+    }
+    found
+}
+
+/// What a page says, without its blocks and the code in its lines.
+fn prose(text: &str) -> String {
+    let mut is_open = false;
+    let outside = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        is_open ^= fence;
+        !is_open && !fence
+    });
+    outside.map(|line| line.split('`').step_by(2).collect::<String>() + "\n").collect()
+}
+
+/// The names by which the headings of a page are linked to, as GitHub makes them.
+fn headings(text: &str) -> BTreeSet<String> {
+    let mut is_open = false;
+    let lines = text.lines().filter(|line| {
+        is_open ^= line.trim_start().starts_with("```");
+        !is_open && line.starts_with('#')
+    });
+    let name = |line: &str| {
+        let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        words.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+    };
+    lines.map(name).collect()
+}
+
+#[test]
+fn every_link_within_the_project_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let folder = root().join(&page).parent().unwrap().to_owned();
+        for link in prose(&read(&page)).split("](").skip(1) {
+            let target = link.split([')', ' ']).next().unwrap();
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { root().join(&page) } else { folder.join(file) };
+            let is_page = file.extension().is_some_and(|e| e == "md");
+            let leads = file.exists()
+                && (heading.is_empty()
+                    || is_page && headings(&fs::read_to_string(&file).unwrap()).contains(heading));
+            if !leads {
+                broken.push(format!("{page}: {target}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// A process that has a network of its own; none where that cannot be had.
+fn apart(arguments: &[&str]) -> Option<Command> {
+    let command = || {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--net", "--pid", "--fork", "--kill-child"]);
+        let up = "ip link set lo up && ip link add lan0 type veth peer name lan1 \
+                  && ip addr add 10.9.0.1/24 dev lan0 && ip link set lan0 up && ip link set lan1 up";
+        // The shell stays, and clears up after processes whose parents have ended.
+        command.args(["sh", "-c", &format!("{up} && {{ \"$@\"; exit $?; }}"), "sh"]);
+        command
+    };
+    if !command().arg("true").output().is_ok_and(|ended| ended.status.success()) {
+        windlass_skips::skip("no network of its own: no right to make one, or no iproute2");
+        return None;
+    }
+    let mut command = command();
+    command.args(arguments);
+    Some(command)
+}
+
+#[test]
+fn every_block_of_commands_and_each_configuration_works() {
+    let folder = TempDir::new().unwrap();
+    let this = std::env::current_exe().unwrap();
+    let inner = ["--exact", "in_a_network_of_its_own", "--ignored", "--nocapture"];
+    let Some(mut command) = apart(&[&[this.to_str().unwrap()], &inner[..]].concat()) else {
+        return;
+    };
+    let ended = command.env(FOLDER, folder.path()).output().unwrap();
+    assert!(ended.status.success(), "{}", printed(&ended));
+}
+
+fn printed(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "the test above runs it in a network of its own"]
+async fn in_a_network_of_its_own() {
+    let machine = Machine::new(Path::new(&std::env::var(FOLDER).unwrap()));
+    let mut unused: BTreeSet<_> = ELSEWHERE.iter().map(|(beginning, _)| *beginning).collect();
+    let mut failed = Vec::new();
+    let mut tried = 0;
+    for block in blocks() {
+        if !["sh", "console", "yaml"].contains(&&*block.language) {
+            continue;
+        }
+        let listed: Vec<_> =
+            ELSEWHERE.iter().filter(|(start, _)| block.text.starts_with(start)).collect();
+        for (beginning, _) in &listed {
+            unused.remove(beginning);
+        }
+        if !listed.is_empty() || block.language == "yaml" && block.page.starts_with("deploy/") {
+            continue;
+        }
+        let begun = Instant::now();
+        if let Err(why) = machine.run(&block).await {
+            failed.push(format!("{}: {why}\n{}", block.place(), block.text));
+        }
+        println!("{} {:.1} s", block.place(), begun.elapsed().as_secs_f64());
+        tried += 1;
+    }
+    assert!(unused.is_empty(), "no block begins so: {unused:?}");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(tried > 12, "{tried} blocks");
+}
+
+/// What blocks find: programs, and files in place of those of `/etc/windlass`.
+struct Machine {
+    folder: PathBuf,
+}
+
+impl Machine {
+    fn new(folder: &Path) -> Machine {
+        let machine = Machine { folder: folder.to_owned() };
+        for name in ["bin", "etc", "work"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        let certificate = rcgen::generate_simple_self_signed(["example.org".to_owned()]).unwrap();
+        let (cert, key) = (certificate.cert.pem(), certificate.signing_key.serialize_pem());
+        let secret =
+            "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n".to_owned();
+        let files = [
+            ("etc/ca.pem", &cert),
+            ("etc/cluster.pem", &cert),
+            ("etc/nats-ca.pem", &cert),
+            ("etc/turn.pem", &cert),
+            ("etc/cluster-key.pem", &key),
+            ("etc/turn-key.pem", &key),
+            ("etc/nats.creds", &secret),
+            ("etc/turn", &secret),
+            ("etc/cluster-token", &secret),
+            ("work/windlass.key", &secret),
+            ("work/.curlrc", &"fail\nno-progress-meter\n".to_owned()),
+        ];
+        for (name, text) in files {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let program = env!("CARGO_BIN_EXE_windlass");
+        machine.program(
+            "windlass",
+            &format!(
+                "[ \"$1\" = serve ] || exec {program} \"$@\"\n{}",
+                begin(program, "grep -q 'Windlass is running' \"$log\"")
+            ),
+        );
+        machine.program(
+            "turnserver",
+            &begin("/usr/bin/turnserver", "ss -Hltn | grep -q 10.9.0.1:3478"),
+        );
+        machine
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        let path = self.folder.join("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
+        assert!(Command::new("chmod").arg("+x").arg(path).status().unwrap().success());
+    }
+
+    /// Runs a block, with what it expects; an error says what went wrong.
+    async fn run(&self, block: &Block) -> Result<(), String> {
+        let etc = self.folder.join("etc");
+        let mut text = block.text.replace("/etc/windlass", etc.to_str().unwrap());
+        if block.language == "sh" {
+            for (word, by) in STAND_FOR {
+                text = text.replace(word, by);
+            }
+        }
+        if text.contains("turnserver") && !Path::new("/usr/bin/turnserver").exists() {
+            windlass_skips::note(&block.place(), "no coturn (`cargo xtask setup` installs it)");
+            return Ok(());
+        }
+        if block.language == "yaml" {
+            let file = self.folder.join("work/windlass.yaml");
+            fs::write(&file, &text).unwrap();
+            let check = Command::new(env!("CARGO_BIN_EXE_windlass"))
+                .args(["config", "--check"])
+                .arg(file)
+                .output();
+            let check = check.map_err(|e| e.to_string())?;
+            return if check.status.success() { Ok(()) } else { Err(printed(&check)) };
+        }
+        // Of a running server is asked what does not start one itself.
+        let asks =
+            ["windlass rooms", "localhost:7880/admin"].iter().any(|call| text.contains(call));
+        let given = asks && !text.contains("windlass serve");
+        let _ana = if given { Some(self.serve_ana().await?) } else { None };
+        let ended = if block.language == "console" {
+            self.repeats(&text)
+        } else {
+            let ended = self.sh(&text);
+            if ended.status.success() { Ok(()) } else { Err(printed(&ended)) }
+        };
+        self.sh("[ ! -e pids ] || { kill -KILL $(cat pids); tail --pid=$(cat pids | tail -1) -f /dev/null; rm pids; }");
+        ended
+    }
+
+    fn sh(&self, text: &str) -> Output {
+        let path = std::env::var("PATH").unwrap_or_default();
+        Command::new("timeout")
+            .args(["60", "bash", "-euo", "pipefail", "-c", text])
+            .current_dir(self.folder.join("work"))
+            .env("PATH", format!("{}:{path}", self.folder.join("bin").display()))
+            .env("HOME", self.folder.join("work"))
+            .env("WINDLASS_DEVICE", "off")
+            .output()
+            .unwrap()
+    }
+
+    /// A server with a key, and in its room *tea-room* ana with a microphone.
+    async fn serve_ana(&self) -> Result<Client, String> {
+        let key = self.folder.join("etc/k1").display().to_string();
+        let begun = self.sh(&format!(
+            "windlass key {key} >&2; windlass serve --token-key k1=@{key} >&2; windlass token --key k1=@{key} --room tea-room --identity ana"
+        ));
+        let token = String::from_utf8_lossy(&begun.stdout).trim().to_owned();
+        if !begun.status.success() {
+            return Err(printed(&begun));
+        }
+        let url = "ws://127.0.0.1:7880/ws";
+        let mut ana = Client(connect_async(url).await.map_err(|e| e.to_string())?.0);
+        ana.say(&json!({"type": "join", "version": 1, "room": "tea-room", "name": "Ana", "token": token})).await;
+        assert_eq!(ana.hear(&["welcome", "error"]).await["type"], "welcome");
+        let mut rtc = RtcConfig::new().build(Instant::now());
+        let mut change = rtc.sdp_api();
+        let mid = change.add_media(MediaKind::Audio, Direction::SendOnly, None, None, None);
+        let (offer, _) = change.apply().unwrap();
+        let publish = json!([{"mid": mid.to_string(), "kind": "audio", "name": "microphone"}]);
+        ana.say(&json!({"type": "offer", "id": 1, "sdp": offer.to_sdp_string(), "publish": publish, "subscribe": []})).await;
+        assert_eq!(ana.hear(&["answer", "error"]).await["type"], "answer");
+        Ok(ana)
+    }
+
+    /// Runs the commands of a transcript, and looks for each line that it shows.
+    fn repeats(&self, transcript: &str) -> Result<(), String> {
+        let (commands, shown): (Vec<_>, Vec<_>) =
+            transcript.lines().partition(|line| line.starts_with("$ "));
+        let said: String =
+            commands.iter().map(|command| printed(&self.sh(&command[2..]))).collect();
+        let missing: Vec<_> =
+            shown.into_iter().filter(|line| !said.contains(line.trim_end())).collect();
+        if missing.is_empty() { Ok(()) } else { Err(format!("{missing:?} is not in\n{said}")) }
+    }
+}
+
+/// A script that starts a program which goes on, and ends once the command `ready` succeeds.
+fn begin(program: &str, ready: &str) -> String {
+    format!(
+        "log=$(mktemp)\n{program} \"$@\" > \"$log\" 2>&1 &\necho $! >> pids\n\
+         for _ in $(seq 200); do {ready} && exit 0; kill -0 $! 2>/dev/null || break; sleep 0.1; done\n\
+         cat \"$log\" >&2; exit 1\n"
+    )
+}
