@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, compare, eval, link, loadtest, report, simulate};
+use crate::{bench, calibrate, compare, eval, link, loadtest, report, simulate};
 
 /// Measures Windlass: its pictures against the original, its parts against their peers, its server under load.
 #[derive(Debug, Parser)]
@@ -20,6 +20,10 @@ pub(crate) enum Command {
     Eval(Box<eval::EvalArgs>),
     /// Measure how fast the parts are, against their peers.
     Bench(bench::BenchArgs),
+    /// Measure what parts of a server take on this machine, for `windlass plan`; or hold such constants against load tests.
+    ///
+    /// It takes some three minutes, and starts servers of its own. Leave the machine alone meanwhile.
+    Calibrate(calibrate::CalibrateArgs),
     /// Show people pairs of pictures or clips without their names, and say what they prefer.
     Compare(compare::CompareArgs),
     /// Play scenarios of many streams through the scheduler, without pictures.

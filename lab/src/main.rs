@@ -3,13 +3,18 @@
 //! Nothing of the server depends on it.
 
 mod bench;
+mod calibrate;
 mod cli;
 mod compare;
 mod eval;
+mod interrupt;
 mod latencies;
 mod link;
 mod loadtest;
+mod output;
+mod page;
 mod plot;
+mod progress;
 mod report;
 mod simulate;
 mod simulator;
@@ -31,21 +36,24 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let ready = windlass_sr::max_isa().map_err(anyhow::Error::msg).and_then(|_| start_logging());
+    let listening = interrupt::listen;
     let done = ready.and_then(|()| match cli.command {
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench(args) => listening().and_then(|()| bench::run(&args)),
+        Command::Calibrate(args) => listening().and_then(|()| calibrate::run(&args)),
         Command::Compare(args) => compare::run(&args),
-        Command::Eval(args) => eval::run(&args),
+        Command::Eval(args) => listening().and_then(|()| eval::run(&args)),
         Command::Link(args) => link::run(&args),
-        Command::Loadtest(args) => loadtest::run(&args),
+        Command::Loadtest(args) => listening().and_then(|()| loadtest::run(&args)),
         Command::Report(args) => report::run(&args),
         Command::Simulate(args) => simulate::run(&args),
     });
+    if let Err(error) = &done {
+        eprintln!("windlass-lab: {error:#}");
+    }
     match done {
+        _ if interrupt::pressed() => interrupt::STATUS.into(),
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("windlass-lab: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

@@ -37,7 +37,7 @@ impl Curve {
 }
 
 /// One plot.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Plot {
     /// Title of the plot.
     pub title: String,
@@ -107,6 +107,11 @@ impl Frame {
 
 // Writing to a String cannot fail.
 impl Plot {
+    /// Whether there is nothing to draw.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.curves.iter().all(Curve::is_empty)
+    }
+
     /// The plot as an SVG document.
     pub(crate) fn svg(&self) -> String {
         let mut out = format!(

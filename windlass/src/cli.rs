@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Parser, Subcommand};
 use windlass_admin::AdminCommand;
+use windlass_plan::PlanArgs;
 
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
@@ -49,6 +50,13 @@ pub(crate) enum Command {
     ///
     /// It takes the options of `windlass serve`, starts nothing, and ends with an error where there is a fault.
     Doctor(Box<DoctorArgs>),
+    /// Say what a server of so many publishers takes, and what its enhancement gives.
+    ///
+    ///   windlass plan --publishers 50 --layer 320x180 --budget 200ms --viewers 3 --euro-core 0.02
+    ///
+    /// It adds up measured constants, and says which.
+    #[command(verbatim_doc_comment)]
+    Plan(PlanArgs),
     /// Ask a server whether it lives; the status tells it.
     Health(health::HealthArgs),
     /// Make a key that access tokens are signed with, in a file, unless it is there.

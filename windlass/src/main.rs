@@ -60,6 +60,9 @@ fn main() -> ExitCode {
         Command::Doctor(args) => {
             logging::init("error", false).and_then(|_| doctor::run(args.serve.load(), args.json))
         }
+        Command::Plan(args) => {
+            args.run().map_err(Error::new).and_then(|said| logging::announce(said.trim_end()))
+        }
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Token(args) => token::run(&args),

@@ -23,6 +23,10 @@ use crate::eval::cpu_clock::CpuClock;
 use crate::eval::ffmpeg;
 use crate::eval::report::Machine;
 use crate::eval::scale::Scale;
+use crate::interrupt;
+use crate::output::Output;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 const SIZE: (usize, usize) = (3840, 2160);
 const FPS: f64 = 60.0;
@@ -51,9 +55,9 @@ pub(super) struct AnchorsArgs {
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
     speed: u8,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 
     /// The ffmpeg that reads the clips.
     #[arg(long, env = "WINDLASS_FFMPEG", value_name = "PATH")]
@@ -93,11 +97,15 @@ pub(super) fn run(args: &AnchorsArgs) -> Result<()> {
     ensure!(args.height.get() >= 64, "--height must be at least 64 lines, not {}", args.height);
     let tools = ffmpeg::find(args.ffmpeg.as_deref())?;
     let mut rows = Vec::new();
+    let progress = Progress::new(args.clips.len(), "clips");
     for path in &args.clips {
+        if interrupt::pressed() {
+            break;
+        }
         let name = path
             .file_name()
             .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-        eprintln!("{name}: reading");
+        progress.say(format!("{name}: reading"));
         let wanted = Wanted {
             crop: args.crop,
             height: args.height.get(),
@@ -107,20 +115,19 @@ pub(super) fn run(args: &AnchorsArgs) -> Result<()> {
         };
         let clip = clip::read(&tools.reader, path, &wanted)
             .with_context(|| format!("measuring {name}"))?;
-        rows.extend(
-            measure(&name, &clip, args.speed).with_context(|| format!("measuring {name}"))?,
-        );
+        let found = measure(&name, &clip, args.speed, &progress);
+        let Some(found) = interrupt::kept(found.with_context(|| format!("measuring {name}")))?
+        else {
+            break;
+        };
+        rows.extend(found);
+        progress.done();
     }
     let report = Report { command: "bench anchors", machine: Machine::here(), rows };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
 }
 
-fn measure(name: &str, clip: &Clip, speed: u8) -> Result<Vec<Row>> {
+fn measure(name: &str, clip: &Clip, speed: u8, progress: &Progress) -> Result<Vec<Row>> {
     let (width, height) = SIZE;
     let count = clip.frames.len().min(FPS as usize);
     let interval = (1.0 / FRACTION).round() as usize;
@@ -141,9 +148,7 @@ fn measure(name: &str, clip: &Clip, speed: u8) -> Result<Vec<Row>> {
         }
         let large = mirror::picture(&picture, width, height);
         bytes += clock.measure(|| whole.push(&large))?.len();
-        if n % 10 == 9 {
-            eprintln!("{name}: {} of {count} frames encoded", n + 1);
-        }
+        progress.begin(format!("{name}: {} of {count} frames encoded", n + 1))?;
     }
     bytes += clock.measure(|| whole.finish())?.len();
     ensure!(details.len() > 1, "{name} is too short");

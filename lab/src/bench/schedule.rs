@@ -17,6 +17,10 @@ use super::plans::{self, PlanRow};
 use crate::eval::cpu_clock::thread_time;
 use crate::eval::report::Machine;
 use crate::eval::stats::percentile;
+use crate::output::Output;
+use crate::page::Contents;
+use crate::plot::{Curve, Plot};
+use crate::progress::Progress;
 
 /// Choose anchors among the frames of many streams, without pictures.
 #[derive(Debug, Clone, Args)]
@@ -41,9 +45,9 @@ pub(super) struct ScheduleArgs {
     #[arg(long, value_delimiter = ',', value_name = "N,…", default_values = ["20", "40", "100", "400"])]
     pub clients: Vec<NonZeroU32>,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,24 +76,34 @@ struct Row {
 
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &ScheduleArgs) -> Result<()> {
-    let rows = args.streams.iter().map(|&streams| {
-        eprintln!("{streams} streams");
-        measure(streams.get(), args)
-    });
+    let progress = Progress::new(args.streams.len() + args.clients.len(), "rows");
+    let (mut rows, mut plans) = (Vec::new(), Vec::new());
+    for &streams in &args.streams {
+        if progress.begin(format!("{streams} streams")).is_err() {
+            break;
+        }
+        rows.push(measure(streams.get(), args));
+        progress.done();
+    }
+    for &clients in &args.clients {
+        if progress.begin(format!("{clients} clients")).is_err() {
+            break;
+        }
+        plans.push(plans::measure(clients, 200));
+        progress.done();
+    }
     let report = Report {
         command: "bench schedule",
         machine: Machine::here(),
         interval_ms: args.interval_ms.get(),
         fps: args.fps.get(),
-        rows: rows.collect(),
-        plans: args.clients.iter().map(|&clients| plans::measure(clients, 200)).collect(),
+        rows,
+        plans,
     };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.put(&report, progress.interrupted(), report.table(), || Contents {
+        plots: report.plots(),
+        ..Contents::default()
+    })
 }
 
 fn measure(streams: u32, args: &ScheduleArgs) -> Row {
@@ -184,6 +198,23 @@ impl Frames {
 }
 
 impl Report {
+    /// How long a tick takes by the number of streams.
+    fn plots(&self) -> Vec<Plot> {
+        let line =
+            |of: fn(&Row) -> f64| self.rows.iter().map(move |r| (f64::from(r.streams), of(r)));
+        let curve = |name: &str, of| {
+            let dots: Vec<_> = line(of).collect();
+            Curve { name: name.to_owned(), line: dots.clone(), dots }
+        };
+        vec![Plot {
+            title: "A tick of the scheduler".to_owned(),
+            x_title: "streams".to_owned(),
+            x_log: true,
+            y_title: "processor time (ms)".to_owned(),
+            curves: vec![curve("median", |r| r.tick_ms), curve("99th percentile", |r| r.p99_ms)],
+        }]
+    }
+
     fn table(&self) -> String {
         let mut out = String::new();
         let Machine { cpu, platform, .. } = &self.machine;

@@ -7,6 +7,7 @@
 //! of which the server knows the truth, and given up for good where it does not help any more.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -15,7 +16,7 @@ use windlass_hybrid::resample::to_plane;
 use windlass_sr::{CpuEngine, Engine, Input, LastLayer, Learned, Luma, Model, Residual};
 use windlass_vp9::Plane;
 
-use super::args::EvalArgs;
+use super::args::{ClipSpec, EvalArgs};
 use super::captured::rates;
 use super::clip::{self, Clip};
 use super::cpu_clock::CpuClock;
@@ -25,6 +26,9 @@ use super::metrics;
 use super::report::Machine;
 use super::scale::Scale;
 use super::sr;
+use crate::interrupt;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// Frames between the last learned frame and the first measured frame.
 const GAP: usize = 10;
@@ -76,38 +80,52 @@ struct Trained {
 /// Runs the command and prints its table.
 pub(super) fn run(args: &EvalArgs) -> Result<()> {
     let model = sr::network(args.run.model.as_deref())?;
-    let scale = Scale::of(model.architecture());
     let tools = ffmpeg::find(args.output.ffmpeg.as_deref())?;
     let mut rows = Vec::new();
+    let progress = Progress::new(args.input.clips.len() * args.uplinks().len(), "calls");
     for spec in &args.input.clips {
-        let name = spec.path.file_name().unwrap_or(spec.path.as_os_str()).to_string_lossy();
-        eprintln!("{name}: reading");
-        let clip = clip::read(&tools.reader, &spec.path, &args.input.wanted(spec, scale))?;
-        let screen = args.input.screen || spec.screen;
-        let full_kbps = args.captured.settings().full_kbps;
-        let full_kbps = full_kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
-        let full = low_layer::encode(&clip, full_kbps, screen, |picture| picture)?;
-        for kbps in args.uplinks() {
-            eprintln!("{name} at {kbps} kbit/s");
-            let low = low_layer::encode(&clip, kbps, screen, |picture| scale.shrink(&picture))?;
-            for from in [None, Some(&full)] {
-                let networks = learn(args, &clip, &low, from, &model, scale)?;
-                let known = Known { clip: &clip, low: &low, from, model: &model, scale };
-                let from =
-                    from.map_or_else(|| "camera".to_owned(), |_| format!("f, {full_kbps} kbit/s"));
-                for row in measure(&known, networks)? {
-                    let (clip, from) = (name.to_string(), from.clone());
-                    let cpu_s = row.cpu_s.filter(|_| !args.output.no_times);
-                    rows.push(Row { clip, from, uplink_kbps: kbps, cpu_s, ..row });
-                }
-            }
+        let found = one_clip(spec, args, &tools.reader, &model, &progress, &mut rows);
+        if interrupt::kept(found)?.is_none() {
+            break;
         }
     }
-    if args.output.json {
-        let report = Report { command: "eval", machine: Machine::here(), rows };
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{}", table(&rows));
+    let table = table(&rows);
+    let report = Report { command: "eval", machine: Machine::here(), rows };
+    args.output.rows().put(&report, progress.interrupted(), table, Contents::default)
+}
+
+/// Adds the rows of one clip.
+fn one_clip(
+    spec: &ClipSpec,
+    args: &EvalArgs,
+    reader: &Path,
+    model: &Arc<Model>,
+    progress: &Progress,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let scale = Scale::of(model.architecture());
+    let name = spec.path.file_name().unwrap_or(spec.path.as_os_str()).to_string_lossy();
+    progress.begin(format!("{name}: reading"))?;
+    let clip = clip::read(reader, &spec.path, &args.input.wanted(spec, scale))?;
+    let screen = args.input.screen || spec.screen;
+    let full_kbps = args.captured.settings().full_kbps;
+    let full_kbps = full_kbps.unwrap_or_else(|| rates::layer_kbps(clip.frames.size()));
+    let full = low_layer::encode(&clip, full_kbps, screen, |picture| picture)?;
+    for kbps in args.uplinks() {
+        progress.begin(format!("{name} at {kbps} kbit/s"))?;
+        let low = low_layer::encode(&clip, kbps, screen, |picture| scale.shrink(&picture))?;
+        for from in [None, Some(&full)] {
+            let networks = learn(args, &clip, &low, from, model, scale)?;
+            let known = Known { clip: &clip, low: &low, from, model, scale };
+            let from =
+                from.map_or_else(|| "camera".to_owned(), |_| format!("f, {full_kbps} kbit/s"));
+            for row in measure(&known, networks)? {
+                let (clip, from) = (name.to_string(), from.clone());
+                let cpu_s = row.cpu_s.filter(|_| !args.output.no_times);
+                rows.push(Row { clip, from, uplink_kbps: kbps, cpu_s, ..row });
+            }
+        }
+        progress.done();
     }
     Ok(())
 }

@@ -28,6 +28,7 @@ use super::cpu_clock::CpuClock;
 use super::low_layer::Coded;
 use super::scale::Scale;
 use super::sr::Upscaler;
+use crate::interrupt;
 
 /// The stream that all messages are of.
 pub(super) const STREAM: u32 = 1;
@@ -150,6 +151,7 @@ pub(super) fn make_beside(
     for (frame, (original, picture)) in
         clip.frames.frames()?.zip(low.pictures.frames()?).enumerate()
     {
+        interrupt::check()?;
         let (original, picture) = (original?, picture?);
         let at = rtp_timestamp(frame, fps);
         if settings.source == AnchorSource::Enhanced {

@@ -17,6 +17,7 @@ use windlass_vp9::Picture;
 use super::args::{Crop, Fps};
 use super::frames::{FrameStore, FrameWriter, Size};
 use super::scale::Scale;
+use crate::interrupt;
 
 /// What to take from a clip.
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +115,7 @@ struct Y4m {
 
 impl Y4m {
     fn open(ffmpeg: &Path, path: &Path, options: &[&str]) -> Result<Y4m> {
-        let mut child = Command::new(ffmpeg)
+        let mut child = interrupt::shield(&mut Command::new(ffmpeg))
             .args(["-hide_banner", "-nostdin", "-loglevel", "error", "-i"])
             .arg(path)
             .args(["-map", "0:v:0"])

@@ -23,6 +23,8 @@ use super::scale::Scale;
 use super::score::{Besides, Scorer, Scores};
 use super::select;
 use super::sr::Upscaler;
+use crate::interrupt;
+use crate::progress::Progress;
 
 /// The settings that all clips and uplinks of one command share.
 #[derive(Debug, Clone)]
@@ -41,8 +43,8 @@ pub(super) struct RunSettings<'a> {
     pub vmaf: Option<&'a Path>,
     /// Whether rows contain processor times.
     pub times: bool,
-    /// Whether no progress is written to standard error.
-    pub quiet: bool,
+    /// What is told of every row, where somebody wants to know.
+    pub progress: Option<&'a Progress>,
 }
 
 /// One clip at one uplink bit rate: its coded layers, on which every method is run.
@@ -95,6 +97,19 @@ struct MethodAnchors {
     papers: Option<AnchorTrack>,
     /// The anchors of methods that choose other frames.
     other: Vec<(Method, AnchorTrack)>,
+}
+
+impl RunSettings<'_> {
+    /// The methods that run with the setting of anchors of this number: those without anchors once.
+    fn methods_with(&self, number: usize) -> Vec<Method> {
+        let wanted = |method: &&Method| number == 0 || method.has_enhanced();
+        self.methods.iter().filter(wanted).copied().collect()
+    }
+
+    /// Rows of one clip at one uplink.
+    pub(super) fn rows(&self) -> usize {
+        (0..self.anchors.len()).map(|number| self.methods_with(number).len()).sum()
+    }
 }
 
 impl<'a> ClipRun<'a> {
@@ -155,7 +170,7 @@ impl<'a> ClipRun<'a> {
 
     /// All rows: methods without anchors once, the others for each setting of anchors.
     ///
-    /// With the first setting, the frames numbered `keep` of the methods in `shown` are kept.
+    /// With the first setting, the frames numbered `keep` of the methods in `shown` are kept. Ctrl-C leaves rows out.
     pub(super) fn rows(
         &mut self,
         upscaler: &mut Upscaler,
@@ -163,10 +178,21 @@ impl<'a> ClipRun<'a> {
         keep: &[usize],
     ) -> Result<(Vec<Row>, Vec<KeptPictures>)> {
         let (mut rows, mut kept) = (Vec::new(), Vec::new());
+        interrupt::kept(self.add_rows(upscaler, shown, keep, &mut rows, &mut kept))?;
+        Ok((rows, kept))
+    }
+
+    fn add_rows(
+        &mut self,
+        upscaler: &mut Upscaler,
+        shown: &[Method],
+        keep: &[usize],
+        rows: &mut Vec<Row>,
+        kept: &mut Vec<KeptPictures>,
+    ) -> Result<()> {
         let settings = self.settings;
         for (number, anchor_settings) in settings.anchors.iter().enumerate() {
-            let wanted = |method: &&Method| number == 0 || method.has_enhanced();
-            let methods: Vec<Method> = settings.methods.iter().filter(wanted).copied().collect();
+            let methods = settings.methods_with(number);
             if methods.is_empty() {
                 break;
             }
@@ -181,9 +207,10 @@ impl<'a> ClipRun<'a> {
                 if number == 0 {
                     kept.push(KeptPictures { method, pictures: result.kept });
                 }
+                settings.progress.iter().for_each(|progress| progress.done());
             }
         }
-        Ok((rows, kept))
+        Ok(())
     }
 
     /// The row of a method without anchors, and its pictures numbered `keep`; `settings` need not list the method.
@@ -199,8 +226,8 @@ impl<'a> ClipRun<'a> {
     }
 
     fn say(&self, what: &str) {
-        if !self.settings.quiet {
-            eprintln!("{} at {} kbit/s: {what}", self.name, self.uplink_kbps);
+        if let Some(progress) = self.settings.progress {
+            progress.say(format!("{} at {} kbit/s: {what}", self.name, self.uplink_kbps));
         }
     }
 
@@ -512,6 +539,7 @@ mod tests {
     use super::*;
     use crate::eval::report::{Machine, Report, Settings};
     use crate::eval::{row, sweep, synthetic};
+    use crate::output::json;
 
     fn settings(qualities: &[u8]) -> RunSettings<'static> {
         let base = synthetic::anchor_settings(0.2, 66);
@@ -525,7 +553,7 @@ mod tests {
             nemo_step: 1,
             vmaf: None,
             times: false,
-            quiet: true,
+            progress: None,
         }
     }
 
@@ -564,7 +592,7 @@ mod tests {
             let rungs = Vec::new();
             let machine = Machine::here();
             let report = Report { command: "eval", machine, settings, rows, rungs, bd };
-            (report.json().unwrap(), report.table(), plots)
+            (json(&report, None).unwrap(), report.table(), plots)
         };
         let (first, second) = (run(), run());
         assert!(first.0 == second.0, "{}\n{}", first.0, second.0);

@@ -15,6 +15,7 @@ use super::clip::Clip;
 use super::low_layer::Coded;
 use super::metrics;
 use super::rebuild;
+use crate::interrupt;
 
 /// PSNR of luma of every frame.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +52,7 @@ pub(super) fn measure(
     let worker = || -> Result<Found> {
         let mut found = Vec::new();
         loop {
+            interrupt::check()?;
             let candidate = next.fetch_add(1, Ordering::Relaxed);
             let Some(anchor) = all.anchors.get(candidate) else {
                 return Ok(found);

@@ -9,6 +9,7 @@ use windlass_vp9::{Block, Decoder, FrameInfo, MotionVector, Picture};
 use super::clip::Clip;
 use super::cpu_clock::CpuClock;
 use super::frames::{FrameStore, FrameWriter, Size};
+use crate::interrupt;
 use windlass_vpx::{Encoder, EncoderConfig};
 
 /// One coded frame.
@@ -59,6 +60,7 @@ pub(crate) fn encode(
     let mut frames = Vec::with_capacity(clip.frames.len());
     let (mut encoding, mut decoding) = (CpuClock::default(), CpuClock::default());
     for picture in clip.frames.frames()? {
+        interrupt::check()?;
         let picture = prepare(picture?);
         let size = Size::of(&picture);
         let encoder = match &mut encoder {

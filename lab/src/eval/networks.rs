@@ -15,6 +15,7 @@ use super::method::Method;
 use super::row::Row;
 use super::scale::Scale;
 use super::sr::Upscaler;
+use crate::progress::Progress;
 
 /// What every network is compared with, by the names of the report.
 pub(crate) const BICUBIC: &str = "bicubic";
@@ -45,6 +46,8 @@ pub(crate) struct Call<'a> {
     pub uplink_kbps: u32,
     /// An ffmpeg with libvmaf.
     pub vmaf: Option<&'a Path>,
+    /// What is told how far it is.
+    pub progress: &'a Progress,
 }
 
 /// What gave a row, and the picture that was asked for.
@@ -70,7 +73,7 @@ pub(crate) fn play(
         nemo_step: 1,
         vmaf: call.vmaf,
         times: true,
-        quiet: true,
+        progress: None,
     };
     let clip_run = ClipRun::new(&settings, call.name, call.clip, call.uplink_kbps, call.screen)?;
     let keep = keep.as_slice();
@@ -78,7 +81,10 @@ pub(crate) fn play(
     let mut add = |method: Method, name: Option<&str>, upscaler: &mut Upscaler| -> Result<()> {
         let (mut row, kept) = clip_run.alone(method, upscaler, keep)?;
         row.method = name.map_or(row.method, str::to_owned);
-        eprintln!("{} at {} kbit/s, ×{scale}: {}", call.name, call.uplink_kbps, row.method);
+        call.progress.begin(format!(
+            "{} at {} kbit/s, ×{scale}: {}",
+            call.name, call.uplink_kbps, row.method
+        ))?;
         found.push((row, kept.into_iter().next()));
         Ok(())
     };
@@ -101,7 +107,9 @@ mod tests {
     #[test]
     fn every_network_of_the_scale_has_a_row_beside_what_needs_none() {
         let clip = synthetic::panning(4);
-        let call = Call { name: "a", clip: &clip, screen: false, uplink_kbps: 300, vmaf: None };
+        let progress = &Progress::new(1, "clips");
+        let call =
+            Call { name: "a", clip: &clip, screen: false, uplink_kbps: 300, vmaf: None, progress };
         let mut networks = [Network { name: "own".into(), upscaler: Upscaler::new().unwrap() }];
         let shown = play(&call, Scale::TWO, &mut networks, Some(2)).unwrap();
         let names: Vec<&str> = shown.iter().map(|(row, _)| row.method.as_str()).collect();

@@ -67,17 +67,11 @@ pub(crate) struct Settings {
     pub backend: String,
 }
 
-impl Report {
-    /// The report as one line of JSON.
-    pub(crate) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::eval::row::sample;
+    use crate::output::json;
 
     #[test]
     fn json_has_the_keys_that_the_design_promises_and_null_where_nothing_was_measured() {
@@ -99,7 +93,7 @@ mod tests {
             rungs: Vec::new(),
             bd: Vec::new(),
         };
-        let value: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json(&report, None).unwrap()).unwrap();
         assert_eq!(value["command"], "eval");
         assert!(value["machine"].is_object() && value.get("bd").is_none());
         let row = &value["rows"][0];

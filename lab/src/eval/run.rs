@@ -1,7 +1,7 @@
 //! Runs every method on every clip and uplink; progress goes to standard error.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -24,6 +24,9 @@ use super::rungs;
 use super::sr::Upscaler;
 use super::sweep;
 use super::{codec_trace, frame_worth};
+use crate::interrupt;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// Methods whose pictures stand beside the original, in this order.
 const SHOWN: [Method; 7] = [
@@ -65,19 +68,25 @@ pub(crate) fn run(args: &EvalArgs) -> Result<()> {
     if let Some(name) = &args.run.backend {
         upscaler = upscaler.on(name)?;
     }
-    let settings = run_settings(args, &tools);
+    let mut settings = run_settings(args, &tools);
+    let uplinks =
+        if args.run.rungs && args.run.uplink.is_empty() { 1 } else { args.uplinks().len() };
+    let progress = Progress::new(args.input.clips.len() * uplinks * settings.rows(), "rows");
+    settings.progress = Some(&progress);
     let mut rows = Vec::new();
     for (number, spec) in args.input.clips.iter().enumerate() {
         let named = || format!("evaluating {}", spec.path.display());
         let name = name(&args.input.clips, number);
-        evaluate(spec, &name, args, &tools, &settings, &mut upscaler, &mut rows)
-            .with_context(named)?;
+        let done = evaluate(spec, &name, args, &tools, &settings, &mut upscaler, &mut rows);
+        if interrupt::kept(done.with_context(named))?.is_none() {
+            break;
+        }
     }
     rows.extend(row::means(&rows));
     let reference = args.sweep.bd_reference.to_string();
     if let Some(folder) = &args.output.plots {
         for name in sweep::write_plots(&rows, folder)? {
-            eprintln!("wrote {}", folder.join(name).display());
+            progress.note(&format!("wrote {}", folder.join(name).display()));
         }
     }
     let report = Report {
@@ -95,12 +104,10 @@ pub(crate) fn run(args: &EvalArgs) -> Result<()> {
         bd: if args.sweep.sweep { sweep::differences(&rows, &reference) } else { Vec::new() },
         rows,
     };
-    if args.output.json {
-        println!("{}", report.json()?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.rows().put(&report, progress.interrupted(), report.table(), || Contents {
+        plots: sweep::plots(&report.rows).into_iter().map(|(_, plot)| plot).collect(),
+        ..Contents::default()
+    })
 }
 
 /// The settings that all clips and uplinks share.
@@ -132,7 +139,7 @@ fn run_settings<'a>(args: &EvalArgs, tools: &'a Ffmpeg) -> RunSettings<'a> {
         nemo_step: args.anchors.nemo_step.get() as usize,
         vmaf: tools.vmaf.as_deref(),
         times: !args.output.no_times,
-        quiet: false,
+        progress: None,
     }
 }
 
@@ -146,14 +153,13 @@ fn evaluate(
     upscaler: &mut Upscaler,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    eprintln!("{name}: reading");
+    let say = |what: String| settings.progress.iter().for_each(|progress| progress.say(&what));
+    let note = |what: String| settings.progress.iter().for_each(|progress| progress.note(&what));
+    interrupt::check()?;
+    say(format!("{name}: reading"));
     let clip = clip::read(&tools.reader, &spec.path, &args.input.wanted(spec, args.run.scale))?;
-    eprintln!(
-        "{name}: {} frames of {} at {:.2} fps",
-        clip.frames.len(),
-        clip.frames.size(),
-        clip.fps
-    );
+    let (frames, size, fps) = (clip.frames.len(), clip.frames.size(), clip.fps);
+    note(format!("{name}: {frames} frames of {size} at {fps:.2} fps"));
     let shown = match &args.output.pictures {
         Some(_) => pictures::chosen_frames(clip.frames.len()),
         None => Vec::new(),
@@ -162,11 +168,12 @@ fn evaluate(
     let by_size = args.run.rungs && args.run.uplink.is_empty();
     let uplinks = if by_size { vec![rates::layer_kbps(size)] } else { args.uplinks() };
     for uplink in uplinks {
-        eprintln!("{name} at {uplink} kbit/s: encoding the low layer");
+        say(format!("{name} at {uplink} kbit/s: encoding the low layer"));
         let mut clip_run =
             ClipRun::new(settings, name, &clip, uplink, args.input.screen || spec.screen)?;
         let (found, kept) = clip_run.rows(upscaler, &SHOWN, &shown)?;
         rows.extend(found);
+        interrupt::check()?;
         let mut frame_worths = Vec::new();
         if let Some(folder) = &args.output.gains {
             let frames = clip_run.frame_worths(upscaler)?;
@@ -174,7 +181,7 @@ fn evaluate(
             fs::create_dir_all(folder)?;
             fs::write(&path, frame_worth::csv(&frames))
                 .with_context(|| format!("writing {}", path.display()))?;
-            eprintln!("{name} at {uplink} kbit/s: {}", frame_worth::line(&frames));
+            note(format!("{name} at {uplink} kbit/s: {}", frame_worth::line(&frames)));
             frame_worths = frames;
         }
         if let Some(folder) = &args.output.codec_traces {
@@ -187,7 +194,10 @@ fn evaluate(
                 .with_context(|| format!("writing {}", path.display()))?;
         }
         if let Some(folder) = &args.output.pictures {
-            show(folder, &format!("{}_{uplink}k", stem(&spec.path)), &clip, &shown, &kept)?;
+            let stem = format!("{}_{uplink}k", stem(&spec.path));
+            for path in show(folder, &stem, &clip, &shown, &kept)? {
+                note(format!("wrote {}", path.display()));
+            }
         }
     }
     Ok(())
@@ -209,14 +219,15 @@ pub(crate) fn name(clips: &[ClipSpec], number: usize) -> String {
     }
 }
 
-/// Writes the chosen frames of the shown methods beside the original.
+/// Writes the chosen frames of the shown methods beside the original, and says where.
 fn show(
     folder: &Path,
     stem: &str,
     clip: &Clip,
     frames: &[usize],
     kept: &[KeptPictures],
-) -> Result<()> {
+) -> Result<Vec<PathBuf>> {
+    let mut written = Vec::new();
     let wanted = |(n, _): &(usize, _)| frames.contains(n);
     for (i, (n, original)) in clip.frames.frames()?.enumerate().filter(wanted).enumerate() {
         let original = original?;
@@ -229,15 +240,14 @@ fn show(
                 .and_then(|kept| kept.pictures.get(i));
             columns.extend(found.map(|picture| (name.as_str(), picture)));
         }
-        let path = pictures::write(
+        written.push(pictures::write(
             folder,
             &format!("{stem}_f{n:04}"),
             pictures::busiest(&original.y),
             &columns,
-        )?;
-        eprintln!("wrote {}", path.display());
+        )?);
     }
-    Ok(())
+    Ok(written)
 }
 
 fn stem(path: &Path) -> String {

@@ -8,6 +8,7 @@ use windlass_vp9::Picture;
 use super::frames::{FrameStore, Size};
 use super::metrics;
 use super::vmaf::Vmaf;
+use crate::interrupt;
 
 /// SSIMULACRA2 scores every `STEP`th frame: it measures single images, and is the slowest.
 const STEP: usize = 30;
@@ -76,6 +77,7 @@ impl<'a> Scorer<'a> {
 
     /// Scores the next picture.
     pub(super) fn push(&mut self, picture: &Picture) -> Result<()> {
+        interrupt::check()?;
         let size = Size::of(picture);
         ensure!(
             size == self.size,

@@ -127,6 +127,17 @@ pub(super) fn write_plots(rows: &[Row], folder: &Path) -> Result<Vec<String>> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("making the folder {}", folder.display()))?;
     let mut names = Vec::new();
+    for (name, plot) in plots(rows) {
+        std::fs::write(folder.join(&name), plot.svg())
+            .with_context(|| format!("writing {}", folder.join(&name).display()))?;
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// One rate-quality plot for each clip (the mean is one) and metric, with the name of its file.
+pub(super) fn plots(rows: &[Row]) -> Vec<(String, Plot)> {
+    let mut plots = Vec::new();
     for clip in distinct(rows.iter().map(|row| row.clip.as_str())) {
         for (key, title) in METRICS {
             let curves = curves(rows, clip, key);
@@ -141,13 +152,10 @@ pub(super) fn write_plots(rows: &[Row], folder: &Path) -> Result<Vec<String>> {
                 y_title: title.to_owned(),
                 curves,
             };
-            let name = format!("{}_{key}.svg", file_stem(clip));
-            std::fs::write(folder.join(&name), plot.svg())
-                .with_context(|| format!("writing {}", folder.join(&name).display()))?;
-            names.push(name);
+            plots.push((format!("{}_{key}.svg", file_stem(clip)), plot));
         }
     }
-    Ok(names)
+    plots
 }
 
 /// A line along the hull of every method, and a dot for each of its points.

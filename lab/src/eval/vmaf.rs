@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use windlass_vp9::Picture;
 
 use super::frames::{FrameStore, write_i420};
+use crate::interrupt;
 
 /// Scores of the frames of a clip, 0 to 100.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +47,7 @@ impl Vmaf {
             "[0:v][1:v]libvmaf=model='version=vmaf_v0.6.1\\:name=vmaf|version=vmaf_v0.6.1neg\\:name=vmaf_neg':\
              log_fmt=json:log_path={LOG}:n_threads=2"
         );
-        let mut child = Command::new(ffmpeg)
+        let mut child = interrupt::shield(&mut Command::new(ffmpeg))
             .args(["-hide_banner", "-loglevel", "error"])
             .args(raw)
             .arg("pipe:0")

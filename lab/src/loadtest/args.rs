@@ -10,6 +10,7 @@ use windlass_signaling::access::TokenKey;
 use windlass_types::{Layer, Rung};
 
 use super::children::Part;
+use crate::output::Output;
 
 /// Whose signalling clients speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -178,9 +179,9 @@ pub(crate) struct LoadtestArgs {
     #[arg(long, conflicts_with = "client_processes")]
     pub trace: bool,
 
-    /// Print one JSON object instead of tables.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 const EXAMPLES: &str = "\

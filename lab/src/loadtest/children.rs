@@ -72,6 +72,7 @@ impl Children {
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .kill_on_drop(true)
+                .process_group(0)
                 .spawn()
                 .context("starting a process for clients")?;
             let mut lines = BufReader::new(child.stdout.take().context("its output")?).lines();
@@ -120,7 +121,7 @@ fn own_arguments(all: impl Iterator<Item = String>) -> Vec<String> {
     while let Some(argument) = all.next() {
         match argument.as_str() {
             "--own" | "--json" => {}
-            "--server" | "--pid" => drop(all.next()),
+            "--server" | "--pid" | "--html" => drop(all.next()),
             a if a.starts_with("--server=") || a.starts_with("--pid=") => {}
             _ => kept.push(argument),
         }

@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::signal::ServerUrl;
+use crate::interrupt;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -218,8 +219,10 @@ pub(super) async fn start_own(folder: &Path) -> Result<(Child, String)> {
         .stdout(std::fs::File::create(folder.join("log"))?)
         .stderr(Stdio::null())
         .kill_on_drop(true)
+        .process_group(0)
         .spawn()
         .context("starting Janus")?;
+    interrupt::end_with_us(child.id());
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
         if begun.elapsed() > PATIENCE {

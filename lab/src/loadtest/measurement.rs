@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::balance::Balance;
+use super::course::Course;
 use super::process::Usage;
 use super::scrape::Figures;
 use super::tally::Totals;
@@ -24,14 +25,17 @@ pub(super) struct Measurement {
     pub clients: Vec<Usage>,
     /// The longest sampled length of each queue of the server, by metric name.
     pub queues: BTreeMap<String, f64>,
+    /// What came second by second.
+    pub course: Course,
 }
 
 impl Measurement {
-    /// Begins with a first sample.
+    /// Begins with a first sample; `subscribers` are those of a room.
     pub(super) fn new(
         figures: Figures,
         totals: Totals,
         server_empty: Option<Usage>,
+        subscribers: usize,
     ) -> Measurement {
         let now = Instant::now();
         Measurement {
@@ -43,6 +47,7 @@ impl Measurement {
             server: Vec::new(),
             clients: Vec::new(),
             queues: BTreeMap::new(),
+            course: Course::new(subscribers),
         }
     }
 
@@ -57,10 +62,12 @@ impl Measurement {
         self.ended = Instant::now();
         self.server.extend(server);
         let own = Usage::of(std::process::id());
-        self.clients.extend(own.map(|own| Usage {
+        let clients = own.map(|own| Usage {
             cpu_s: own.cpu_s + children.iter().map(|child| child.cpu_s).sum::<f64>(),
             ..own
-        }));
+        });
+        self.clients.extend(clients);
+        self.course.sample(figures, totals, server, clients);
         for (name, depth) in figures.beginning("enhancer_queue_length") {
             let max = self.queues.entry(name.to_owned()).or_default();
             *max = max.max(depth);

@@ -15,10 +15,13 @@ use crate::eval::args::Fps;
 use crate::eval::clip::{self, Wanted};
 use crate::eval::ffmpeg;
 use crate::eval::scale::Scale;
+use crate::interrupt;
 use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 
 /// Lines of the full layer.
 const FULL_LINES: u32 = 720;
+/// Seconds between key frames, unless the arguments say otherwise.
+const KEY_EVERY_S: f64 = 2.0;
 /// Frames a second of the scene.
 const SCENE_FPS: f64 = 30.0;
 
@@ -44,13 +47,26 @@ pub(super) fn recording(args: &LoadtestArgs) -> Result<Recording> {
     match (&args.media, &args.clip) {
         (Some(folder), _) => read(folder, &layers),
         (None, Some(file)) => code_clip(args, file, &layers),
-        (None, None) => {
-            let frames = frames_of(args.clip_seconds, SCENE_FPS);
-            let pictures = (0..frames).map(|n| Ok(n as f64 / frames as f64));
-            let draw = |at: f64, by: usize| scene::draw(1280 / by, 720 / by, at);
-            code(pictures, &layers, SCENE_FPS, args.key_every, draw)
-        }
+        (None, None) => drawn(&layers, args.clip_seconds, args.key_every),
     }
+}
+
+/// Coded frames of the scene as publishers send it in a layer.
+pub(crate) fn scene_frames(rid: &str, seconds: f64) -> Result<Vec<Vec<u8>>> {
+    let layer = Layer::from_rid(rid).context("there are the layers q, h and f")?;
+    let recording = drawn(&[layer], seconds, KEY_EVERY_S)?;
+    Ok((0..recording.len())
+        .flat_map(|n| recording.frames(n))
+        .map(|(_, f)| f.data.clone())
+        .collect())
+}
+
+/// The moving scene.
+fn drawn(layers: &[Layer], seconds: f64, key_every: f64) -> Result<Recording> {
+    let frames = frames_of(seconds, SCENE_FPS);
+    let pictures = (0..frames).map(|n| Ok(n as f64 / frames as f64));
+    let draw = |at: f64, by: usize| scene::draw(1280 / by, 720 / by, at);
+    code(pictures, layers, SCENE_FPS, key_every, draw)
 }
 
 fn frames_of(seconds: f64, fps: f64) -> usize {
@@ -113,6 +129,7 @@ fn code<T: Clone>(
     let mut coded: Vec<(Layer, Option<Encoder>, Vec<Frame>)> =
         layers.iter().map(|&layer| (layer, None, Vec::new())).collect();
     for (n, picture) in pictures.enumerate() {
+        interrupt::check()?;
         let picture = picture?;
         for (layer, encoder, frames) in &mut coded {
             let picture = at_size(picture.clone(), shrink(*layer));
@@ -142,7 +159,7 @@ fn code<T: Clone>(
 mod tests {
     use super::*;
 
-    fn drawn(seconds: f64, key_every: f64) -> Recording {
+    fn small(seconds: f64, key_every: f64) -> Recording {
         let frames = frames_of(seconds, SCENE_FPS);
         let pictures = (0..frames).map(|n| Ok(n as f64 / frames as f64));
         let draw = |at: f64, by: usize| scene::draw(640 / by, 360 / by, at);
@@ -151,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_scene_has_its_layers_and_key_frames_as_often_as_asked() {
-        let recording = drawn(1.0, 0.5);
+        let recording = small(1.0, 0.5);
         assert_eq!(recording.layers().collect::<Vec<_>>(), [Layer::Q, Layer::H]);
         assert_eq!(recording.len(), 30);
         assert!((recording.key_every_s() - 0.5).abs() < 1e-9, "{}", recording.key_every_s());
@@ -161,7 +178,7 @@ mod tests {
     #[test]
     fn files_are_read_and_a_layer_without_one_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        let recording = drawn(0.2, 1.0);
+        let recording = small(0.2, 1.0);
         let chunks: Vec<Vec<u8>> =
             (0..6).map(|n| recording.frames(n).next().unwrap().1.data.clone()).collect();
         std::fs::write(folder.path().join("h.ivf"), ivf::write(&chunks, 160, 90, 25)).unwrap();

@@ -5,13 +5,14 @@
 //! ([`watching`]) and count ([`tally`]), in this process or in child processes ([`children`]). [`janus`] and
 //! [`signalling`] speak to other servers. [`access`] and [`downlinks`] put clients behind emulated links. Without anchors,
 //! packets carry the time at which they were sent ([`stamp`]). [`fn@run`] drives the clients and samples the server's metrics
-//! ([`scrape`], [`process`]) into a [`measurement`]. [`report`] computes the results, [`table`] and [`trace`] print them.
+//! ([`scrape`], [`process`]) into a [`measurement`] with its [`course`]. [`report`] computes the results, [`table`] and [`trace`] print them.
 
 mod access;
 mod args;
 mod arrivals;
 mod balance;
 mod children;
+mod course;
 mod downlinks;
 mod janus;
 mod link;
@@ -30,6 +31,7 @@ mod signalling;
 mod stamp;
 mod subscriber;
 mod table;
+mod taken;
 mod tally;
 mod trace;
 mod visits;
@@ -37,4 +39,6 @@ mod watching;
 
 pub(crate) use args::LoadtestArgs;
 pub(crate) use link::any_for;
-pub(crate) use run::run;
+pub(crate) use media::scene_frames;
+pub(crate) use run::{play, run};
+pub(crate) use taken::Taken;

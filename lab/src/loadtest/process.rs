@@ -10,6 +10,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::janus;
+use crate::interrupt;
 
 /// How long a server may take to start; it benchmarks its networks first.
 const START: Duration = Duration::from_secs(60);
@@ -84,8 +85,11 @@ impl Own {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
+            // A terminal's Ctrl-C is for us: the server is asked afterwards what it did.
+            .process_group(0)
             .spawn()
             .context("starting a server")?;
+        interrupt::end_with_us(child.id());
         let mut said = BufReader::new(child.stdout.take().context("a server's output")?);
         let mut line = String::new();
         let read = timeout(START, said.read_line(&mut line)).await;

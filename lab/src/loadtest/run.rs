@@ -11,6 +11,7 @@ use windlass_netem::Profile;
 use super::args::{LinksOf, LoadtestArgs, Peer};
 use super::balance::{self, Balance};
 use super::children::{self, Children};
+use super::course::Course;
 use super::measurement::Measurement;
 use super::media;
 use super::process::{Own, Usage};
@@ -20,27 +21,69 @@ use super::report::Report;
 use super::scrape::Figures;
 use super::signal::ServerUrl;
 use super::subscriber::Subscriber;
-use super::table::table;
+use super::table::{clients, server, table};
 use super::tally::{Tally, Totals};
 use super::trace;
 use super::visits::{Parting, Stop, Visit, Visits, told};
+use crate::interrupt::{self, Interrupted};
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// How long clients may take to leave.
 const LEAVE: Duration = Duration::from_secs(5);
 /// Time between two samples.
 const TICK: Duration = Duration::from_secs(1);
 
+/// What came of a run.
+pub(crate) struct Outcome {
+    /// The figures.
+    pub(super) report: Report,
+    /// What came second by second.
+    course: Course,
+    /// Whether Ctrl-C ended it early.
+    pub interrupted: Option<Interrupted>,
+}
+
 /// Runs the test and prints its report.
 pub(crate) fn run(args: &LoadtestArgs) -> Result<()> {
+    if let Some(part) = &args.part {
+        return runtime(args)?.block_on(run_part(args, part));
+    }
+    let Outcome { report, course, interrupted } = play(args)?;
+    let row = &report.row;
+    args.output.put(&report, interrupted, table(&report), || Contents {
+        facts: clients(row).into_iter().chain(server(row)).collect(),
+        plots: course.plots(),
+        ..Contents::default()
+    })?;
+    if interrupted.is_none() { verdict(args, &report) } else { Ok(()) }
+}
+
+/// Whether the server did what it must, whatever it took.
+fn verdict(args: &LoadtestArgs, report: &Report) -> Result<()> {
+    let why = report.failure.as_deref().unwrap_or("they did not say why");
+    // Where they come and go, there may be none in the end.
+    let sends =
+        report.row.setup.publishers > 0 || (args.stay.is_some() && report.row.sent.sent > 0);
+    ensure!(sends, "no publisher could send: {why}");
+    let Some(balance) = &report.row.balance else { return Ok(()) };
+    ensure!(balance.empty(), "the server still holds something though nobody is there; see above");
+    ensure!(balance.wrong().next().is_none(), "what the server counted does not add up; see above");
+    ensure!(
+        balance.gave_back(),
+        "the server keeps most of the memory that its clients took; see above"
+    );
+    Ok(())
+}
+
+/// Runs the test.
+pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
     ensure!(args.subscribers <= 1000, "at most 1000 subscribers in a room");
     ensure!(
         args.peer == Peer::Windlass || args.layers.len() == 1,
         "Janus is sent one layer: give one with --layers"
     );
     ensure!(args.peer == Peer::Windlass || !args.idle, "--idle is for servers of ours");
-    if let Some(part) = &args.part {
-        return runtime(args)?.block_on(run_part(args, part));
-    }
     // Before any server is loaded: coding takes processor time.
     let recording = Arc::new(media::recording(args)?);
     let layers: Vec<String> = recording
@@ -63,35 +106,11 @@ pub(crate) fn run(args: &LoadtestArgs) -> Result<()> {
         let url = own.as_ref().map_or(args.server.as_str(), |own| own.url.as_str());
         let server = ServerUrl::parse(url)?.with(args.token_key.clone(), args.forwarded_for);
         let pid = own.as_ref().map_or(args.pid, Own::pid);
-        let report = measure(args, &server, pid, &recording).await;
+        let outcome = measure(args, &server, pid, &recording).await;
         if let Some(own) = own {
             own.stop().await;
         }
-        let report = report?;
-        if args.json {
-            println!("{}", report.json()?);
-        } else {
-            print!("{}", table(&report));
-        }
-        let why = report.failure.as_deref().unwrap_or("they did not say why");
-        // Where they come and go, there may be none in the end.
-        let sends =
-            report.row.setup.publishers > 0 || (args.stay.is_some() && report.row.sent.sent > 0);
-        ensure!(sends, "no publisher could send: {why}");
-        let Some(balance) = &report.row.balance else { return Ok(()) };
-        ensure!(
-            balance.empty(),
-            "the server still holds something though nobody is there; see above"
-        );
-        ensure!(
-            balance.wrong().next().is_none(),
-            "what the server counted does not add up; see above"
-        );
-        ensure!(
-            balance.gave_back(),
-            "the server keeps most of the memory that its clients took; see above"
-        );
-        Ok(())
+        outcome
     })
 }
 
@@ -129,7 +148,7 @@ async fn measure(
     server: &ServerUrl,
     pid: Option<u32>,
     recording: &Arc<Recording>,
-) -> Result<Report> {
+) -> Result<Outcome> {
     // Says at once if there is no server.
     let untouched = figures_of(args, server).await?;
     ensure!(
@@ -161,40 +180,37 @@ async fn measure(
     let begun = Instant::now();
     let settled = begun + Duration::from_secs_f64(args.ramp + args.settle);
     let end = settled + Duration::from_secs_f64(args.seconds);
-    let interrupt = tokio::signal::ctrl_c();
-    tokio::pin!(interrupt);
+    let progress = Progress::new((end - begun).as_secs_f64().ceil() as usize, "s");
 
     let mut measurement: Option<Measurement> = None;
-    let mut latest: Option<(Figures, Totals)> = None;
+    let mut latest: Option<Totals> = None;
     let mut second = tokio::time::interval(TICK);
     let mut early = false;
     while !early && Instant::now() < end {
-        tokio::select! {
-            _ = second.tick() => {}
-            _ = &mut interrupt => {
-                eprintln!("ended early, here is what came so far");
-                early = true;
-            }
-        }
+        second.tick().await;
+        early = interrupt::pressed();
         let figures = match figures_of(args, server).await {
             Ok(figures) => figures,
             Err(error) => {
-                eprintln!("{error:#}");
+                progress.note(&format!("{error:#}"));
                 continue;
             }
         };
-        // What was before is no part of the measurement.
-        if Instant::now() >= settled && measurement.is_none() {
-            measurement = Some(Measurement::new(figures.clone(), totals_of(), empty));
+        // What was before is no part of the measurement; ended before it, there is one of no length.
+        if (early || Instant::now() >= settled) && measurement.is_none() {
+            let totals = totals_of();
+            measurement = Some(Measurement::new(figures.clone(), totals, empty, args.subscribers));
         }
         let totals = totals_of();
         let usage = pid.and_then(Usage::of);
-        progress(begun, &totals, latest.as_ref(), &figures);
+        progress.reached(begun.elapsed().as_secs());
+        progress.say(state(&totals, latest.as_ref(), &figures));
         if let Some(measurement) = &mut measurement {
             measurement.sample(&figures, &totals, usage, &children.usage());
         }
-        latest = Some((figures, totals));
+        latest = Some(totals);
     }
+    drop(progress);
     drop(lines);
     let _ = stop.send(Some(Parting::Goodbye));
     children.stop().await;
@@ -208,7 +224,10 @@ async fn measure(
         Some(_) => Some(balance(args, server, pid, &untouched, &tally, &measurement).await?),
         None => None,
     };
-    Ok(Report::new(args, recording, &measurement, balance))
+    let (after, of) = (measurement.seconds().round() as u64, args.seconds.ceil() as u64);
+    let report = Report::new(args, recording, &measurement, balance);
+    let interrupted = early.then_some(Interrupted { after, of, unit: "s" });
+    Ok(Outcome { report, course: measurement.course, interrupted })
 }
 
 /// Waits until the server holds nothing any more, but not for ever, and sums up.
@@ -339,14 +358,13 @@ impl Spawner<'_> {
     }
 }
 
-/// A line for whoever waits.
-fn progress(begun: Instant, now: &Totals, before: Option<&(Figures, Totals)>, figures: &Figures) {
+/// What is going on, for whoever waits.
+fn state(now: &Totals, before: Option<&Totals>, figures: &Figures) -> String {
     let none = Totals::default();
-    let before = before.map_or(&none, |(_, totals)| totals);
-    eprintln!(
-        "{:4.0} s  {} publishers, {} subscriptions ({} enhanced), {} failed; this second {} pictures sent, {} received, \
+    let before = before.unwrap_or(&none);
+    format!(
+        "{} publishers, {} subscriptions ({} enhanced), {} failed; this second {} pictures sent, {} received, \
          {} lost, {} anchors; taps {}",
-        begun.elapsed().as_secs_f64(),
         now.clients.publishers,
         now.subscriptions.all,
         now.subscriptions.enhanced,
@@ -356,5 +374,5 @@ fn progress(begun: Instant, now: &Totals, before: Option<&(Figures, Totals)>, fi
         now.received.lost.saturating_sub(before.received.lost),
         now.anchors.whole - before.anchors.whole,
         figures.get("sfu_taps"),
-    );
+    )
 }

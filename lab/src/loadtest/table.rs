@@ -18,7 +18,7 @@ fn percent(value: Option<f64>) -> String {
 }
 
 /// What the clients saw, a line each.
-fn clients(r: &Row) -> [(&'static str, String); 16] {
+pub(super) fn clients(r: &Row) -> [(&'static str, String); 16] {
     let rooms = format!(
         "{} of {}, in {} rooms",
         r.setup.publishers, r.setup.publishers_wanted, r.setup.rooms
@@ -98,7 +98,7 @@ fn clients(r: &Row) -> [(&'static str, String); 16] {
 }
 
 /// What the server took.
-fn server(r: &Row) -> [(&'static str, String); 7] {
+pub(super) fn server(r: &Row) -> [(&'static str, String); 7] {
     let (cores, packet) = (plain(r.cpu.cpu_cores), plain(r.cpu.cpu_us_per_packet));
     let forwarded =
         format!("{} packets, {} µs each", r.received.forwarded, plain(r.cpu.cpu_us_per_forwarded));

@@ -9,6 +9,7 @@ use windlass_sr::{Architecture, Simd};
 use super::choose::ChooseArgs;
 use super::quality::QualityArgs;
 use crate::bench::networks::{Network, Size};
+use crate::output::Output;
 
 /// Networks that run unless others are named: those that are built in, and larger ones.
 const NETWORKS: [&str; 5] =
@@ -49,9 +50,9 @@ pub(crate) struct EngineArgs {
     #[arg(long, default_value_t = 0.3, value_name = "S")]
     pub seconds: f64,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 
     #[command(flatten)]
     pub quality: QualityArgs,

@@ -18,6 +18,8 @@ use windlass_sr::NetworkChoice;
 use super::args::EngineArgs;
 use crate::bench::networks::Size;
 use crate::eval::report::Machine;
+use crate::page::Contents;
+use crate::plot::{Curve, Plot};
 
 /// What the server would choose.
 #[derive(Debug, Clone, Args)]
@@ -101,12 +103,10 @@ pub(super) fn run(args: &EngineArgs) -> Result<()> {
         networks: named.collect(),
         rows,
     };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.put(&report, None, report.table(), || Contents {
+        plots: report.plots(),
+        ..Contents::default()
+    })
 }
 
 impl Row {
@@ -117,6 +117,29 @@ impl Row {
 }
 
 impl Report {
+    /// Anchors a second by the number of publishers, for each size.
+    fn plots(&self) -> Vec<Plot> {
+        let mut curves: Vec<Curve> = Vec::new();
+        for row in &self.rows {
+            let place = (f64::from(row.publishers), row.anchors_per_s);
+            if curves.last().is_none_or(|curve| curve.name != row.input) {
+                let name = row.input.clone();
+                curves.push(Curve { name, line: Vec::new(), dots: Vec::new() });
+            }
+            if let Some(curve) = curves.last_mut() {
+                curve.line.push(place);
+                curve.dots.push(place);
+            }
+        }
+        vec![Plot {
+            title: "Anchors that the machine sustains".to_owned(),
+            x_title: "publishers".to_owned(),
+            x_log: false,
+            y_title: "anchors a second".to_owned(),
+            curves,
+        }]
+    }
+
     fn table(&self) -> String {
         let mut out = String::new();
         let Machine { cpu, platform, .. } = &self.machine;

@@ -18,6 +18,8 @@ use anyhow::{Context, Result};
 
 use self::report::Report;
 use crate::eval::report::Machine;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &EngineArgs) -> Result<()> {
@@ -29,15 +31,15 @@ pub(super) fn run(args: &EngineArgs) -> Result<()> {
     }
     let mut peaks = measure::Peaks::default();
     let mut rows = Vec::new();
-    for case in args.cases() {
-        eprintln!("{case}");
+    let cases = args.cases();
+    let progress = Progress::new(cases.len(), "cases");
+    for case in cases {
+        if progress.begin(&case).is_err() {
+            break;
+        }
         rows.extend(measure::rows(&case, args, &mut peaks).with_context(|| case.to_string())?);
+        progress.done();
     }
     let report = Report::new(Machine::here(), peaks, rows);
-    if args.json {
-        println!("{}", report.json()?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
 }

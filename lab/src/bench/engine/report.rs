@@ -98,11 +98,6 @@ impl Report {
         Report { command: "bench engine", machine, peaks, rows }
     }
 
-    /// The report as one line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
     /// The report as a table.
     pub(super) fn table(&self) -> String {
         let mut out = String::new();
@@ -159,6 +154,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::json;
     use windlass_sr::Architecture;
 
     #[test]
@@ -175,7 +171,7 @@ mod tests {
         assert!((row.peak_share - 0.5).abs() < 1e-3 && (row.throughput_fps - 50.0).abs() < 1e-9);
         let report = Report::new(Machine::here(), Peaks::default(), vec![row]);
         assert!(report.table().contains("chain 5x16 x2") && report.table().contains("50%"));
-        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json(&report, None).unwrap()).unwrap();
         assert_eq!(json["command"], "bench engine");
         assert_eq!(json["rows"][0]["threads"], 2);
     }

@@ -9,6 +9,7 @@ use windlass_sr::Architecture;
 use windlass_sr::cuda::Variant;
 
 use crate::bench::networks::{Network, Size};
+use crate::output::Output;
 
 /// Networks that run unless others are named: those that are trained, and the large tiers.
 const NETWORKS: [&str; 7] = [
@@ -80,9 +81,9 @@ pub(crate) struct GpuArgs {
     #[arg(long)]
     pub conformance: bool,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// A stream of low pictures that a network enlarges.
@@ -210,7 +211,7 @@ mod tests {
             reencode_speed: 8,
             conformance: false,
             seconds: 0.0,
-            json: false,
+            output: Output::default(),
         };
         let named: Vec<String> = args.codings().iter().map(ToString::to_string).collect();
         assert_eq!(named.len(), 4);

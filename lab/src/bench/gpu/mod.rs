@@ -27,6 +27,9 @@ use self::cost::{CostRow, Measured, Prices};
 use self::report::Report;
 use crate::bench::networks::Network;
 use crate::eval::report::Machine;
+use crate::interrupt;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// Products in a row of each warp when the tensor cores are measured: some milliseconds.
 const ROUNDS: u16 = 20_000;
@@ -35,22 +38,27 @@ const BYTES: usize = 512 << 20;
 
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &GpuArgs) -> Result<()> {
+    let (cases, codings) = (args.cases(), args.codings());
+    let progress = Progress::new(cases.len() + codings.len() + args.cost.len(), "cases");
     let conforms =
         if args.conformance { conformance::check(&args.variants())? } else { Vec::new() };
     if args.conformance {
-        eprintln!("{} codestreams are those of the processor", coding::check()?);
+        progress.note(&format!("{} codestreams are those of the processor", coding::check()?));
     }
     let peaks = peaks::measure(ROUNDS, BYTES).context("measuring the GPU")?;
     let (mut rows, mut device) = (Vec::new(), String::new());
-    for case in args.cases() {
-        eprintln!("{case}");
+    for case in cases {
+        if progress.begin(&case).is_err() {
+            break;
+        }
+        progress.done();
         let row = measure::row(&case, args, &peaks).with_context(|| case.to_string())?;
         let Some((row, name)) = row else { continue };
         rows.push(row);
         device = name;
     }
     let mut shared = Vec::new();
-    if args.workers > 0 {
+    if args.workers > 0 && !interrupt::pressed() {
         for &Network(network) in &args.networks {
             for &size in &args.sizes {
                 shared.push(shared::row(network, size, args)?);
@@ -60,27 +68,31 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
     let mut report = Report::new(Machine::here(), device, &peaks, rows, shared);
     report.conformance = conforms;
     let quality = EnhancerConfig::default().anchor_quality;
-    for case in args.codings() {
-        eprintln!("{case}");
+    for case in codings {
+        if progress.begin(&case).is_err() {
+            break;
+        }
+        progress.done();
         report.coding.push(coding::row(&case, args, quality).with_context(|| case.to_string())?);
     }
     for stream in &args.cost {
+        if progress.begin(format!("cost of {stream}")).is_err() {
+            break;
+        }
+        progress.done();
         match report.on_card(stream) {
             Some((infer_ms, code_ms)) => {
-                eprintln!("cost of {stream}");
                 let row = cost_row(stream, infer_ms, code_ms, args);
                 report.costs.push(row.with_context(|| stream.to_string())?);
             }
-            None => eprintln!("no cost of {stream}: its network and size were not measured"),
+            None => {
+                progress
+                    .note(&format!("no cost of {stream}: its network and size were not measured"));
+            }
         }
     }
     report.prices = prices(args);
-    if args.json {
-        println!("{}", report.json()?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
 }
 
 fn prices(args: &GpuArgs) -> Prices {

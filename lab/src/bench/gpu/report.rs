@@ -232,11 +232,6 @@ impl Report {
         infer.zip(code.map(|row| row.frame_ms).min_by(f64::total_cmp))
     }
 
-    /// The report as one line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
     /// The report as a table.
     pub(super) fn table(&self) -> String {
         let mut out = String::new();
@@ -336,6 +331,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use crate::output::json;
     use windlass_sr::cuda::Variant;
 
     use super::*;
@@ -426,7 +422,7 @@ mod tests {
         assert!(table.contains("blocks 8x32 x3") && table.contains("222"));
         assert!(table.contains("16 workers") && table.contains("21.500"));
         assert!(table.contains("123456") && table.contains("NO"));
-        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json(&report, None).unwrap()).unwrap();
         assert_eq!(json["command"], "bench gpu");
         assert_eq!(json["rows"][0]["input"], "1280x720");
         assert!(json["rows"][0].get("streams_360p30_720p30").is_none());

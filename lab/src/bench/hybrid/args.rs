@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::bench::vp9::args::{Preset, Vp9Args};
+use crate::output::Output;
 
 /// Rebuild HR pictures in one thread, against libvpx decoding VP9 of the output's size.
 ///
@@ -44,9 +45,9 @@ pub(crate) struct HybridArgs {
     #[arg(long, env = "WINDLASS_FFMPEG", value_name = "PATH")]
     pub ffmpeg: Option<PathBuf>,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 impl HybridArgs {
@@ -65,7 +66,7 @@ impl HybridArgs {
             module: PathBuf::new(),
             node: PathBuf::new(),
             ffmpeg: self.ffmpeg.clone(),
-            json: self.json,
+            output: self.output.clone(),
         }
     }
 }

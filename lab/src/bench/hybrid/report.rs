@@ -100,11 +100,6 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The report as one line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
     /// The report as a table.
     pub(super) fn table(&self) -> String {
         let mut out = String::new();
@@ -147,6 +142,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::json;
 
     #[test]
     fn json_has_the_keys_that_the_design_promises() {
@@ -166,7 +162,7 @@ mod tests {
         ];
         let machine = Machine { cpu: "a cpu".into(), threads: 2, platform: "linux x86_64".into() };
         let report = Report { command: "bench hybrid", machine, rows };
-        let value: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json(&report, None).unwrap()).unwrap();
         let row = &value["rows"][0];
         assert_eq!((&row["case"], &row["x_libvpx"]), (&"360p-720p".into(), &3.0.into()));
         assert_eq!((&row["frame_ms"], &row["p99_ms"]), (&2.0.into(), &3.0.into()));

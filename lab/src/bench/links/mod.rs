@@ -18,6 +18,9 @@ use windlass_netem::Profile;
 
 use self::measure::measure;
 use crate::eval::report::Machine;
+use crate::output::Output;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// Send calls to a viewer behind named links, in simulated time.
 #[derive(Debug, Clone, Args)]
@@ -46,9 +49,9 @@ pub(super) struct LinksArgs {
     #[arg(long)]
     pub trace: bool,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -101,9 +104,13 @@ pub(super) struct Row {
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &LinksArgs) -> Result<()> {
     let mut rows = Vec::new();
+    let progress = Progress::new(args.links.len(), "links");
     for &link in &args.links {
-        eprintln!("{link}");
+        if progress.begin(link).is_err() {
+            break;
+        }
         rows.push(measure(link, args));
+        progress.done();
     }
     let report = Report {
         command: "bench links",
@@ -113,12 +120,7 @@ pub(super) fn run(args: &LinksArgs) -> Result<()> {
         seeds: args.seeds.clone(),
         rows,
     };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
 }
 
 impl Report {

@@ -22,6 +22,9 @@ use self::work::{Cost, Work};
 use super::vp9::args::{Preset, Vp9Args};
 use super::vp9::streams;
 use crate::eval::report::Machine;
+use crate::output::Output;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// LR size of the drawn scene, and its frames.
 const DRAWN: (usize, usize, usize) = (640, 360, 150);
@@ -80,9 +83,9 @@ pub(super) struct StagesArgs {
     #[arg(long, env = "WINDLASS_FFMPEG", value_name = "PATH")]
     pub ffmpeg: Option<PathBuf>,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// How tasks get to the processor.
@@ -143,7 +146,7 @@ impl StagesArgs {
             module: PathBuf::new(),
             node: PathBuf::new(),
             ffmpeg: self.ffmpeg.clone(),
-            json: false,
+            output: Output::default(),
         };
         let streams = streams::collect(&made).and_then(Iterator::collect::<Result<Vec<_>>>);
         match streams {
@@ -192,19 +195,28 @@ pub(super) fn run(args: &StagesArgs) -> Result<()> {
     work.cost()?;
     let cost = work.cost()?;
     let mut rows: Vec<Row> = Vec::new();
-    for &percent in &args.loads {
+    let runs = args.loads.len() * args.rounds as usize * Way::ALL.len();
+    let progress = Progress::new(runs, "runs");
+    'runs: for &percent in &args.loads {
         let load = args.load(percent, cost);
         let first = rows.len();
         for round in 0..args.rounds {
             for turn in 0..Way::ALL.len() {
                 let way = Way::ALL[(turn + round as usize) % Way::ALL.len()];
-                eprintln!("{percent} %: {} streams, {}", load.streams, way.name());
+                if progress
+                    .begin(format!("{percent} %: {} streams, {}", load.streams, way.name()))
+                    .is_err()
+                {
+                    rows[first..].iter_mut().for_each(Row::finish);
+                    break 'runs;
+                }
                 let slots = way.slots(args);
                 let outcome = load.serve(&work, slots.as_ref())?;
                 match rows[first..].iter_mut().find(|row| row.way == way.name()) {
                     Some(row) => row.add(outcome),
                     None => rows.push(Row::new(percent, way.name(), &load, outcome)),
                 }
+                progress.done();
             }
         }
         rows[first..].iter_mut().for_each(Row::finish);
@@ -220,10 +232,5 @@ pub(super) fn run(args: &StagesArgs) -> Result<()> {
         encode_ms: 1e3 * cost.encode.as_secs_f64(),
         rows,
     };
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
 }

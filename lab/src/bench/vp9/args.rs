@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::eval::args::Crop;
+use crate::output::Output;
 
 /// Decode VP9 in one thread, natively and as WebAssembly, against libvpx.
 ///
@@ -60,9 +61,9 @@ pub(crate) struct Vp9Args {
     #[arg(long, env = "WINDLASS_FFMPEG", value_name = "PATH")]
     pub ffmpeg: Option<PathBuf>,
 
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub json: bool,
+    /// What is printed and written.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// A stream to make: size and rate of one rung of a call.

@@ -23,24 +23,28 @@ use self::native::Variant;
 use self::report::{Report, Row};
 use self::streams::Stream;
 use crate::eval::report::Machine;
+use crate::interrupt;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// Runs the bench and prints its report.
 pub(super) fn run(args: &Vp9Args) -> Result<()> {
+    let streams = streams::collect(args)?;
+    let progress = Progress::new(args.files.len().max(args.streams.len()), "streams");
     let module = args.wasm.then(|| wasm::Runner::new(args)).transpose()?;
     let mut rows = Vec::new();
-    for stream in streams::collect(args)? {
+    for stream in streams {
+        if interrupt::pressed() {
+            break;
+        }
         let stream = stream?;
         let named = || format!("measuring {}", stream.name);
-        measure(&stream, args, module.as_ref(), &mut rows).with_context(named)?;
+        measure(&stream, args, module.as_ref(), &progress, &mut rows).with_context(named)?;
+        progress.done();
     }
     let report =
         Report { command: "bench vp9", machine: Machine::here(), passes: args.passes, rows };
-    if args.json {
-        println!("{}", report.json()?);
-    } else {
-        print!("{}", report.table());
-    }
-    Ok(())
+    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
 }
 
 /// All rows of one stream.
@@ -48,11 +52,12 @@ fn measure(
     stream: &Stream,
     args: &Vp9Args,
     module: Option<&wasm::Runner>,
+    progress: &Progress,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    eprintln!("{}: comparing our pictures with libvpx's", stream.name);
+    progress.say(format!("{}: comparing our pictures with libvpx's", stream.name));
     let facts = native::check(stream)?;
-    eprintln!("{}: {} passes", stream.name, args.passes);
+    progress.say(format!("{}: {} passes", stream.name, args.passes));
     let times = native::measure(stream, args.passes)?;
     let row = |target, variant: Variant| Row::new(target, stream, &facts, variant.name());
     for variant in [Variant::Decode, Variant::DecodeInfo] {
@@ -64,7 +69,7 @@ fn measure(
         rows.push(row);
     }
     if let Some(module) = module {
-        eprintln!("{}: WebAssembly in Node", stream.name);
+        progress.say(format!("{}: WebAssembly in Node", stream.name));
         let found = module.measure(stream, args.passes)?;
         let mut row = row("wasm", Variant::Decode);
         row.time(&found.steady, times.of(Variant::Libvpx), &facts.keys);

@@ -93,11 +93,6 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The report as one line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
     /// The report as a table, one block for each stream.
     pub(super) fn table(&self) -> String {
         let mut out = String::new();
@@ -169,6 +164,7 @@ fn or_dash(value: Option<f64>, digits: usize) -> String {
 mod tests {
     use super::*;
     use crate::bench::vp9::streams::tests::drawn;
+    use crate::output::json;
 
     fn report() -> Report {
         let facts = Facts { size: (96, 64), keys: vec![true, false] };
@@ -194,7 +190,8 @@ mod tests {
 
     #[test]
     fn json_has_the_keys_that_the_design_promises() {
-        let value: serde_json::Value = serde_json::from_str(&report().json().unwrap()).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
         assert_eq!(value["command"], "bench vp9");
         assert!(value["machine"].is_object());
         let row = &value["rows"][1];

@@ -17,6 +17,7 @@ use crate::bench::ivf;
 use crate::bench::mirror;
 use crate::eval::ffmpeg;
 use crate::eval::frames::Size;
+use crate::interrupt;
 use windlass_vpx::{Encoder, EncoderConfig};
 
 /// Frames per second of made streams.
@@ -120,7 +121,7 @@ impl Source<'_> {
             format!("crop={}:{}:{}:{}:exact=1,", crop.width, crop.height, crop.x, crop.y)
         });
         let frames = self.args.seconds * FPS;
-        let mut child = Command::new(&reader)
+        let mut child = interrupt::shield(&mut Command::new(&reader))
             .args(["-hide_banner", "-nostdin", "-loglevel", "error", "-stream_loop", "-1"])
             .args(["-r", &FPS.to_string(), "-i"])
             .arg(&self.clip)

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use super::args::Vp9Args;
 use super::best::Best;
 use super::streams::Stream;
+use crate::interrupt;
 
 /// New processes for each stream.
 const ROUNDS: u32 = 3;
@@ -74,7 +75,7 @@ impl Runner {
     pub(super) fn measure(&self, stream: &Stream, passes: NonZeroU32) -> Result<Found> {
         let mut found = Found::default();
         for _ in 0..ROUNDS {
-            let output = Command::new(&self.node)
+            let output = interrupt::shield(&mut Command::new(&self.node))
                 .arg(self.scripts.path().join(SCRIPTS[0].0))
                 .args([&self.module, &stream.path])
                 .arg(passes.get().div_ceil(ROUNDS).to_string())

@@ -19,6 +19,7 @@ use super::coding::Target;
 use super::controller::Trace;
 use super::method::Method;
 use super::scale::Scale;
+use crate::output::Output;
 
 /// Default bit rates of the low layer, kbit/s.
 const UPLINKS: [u32; 2] = [150, 300];
@@ -124,6 +125,11 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub json: bool,
 
+    /// Write the report as a page too, with its curves: a file. With --display it is a folder, for a page with pictures to
+    /// slide between, curves and a verdict.
+    #[arg(long, value_name = "PATH")]
+    pub html: Option<PathBuf>,
+
     /// Leave out processor times, so that two runs give the same bytes.
     #[arg(long)]
     pub no_times: bool,
@@ -160,6 +166,13 @@ Examples:
 
 Columns: p5 is the 5th percentile over frames; worst is the least difference in PSNR of any frame from
 bicubic; infer and code are for each anchor, the other times for each frame, all of one processor.";
+
+impl OutputArgs {
+    /// Where a report of rows goes.
+    pub(super) fn rows(&self) -> Output {
+        Output { json: self.json, html: self.html.clone() }
+    }
+}
 
 impl EvalArgs {
     /// Checks what clap cannot.

@@ -73,10 +73,6 @@ pub(crate) struct DisplayArgs {
     #[arg(long, value_name = "WxH", group = "comparison")]
     pub display: Option<DisplaySize>,
 
-    /// Folder for a page with pictures to slide between, curves and a verdict.
-    #[arg(long, value_name = "DIR", requires = "display")]
-    pub html: Option<PathBuf>,
-
     /// Run this network (xxs or xs) on every picture of Windlass's, at the scales that there is one for.
     #[arg(long, requires = "display", value_name = "NAME")]
     pub frame_network: Option<Tier>,

@@ -28,6 +28,7 @@ use crate::eval::clip::Clip;
 use crate::eval::low_layer::Coded;
 use crate::eval::scale::Scale;
 use crate::eval::sr::Upscaler;
+use crate::interrupt;
 
 /// Largest region of DDS, as a share of the picture.
 const LARGEST: f64 = 0.04;
@@ -63,6 +64,7 @@ pub(crate) fn make(
     let mut sender = Sender::new(clip.frames.size());
     let (twin, mut decoder) = (Twin::new(scale.factor()), Decoder::new());
     for (n, (original, picture)) in clip.frames.frames()?.zip(low.pictures.frames()?).enumerate() {
+        interrupt::check()?;
         let (original, picture) = (original?, picture?);
         if source == Source::Regions {
             twin.follow(rtp_timestamp(n, clip.fps), decoder.decode(&low.frames[n].data)?);

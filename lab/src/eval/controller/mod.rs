@@ -26,6 +26,9 @@ use super::args::{ClipSpec, EvalArgs};
 use super::cpu_clock::CpuClock;
 use super::ffmpeg;
 use super::report::Machine;
+use crate::interrupt;
+use crate::page::Contents;
+use crate::progress::Progress;
 use cache::Cache;
 use play::{Call, Run};
 use report::{Report, Settings};
@@ -50,17 +53,22 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     } else {
         args.input.clips.chunks(1).collect()
     };
+    let traces = args.traces()?;
+    let progress = Progress::new(scenes.len() * traces.len(), "calls");
     let mut cells = Vec::new();
     for specs in scenes {
+        if interrupt::pressed() {
+            break;
+        }
         let scene = Scene::read(&tools.reader, specs, args)?;
-        for trace in args.traces()? {
-            let call = Call {
-                scene: &scene,
-                trace: &trace,
-                interval: INTERVAL,
-                vmaf: tools.vmaf.as_deref(),
+        for trace in &traces {
+            let call =
+                Call { scene: &scene, trace, interval: INTERVAL, vmaf: tools.vmaf.as_deref() };
+            let Some(found) = interrupt::kept(cell(&call, &layers, &cache, &progress))? else {
+                break;
             };
-            cells.push(cell(&call, &layers, &cache)?);
+            cells.push(found);
+            progress.done();
         }
     }
     let report = Report {
@@ -74,28 +82,24 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         },
         rows: summary::lines(&cells),
     };
-    if args.output.json {
-        println!("{}", report.json()?);
-    } else {
-        print!("{}", report.table(&PLAIN.to_string()));
-    }
-    Ok(())
+    let table = report.table(&PLAIN.to_string());
+    args.output.rows().put(&report, progress.interrupted(), table, Contents::default)
 }
 
 /// All runs of one scene under one uplink.
-fn cell(call: &Call<'_>, layers: &[Layer], cache: &Cache) -> Result<Cell> {
+fn cell(call: &Call<'_>, layers: &[Layer], cache: &Cache, progress: &Progress) -> Result<Cell> {
     let Call { scene, trace, .. } = call;
     let mut fixed = Vec::new();
     for setting in Setting::grid().into_iter().filter(|s| layers.contains(&s.layer)) {
         let key =
             format!("{} {} {trace} {setting} {}", scene.identity, scene.fps, call.vmaf.is_some());
         let run = cache.run(&key, || {
-            eprintln!("{} at {trace} kbit/s: {setting}", scene.name);
+            progress.begin(format!("{} at {trace} kbit/s: {setting}", scene.name))?;
             play::play(call, |_, uplink, _| setting.knobs(uplink, scene.fps))
         })?;
         fixed.push((setting, run));
     }
-    eprintln!("{} at {trace} kbit/s: controller", scene.name);
+    progress.begin(format!("{} at {trace} kbit/s: controller", scene.name))?;
     let (controller, core_percent) = controlled(call, layers)?;
     let changes = changes(call, call.interval.as_secs_f64());
     let lambda = ControllerConfig::default().bits_price;
@@ -103,7 +107,7 @@ fn cell(call: &Call<'_>, layers: &[Layer], cache: &Cache) -> Result<Cell> {
     let names: Vec<String> = best.iter().map(Setting::to_string).collect();
     let key = format!("{} {} {trace} {names:?} {}", scene.identity, scene.fps, call.vmaf.is_some());
     let by_change = cache.run(&key, || {
-        eprintln!("{} at {trace} kbit/s: the best settings by change", scene.name);
+        progress.begin(format!("{} at {trace} kbit/s: the best by change", scene.name))?;
         play::play(call, |n, uplink, _| best.get(n).unwrap_or(&PLAIN).knobs(uplink, scene.fps))
     })?;
     Ok(Cell {

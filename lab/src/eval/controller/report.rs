@@ -37,11 +37,6 @@ pub(super) struct Settings {
 }
 
 impl Report {
-    /// One line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
     // Writing to a String cannot fail.
     /// A block for each scene and uplink.
     pub(super) fn table(&self, plain: &str) -> String {
@@ -106,6 +101,7 @@ fn verdict(line: &Line) -> String {
 mod tests {
     use super::*;
     use crate::eval::controller::summary::Verdict;
+    use crate::output::json;
 
     fn report() -> Report {
         let verdict = Verdict {
@@ -144,7 +140,8 @@ mod tests {
 
     #[test]
     fn json_rows_have_the_keys_of_other_reports_and_the_verdict_beside_them() {
-        let value: serde_json::Value = serde_json::from_str(&report().json().unwrap()).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
         for key in ["clip", "method", "uplink_kbps", "vmaf", "psnr_y_db", "total_kbps"] {
             assert!(value["rows"][1].get(key).is_some(), "{key}");
         }

@@ -34,6 +34,10 @@ use super::low_layer::{self, Coded};
 use super::report::Machine;
 use super::scale::Scale;
 use super::score::{Besides, Scorer};
+use crate::interrupt;
+use crate::output::Output;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// Eighths of the shown size, in both directions, that plain video is coded at.
 const EIGHTHS: [usize; 5] = [2, 3, 4, 6, 8];
@@ -152,16 +156,24 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
         eprintln!("note: no ffmpeg with libvmaf here, so VMAF stays empty; name one with --ffmpeg");
     }
     let (mut rows, mut sights) = (Vec::new(), Vec::new());
+    // Hulls of a clip that was left in the middle would compare what nobody asked for.
+    let mut whole = 0;
+    let settings = EIGHTHS.len() * RATES.len();
+    let progress = Progress::new(args.input.clips.len() * settings, "sizes and rates");
     for (number, spec) in args.input.clips.iter().enumerate() {
         let name = super::run::name(&args.input.clips, number);
-        eprintln!("{name}: reading");
+        if progress.begin(format!("{name}: reading")).is_err() {
+            break;
+        }
         let quarter: Scale = "4".parse()?;
         let wanted = Wanted { height: display.0.height as u32, ..args.input.wanted(spec, quarter) };
         let clip = clip::read(&tools.reader, &spec.path, &wanted)
             .with_context(|| format!("evaluating {}", spec.path.display()))?;
         let size = clip.frames.size();
         if size != display.0 {
-            eprintln!("{name}: shown at {size}, the most that the clip has of {}", display.0);
+            let wanted = display.0;
+            progress
+                .note(&format!("{name}: shown at {size}, the most that the clip has of {wanted}"));
         }
         let bench = Bench {
             name: &name,
@@ -169,30 +181,30 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
             screen: args.input.screen || spec.screen,
             vmaf: tools.vmaf.as_deref(),
             network: args.display.frame_network,
+            progress: &progress,
         };
-        let (found, seen) = bench.evaluate().with_context(|| format!("evaluating {name}"))?;
-        rows.extend(found);
-        sights.extend(seen);
+        let done = bench.evaluate(&mut rows, &mut sights);
+        if interrupt::kept(done.with_context(|| format!("evaluating {name}")))?.is_none() {
+            break;
+        }
+        whole = rows.len();
     }
     let report = Report {
         command: "eval",
         machine: Machine::here(),
         display: display.0.to_string(),
         frame_network: args.display.frame_network.map(|tier| tier.to_string()),
-        comparisons: compare::compare(&rows),
-        gaps: compare::gaps(&rows),
+        comparisons: compare::compare(&rows[..whole]),
+        gaps: compare::gaps(&rows[..whole]),
         rows,
     };
-    if let Some(folder) = &args.display.html {
-        let path = page::write(folder, &report, &sights)?;
-        eprintln!("wrote {}", path.display());
+    let interrupted = progress.interrupted();
+    if let Some(folder) = &args.output.html {
+        let path = page::write(folder, &report, &sights, interrupted)?;
+        progress.note(&format!("wrote {}", path.display()));
     }
-    if args.output.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{}", table(&report));
-    }
-    Ok(())
+    let printed = Output { json: args.output.json, html: None };
+    printed.put(&report, interrupted, table(&report), Contents::default)
 }
 
 /// One clip at the size that it is shown at.
@@ -203,11 +215,12 @@ struct Bench<'a> {
     vmaf: Option<&'a Path>,
     /// The network that runs on every picture of ours.
     network: Option<Tier>,
+    progress: &'a Progress,
 }
 
 impl Bench<'_> {
-    fn evaluate(&self) -> Result<(Vec<Row>, Vec<Sight>)> {
-        let (mut rows, mut sights) = (Vec::new(), Vec::new());
+    /// Adds the rows of the clip, and what is looked at.
+    fn evaluate(&self, rows: &mut Vec<Row>, sights: &mut Vec<Sight>) -> Result<()> {
         let shown = self.clip.frames.size();
         let full = self.code(shown, f64::from(rates::layer_kbps(shown)))?;
         let full = Clip { frames: full.pictures, fps: self.clip.fps };
@@ -222,7 +235,10 @@ impl Bench<'_> {
                     let itself = rows.last().cloned();
                     rows.extend(itself.map(|row| Row { side: Side::Windlass, ..row }));
                 }
-                let Some(scale) = scale_of(eighths) else { continue };
+                let Some(scale) = scale_of(eighths) else {
+                    self.progress.done();
+                    continue;
+                };
                 rows.push(self.ours(&coded, size, scale, None)?.0);
                 for (from, share) in [StillsFrom::F, StillsFrom::Publisher]
                     .into_iter()
@@ -242,13 +258,14 @@ impl Bench<'_> {
                     }
                     rows.push(row);
                 }
+                self.progress.done();
             }
         }
-        Ok((rows, sights))
+        Ok(())
     }
 
     fn code(&self, size: Size, kbps: f64) -> Result<Coded> {
-        eprintln!("{}: {size} at {kbps:.0} kbit/s", self.name);
+        self.progress.begin(format!("{}: {size} at {kbps:.0} kbit/s", self.name))?;
         let shown = self.clip.frames.size();
         low_layer::encode(self.clip, kbps.round().max(1.0) as u32, self.screen, |picture| {
             if size == shown { picture } else { resize::down(&picture, size) }
@@ -488,8 +505,9 @@ mod tests {
     #[test]
     fn a_clip_is_shown_by_both_sides_from_the_same_video() {
         let clip = synthetic::panning(30);
-        let bench =
-            Bench { name: "panning", clip: &clip, screen: false, vmaf: None, network: None };
+        let progress = &Progress::new(1, "rows");
+        let (screen, vmaf, network) = (false, None, None);
+        let bench = Bench { name: "panning", clip: &clip, screen, vmaf, network, progress };
         let size = part(clip.frames.size(), 4);
         let coded = bench.code(size, 300.0).unwrap();
         let plain = bench.plain(&coded, size).unwrap();

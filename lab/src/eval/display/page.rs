@@ -17,18 +17,9 @@ use super::{Report, Row, Side, Sight};
 use crate::eval::bd::{Point, hull};
 use crate::eval::pictures;
 use crate::eval::row::MEAN;
+use crate::interrupt::Interrupted;
+use crate::page;
 use crate::plot::{Curve, Plot, escaped};
-
-const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1320px;padding:0 1rem;color:#111;background:#fff}
-.pair{position:relative;overflow-x:auto}
-.pair .stack{position:relative;width:max-content}
-.pair img{display:block}
-.pair img[hidden]{display:none}
-.pair img.over{position:absolute;inset:0;clip-path:inset(0 0 0 50%)}
-.pair input{width:100%;max-width:1280px}
-figcaption,small{color:#555}
-svg{max-width:100%;height:auto}";
 
 /// What moves the border between two pictures.
 const SCRIPT: &str = "\
@@ -39,11 +30,16 @@ pair.querySelector('button').addEventListener('click',()=>{pair.querySelector('.
 }";
 
 /// Writes `index.html` and its pictures into the folder, and gives the page's path.
-pub(super) fn write(folder: &Path, report: &Report, sights: &[Sight]) -> Result<PathBuf> {
+pub(super) fn write(
+    folder: &Path,
+    report: &Report,
+    sights: &[Sight],
+    interrupted: Option<Interrupted>,
+) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("making the folder {}", folder.display()))?;
     let path = folder.join("index.html");
-    std::fs::write(&path, html(report, sights)?)
+    std::fs::write(&path, html(report, sights, interrupted)?)
         .with_context(|| format!("writing {}", path.display()))?;
     for sight in sights {
         let sides = [
@@ -68,18 +64,13 @@ fn file_name(clip: &str, layer: &str, side: &str) -> String {
     format!("{clip}-{layer}-{side}.png")
 }
 
-fn html(report: &Report, sights: &[Sight]) -> Result<String> {
-    let mut out = String::new();
+fn html(report: &Report, sights: &[Sight], interrupted: Option<Interrupted>) -> Result<String> {
+    let mut out = page::interrupted(interrupted.map(|i| i.to_string()).as_deref());
     // Writing to a String cannot fail.
     let _ = write!(
         out,
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
-         <title>Windlass at {0}</title><style>{STYLE}</style>\
-         <h1>Windlass and plain VP9, shown at {0}</h1><p>{1}</p>\
-         <p><small>Equal bits: video, key frames and stills together. Plain video is taken at its best, sharpened or \
-         not. On {2}, {3} threads.</small></p>",
-        report.display,
+        "<p>{}</p><p><small>Equal bits: video, key frames and stills together. Plain video is taken at its best, \
+         sharpened or not. On {}, {} threads.</small></p>",
         verdict(&report.comparisons),
         escaped(&report.machine.cpu),
         report.machine.threads
@@ -93,8 +84,8 @@ fn html(report: &Report, sights: &[Sight]) -> Result<String> {
             out.push_str(&plot(report, &clip, metric, title).svg());
         }
     }
-    let _ = write!(out, "<script>{SCRIPT}</script></html>");
-    Ok(out)
+    let _ = write!(out, "<script>{SCRIPT}</script>");
+    Ok(page::document(&format!("Windlass and plain VP9, shown at {}", report.display), &out))
 }
 
 /// Two sentences: a size that is imposed, and one that is free.
@@ -233,7 +224,7 @@ mod tests {
     #[test]
     fn the_pictures_lie_beside_the_page_whatever_the_clips_name() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &report(), &[sight("../a b")]).unwrap();
+        write(folder.path(), &report(), &[sight("../a b")], None).unwrap();
         let mut names: Vec<String> = std::fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -246,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere_and_has_a_verdict() {
-        let page = html(&report(), &[sight("a")]).unwrap();
+        let page = html(&report(), &[sight("a")], None).unwrap();
         assert!(page.contains("+3.00 VMAF-NEG"), "{page}");
         assert_eq!(page.matches("data:image/png;base64,").count(), 3);
         let elsewhere = page.replace("http://www.w3.org/2000/svg", "");
@@ -257,7 +248,7 @@ mod tests {
     fn a_clips_name_is_text_on_the_page() {
         let mut report = report();
         report.rows = vec![row("<img src=x>", Side::Plain, "q", 100.0, 30.0)];
-        let page = html(&report, &[]).unwrap();
+        let page = html(&report, &[], None).unwrap();
         assert!(page.contains("<h2>&lt;img src=x&gt;</h2>"));
     }
 

@@ -9,6 +9,12 @@ const GIVEN_UP: [&str; 2] = ["enhancer_late_infer_total", "enhancer_late_encode_
 /// Counter of finished anchors that the SFU dropped as late, once for each subscriber.
 const DROPPED: &str = "sfu_anchors_dropped_late_total";
 
+/// Chosen anchors that did not reach a subscriber because of the budget, once for each of them.
+pub(in crate::loadtest) fn given_up(counter: impl Fn(&str) -> f64, subscribers: usize) -> f64 {
+    let each = subscribers.max(1) as f64;
+    GIVEN_UP.iter().map(|name| each * counter(name)).sum::<f64>() + counter(DROPPED)
+}
+
 /// Anchors at all subscribers together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct AnchorDelivery {
@@ -51,9 +57,7 @@ impl AnchorDelivery {
     pub(super) fn of(span: &Span<'_>, subscribers: usize) -> AnchorDelivery {
         let (now, before) = (span.now, span.before);
         let anchors = now.anchors.whole - before.anchors.whole;
-        let each = subscribers.max(1) as f64;
-        let given_up =
-            GIVEN_UP.iter().map(|name| each * span.grown(name)).sum::<f64>() + span.grown(DROPPED);
+        let given_up = given_up(|counter| span.grown(counter), subscribers);
         let late = now.anchors.late - before.anchors.late;
         let (lags, ages) = (
             now.anchors.lag.since(&before.anchors.lag),

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use self::anchors::AnchorDelivery;
+pub(super) use self::anchors::given_up;
 use self::links::Links;
 use self::media::{Reception, Traffic};
 use self::server::{Latency, Memory, ProcessorTime, Stage};
@@ -164,11 +165,6 @@ impl Report {
             failure: measurement.after.1.clients.failure.clone(),
         }
     }
-
-    /// One line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
 }
 
 #[cfg(test)]
@@ -181,6 +177,7 @@ mod tests {
     use crate::loadtest::scrape::Figures;
     use crate::loadtest::table::table;
     use crate::loadtest::tally::Totals;
+    use crate::output::json;
 
     #[derive(Parser)]
     struct Cli {
@@ -201,7 +198,7 @@ mod tests {
         };
         let mut totals = Totals::default();
         (totals.anchors.whole, totals.received.frames, totals.clients.publishers) = (7, 100, 3);
-        let mut measurement = Measurement::new(figures(5), totals.clone(), None);
+        let mut measurement = Measurement::new(figures(5), totals.clone(), None, 1);
         totals.anchors.whole += in_time + late;
         totals.anchors.late += late;
         totals.received.frames += 50;
@@ -226,7 +223,7 @@ mod tests {
     fn nothing_to_divide_by_gives_null_and_a_dash() {
         let report = report(0, 0, 0);
         assert_eq!(report.row.anchors.budget_miss_rate, None);
-        let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json(&report, None).unwrap()).unwrap();
         assert!(json["rows"][0]["anchor_p50_ms"].is_null() && json["machine"].is_object());
         let table = table(&report);
         assert!(table.contains("past the budget            – (0 came"), "{table}");

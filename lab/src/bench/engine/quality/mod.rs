@@ -26,6 +26,9 @@ use crate::eval::networks::{self, BICUBIC, Call, LANCZOS, Network, SHARPENED, Sh
 use crate::eval::report::Machine;
 use crate::eval::row::Row as Scored;
 use crate::eval::scale::Scale;
+use crate::interrupt;
+use crate::page::Contents;
+use crate::progress::Progress;
 
 /// What a scale gave: the rows of all clips, and the low picture's size of the first.
 struct Found {
@@ -46,14 +49,23 @@ pub(super) fn run(args: &EngineArgs) -> Result<()> {
     };
     let mut networks = models::read(&wanted.models, simd)?;
     let tools = ffmpeg::find(wanted.ffmpeg.as_deref())?;
+    let progress = Progress::new(wanted.quality.len() + networks.len(), "clips and networks");
     let mut found: Vec<Found> = Vec::new();
     for number in 0..wanted.quality.len() {
-        play(number, wanted, &tools, &mut networks, &mut found)?;
+        let played = play(number, wanted, &tools, &mut networks, &progress, &mut found);
+        if interrupt::kept(played)?.is_none() {
+            break;
+        }
+        progress.done();
     }
     let mut peaks = Peaks::default();
     let mut rows = Vec::new();
     for network in &networks {
+        if progress.begin(format!("timing {}", network.name)).is_err() {
+            break;
+        }
         rows.push(row(network, &found, args, &mut peaks)?);
+        progress.done();
     }
     let plain = found.iter().flat_map(plain).collect();
     let report = Report {
@@ -64,12 +76,7 @@ pub(super) fn run(args: &EngineArgs) -> Result<()> {
         rows,
         plain,
     };
-    if args.json {
-        println!("{}", report.json()?);
-    } else {
-        print!("{}", report.markdown());
-    }
-    Ok(())
+    args.output.put(&report, progress.interrupted(), report.markdown(), Contents::default)
 }
 
 /// Plays one clip at every scale and uplink, and writes its picture.
@@ -78,6 +85,7 @@ fn play(
     args: &QualityArgs,
     tools: &Ffmpeg,
     networks: &mut [Network],
+    progress: &Progress,
     found: &mut Vec<Found>,
 ) -> Result<()> {
     let spec = &args.quality[number];
@@ -90,7 +98,7 @@ fn play(
         let keep = args.crops.is_some().then(|| clip.frames.len() / 2);
         for &uplink_kbps in &uplinks {
             let (vmaf, screen) = (tools.vmaf.as_deref(), spec.screen);
-            let call = Call { name: &name, clip: &clip, screen, uplink_kbps, vmaf };
+            let call = Call { name: &name, clip: &clip, screen, uplink_kbps, vmaf, progress };
             let keep = keep.filter(|_| Some(uplink_kbps) == highest);
             let played = networks::play(&call, scale, networks, keep)?;
             if let Some(frame) = keep {
@@ -101,7 +109,7 @@ fn play(
     }
     if let (Some(folder), Some(kbps)) = (&args.crops, highest) {
         let path = crops::write(folder, &format!("{name}_{kbps}k"), &shown, args.crop_at)?;
-        eprintln!("wrote {}", path.display());
+        progress.note(&format!("wrote {}", path.display()));
     }
     Ok(())
 }
@@ -143,7 +151,6 @@ fn row(network: &Network, found: &[Found], args: &EngineArgs, peaks: &mut Peaks)
     let backend = upscaler.backend();
     let simd = Simd::available().into_iter().find(|simd| simd.name() == backend);
     let simd = simd.with_context(|| format!("{backend} is no backend of this processor"))?;
-    eprintln!("timing {name}: {case}");
     let weights = Weights { model, trained: true };
     let speeds = measure::rows_with(&weights, &[simd], &case, args, peaks)?;
     let speed = speeds.first().with_context(|| format!("{name} was not timed"))?;

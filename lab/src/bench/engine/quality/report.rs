@@ -25,11 +25,6 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The report as one line of JSON.
-    pub(super) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(self)
-    }
-
     /// The report as Markdown tables.
     pub(super) fn markdown(&self) -> String {
         let Machine { cpu, threads, platform } = &self.machine;
@@ -145,6 +140,7 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::output::json;
     use windlass_sr::{Architecture, Simd};
 
     use super::super::row::{gains, tests::scored};
@@ -190,7 +186,8 @@ mod tests {
 
     #[test]
     fn json_has_the_keys_that_the_design_promises() {
-        let value: serde_json::Value = serde_json::from_str(&report().json().unwrap()).unwrap();
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&report(), None).unwrap()).unwrap();
         assert_eq!(value["command"], "bench engine --quality");
         let row = &value["rows"][0];
         for key in ["network", "model", "macs", "input", "frame_ms", "gflops", "peak_share"] {

@@ -1,0 +1,133 @@
+//! What constants predict, held against load tests that none was fitted to.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use serde::Serialize;
+use windlass_plan::{Answer, Constants, Demand, HEADER_BYTES, PictureSize};
+
+use super::runs::{CHECKED, Run, Taken};
+use crate::interrupt;
+use crate::progress::Progress;
+
+/// How far a prediction may be off, in percent.
+const NEAR: f64 = 20.0;
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    command: &'static str,
+    machine: &'a windlass_plan::Machine,
+    rows: Vec<Row>,
+}
+
+/// One figure of one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Row {
+    run: String,
+    figure: &'static str,
+    predicted: f64,
+    measured: f64,
+    off_percent: f64,
+}
+
+/// Plays the runs, and says how far they are off.
+pub(super) fn run(constants: &Constants, seconds: u32, json: bool) -> Result<()> {
+    let progress = Progress::new(CHECKED.len(), "load tests");
+    let mut rows = Vec::new();
+    for run in CHECKED {
+        if progress.begin(run.to_string()).is_err() {
+            break;
+        }
+        let Some(taken) = interrupt::kept(run.play(seconds))? else { break };
+        rows.extend(of_run(constants, run, &taken));
+        progress.done();
+    }
+    let interrupted = progress.interrupted();
+    drop(progress);
+    let report = Report { command: "calibrate --check", machine: &constants.machine, rows };
+    if json {
+        println!("{}", crate::output::json(&report, interrupted)?);
+    } else {
+        print!("{}", table(&report.rows));
+    }
+    Ok(())
+}
+
+fn of_run(constants: &Constants, run: Run, taken: &Taken) -> Vec<Row> {
+    let (width, height) = run.size();
+    let demand = Demand {
+        publishers: run.publishers,
+        viewers: run.viewers,
+        layer: PictureSize { width, height },
+        budget_ms: f64::from(run.budget_ms.unwrap_or(200)),
+    };
+    let answer = Answer::new(constants, &demand);
+    let headers = |packets: f64| packets * HEADER_BYTES * 8.0 / 1e3;
+    let figures = [
+        ("cores", answer.cores.least(), taken.cores),
+        ("memory, MiB", answer.mib, taken.mib),
+        ("server in, kbit/s", answer.kbps.server_in, taken.sent_kbps + headers(taken.packets_in)),
+        (
+            "server out, kbit/s",
+            answer.kbps.server_out,
+            taken.video_kbps + taken.anchor_kbps + headers(taken.packets_out),
+        ),
+        ("anchors/s of each", answer.anchors_per_s, taken.anchors_per_s),
+    ];
+    let row = |(figure, predicted, measured): (&'static str, f64, f64)| Row {
+        run: run.to_string(),
+        figure,
+        predicted,
+        measured,
+        off_percent: 100.0 * (predicted / measured - 1.0),
+    };
+    figures.map(row).into()
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut out = String::new();
+    let mut last = "";
+    for row in rows {
+        // Writing to a String cannot fail.
+        if row.run != last {
+            let _ = writeln!(
+                out,
+                "{}{}\n{:<20} {:>10} {:>10} {:>8}",
+                if last.is_empty() { "" } else { "\n" },
+                row.run,
+                "",
+                "predicted",
+                "measured",
+                "off"
+            );
+            last = &row.run;
+        }
+        let far = if row.off_percent.abs() <= NEAR { "" } else { "   more than 20 %" };
+        let _ = writeln!(
+            out,
+            "{:<20} {:>10.2} {:>10.2} {:>+6.0} %{far}",
+            row.figure, row.predicted, row.measured, row.off_percent
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_far_off_is_marked() {
+        let row = |figure, off_percent| Row {
+            run: "a run".to_owned(),
+            figure,
+            predicted: 1.0,
+            measured: 1.0,
+            off_percent,
+        };
+        let table = table(&[row("cores", -19.0), row("memory, MiB", 31.0)]);
+        assert_eq!(table.matches("a run").count(), 1);
+        assert_eq!(table.matches("more than 20 %").count(), 1, "{table}");
+        assert!(table.contains("+31 %   more"), "{table}");
+    }
+}

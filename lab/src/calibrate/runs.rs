@@ -1,0 +1,93 @@
+//! The load tests of a calibration.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+
+pub(super) use crate::loadtest::Taken;
+use crate::loadtest::{self, LoadtestArgs};
+
+/// What a load test sends, and who takes it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Run {
+    /// `q` or `h`.
+    pub layer: &'static str,
+    /// Publishers, each in a room of its own.
+    pub publishers: u32,
+    /// Viewers in each room.
+    pub viewers: u32,
+    /// Budget of anchors in ms; without, there are none.
+    pub budget_ms: Option<u32>,
+}
+
+const fn run(layer: &'static str, publishers: u32, viewers: u32, budget_ms: Option<u32>) -> Run {
+    Run { layer, publishers, viewers, budget_ms }
+}
+
+/// What constants are fitted to.
+pub(super) const FITTED: [Run; 8] = [
+    run("q", 4, 1, None),
+    run("q", 12, 1, None),
+    run("q", 12, 4, None),
+    run("h", 8, 2, None),
+    run("q", 12, 1, Some(200)),
+    run("h", 4, 1, Some(200)),
+    run("q", 8, 1, Some(100)),
+    run("q", 8, 1, Some(500)),
+];
+
+/// What they are held against: other numbers of publishers and viewers.
+pub(super) const CHECKED: [Run; 2] = [run("q", 20, 2, Some(200)), run("h", 6, 3, Some(200))];
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Run { layer, publishers, viewers, budget_ms } = self;
+        write!(f, "{publishers} publishers of {layer}, {viewers} viewers of each, ")?;
+        match budget_ms {
+            Some(ms) => write!(f, "anchors within {ms} ms"),
+            None => write!(f, "no anchors"),
+        }
+    }
+}
+
+/// Options as `windlass-lab loadtest` takes them.
+#[derive(Parser)]
+struct Words {
+    #[command(flatten)]
+    args: LoadtestArgs,
+}
+
+impl Run {
+    /// Width and height of its layer.
+    pub(super) fn size(self) -> (u32, u32) {
+        if self.layer == "q" { (320, 180) } else { (640, 360) }
+    }
+
+    /// Plays it on a server of our own.
+    pub(super) fn play(self, seconds: u32) -> Result<Taken> {
+        let Run { layer, publishers, viewers, budget_ms } = self;
+        let mut words: Vec<String> =
+            ["loadtest", "--own", "--layers", layer].map(String::from).into();
+        let mut option = |name: &str, value: u32| {
+            words.extend([format!("--{name}"), value.to_string()]);
+        };
+        option("publishers", publishers);
+        option("subscribers", viewers);
+        option("seconds", seconds);
+        option("ramp", 2);
+        option("clip-seconds", 4);
+        option("budget-ms", budget_ms.unwrap_or(200));
+        if budget_ms.is_none() {
+            words.push("--no-anchors".to_owned());
+        }
+        words.extend(["--", "--network", "xs"].map(String::from));
+        words.extend(budget_ms.map(|ms| format!("--budget={ms}ms")));
+        let args = Words::try_parse_from(&words)?.args;
+        let outcome = loadtest::play(&args)?;
+        if let Some(interrupted) = outcome.interrupted {
+            bail!("{self}: {interrupted}");
+        }
+        outcome.taken()
+    }
+}

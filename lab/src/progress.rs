@@ -1,0 +1,115 @@
+//! How far a measurement is, and how long the rest will take: a bar where standard error is a terminal, else a line every ten
+//! seconds.
+
+use std::fmt::Display;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+
+use crate::interrupt::{self, Interrupted, Stopped};
+
+/// Time between two lines where there is no terminal.
+const EVERY: Duration = Duration::from_secs(10);
+/// Time between two pictures of the bar, which shows that the program lives.
+const REDRAWN: Duration = Duration::from_millis(200);
+
+/// The progress of one command, in parts of about the same length.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    unit: &'static str,
+    /// Ends the thread that writes lines.
+    _over: Sender<()>,
+}
+
+impl Progress {
+    /// So many parts are to be done.
+    pub(crate) fn new(of: usize, unit: &'static str) -> Progress {
+        let bar = ProgressBar::new(of as u64);
+        let style = format!("{{wide_bar}} {{pos}}/{{len}} {unit}, {{eta}} left\n{{wide_msg}}");
+        if let Ok(style) = ProgressStyle::with_template(&style) {
+            bar.set_style(style);
+        }
+        let (over, ended) = channel();
+        if bar.is_hidden() {
+            let bar = bar.clone();
+            std::thread::spawn(move || {
+                while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                    eprintln!("{}", line(&bar, unit));
+                }
+            });
+        } else {
+            bar.enable_steady_tick(REDRAWN);
+        }
+        Progress { bar, unit, _over: over }
+    }
+
+    /// Says what is being done.
+    pub(crate) fn say(&self, what: impl Display) {
+        self.bar.set_message(what.to_string());
+    }
+
+    /// Says what is done next, unless Ctrl-C was pressed: then it is not to begin.
+    pub(crate) fn begin(&self, what: impl Display) -> Result<(), Stopped> {
+        self.say(what);
+        interrupt::check()
+    }
+
+    /// So many parts are done.
+    pub(crate) fn reached(&self, parts: u64) {
+        self.bar.set_position(parts.min(self.bar.length().unwrap_or(parts)));
+    }
+
+    /// One more part is done.
+    pub(crate) fn done(&self) {
+        self.bar.inc(1);
+    }
+
+    /// How far it came, if Ctrl-C ended it before all was done.
+    pub(crate) fn interrupted(&self) -> Option<Interrupted> {
+        let (after, of) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        (interrupt::pressed() && after < of).then_some(Interrupted { after, of, unit: self.unit })
+    }
+
+    /// Writes a line that stays.
+    pub(crate) fn note(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A line for a log.
+fn line(bar: &ProgressBar, unit: &str) -> String {
+    let (done, of) = (bar.position(), bar.length().unwrap_or_default());
+    // Of nothing done nothing follows.
+    let left = match done {
+        0 => "time left unknown".to_owned(),
+        _ => format!("about {} left", HumanDuration(bar.eta())),
+    };
+    format!("{done} of {of} {unit}, {left}: {}", bar.message())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_what_is_done_and_what_is_left() {
+        let bar = ProgressBar::hidden();
+        bar.set_length(4);
+        bar.set_message("clip a");
+        assert_eq!(line(&bar, "rows"), "0 of 4 rows, time left unknown: clip a");
+        bar.inc(2);
+        let line = line(&bar, "rows");
+        assert!(
+            line.starts_with("2 of 4 rows, about ") && line.ends_with(" left: clip a"),
+            "{line}"
+        );
+    }
+}
