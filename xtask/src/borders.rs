@@ -12,7 +12,7 @@ use crate::root;
 use crate::source::{code, files};
 
 /// Crates of ours, and those of ours that they are built of. What tests alone need is not asked for.
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("types", &[]),
     ("netem", &[]),
     ("htj2k", &[]),
