@@ -36,7 +36,7 @@ impl Output {
         &self,
         report: &R,
         interrupted: Option<Interrupted>,
-        table: String,
+        table: &str,
         contents: impl FnOnce() -> Contents,
     ) -> Result<()> {
         let said = interrupted.map(|interrupted| interrupted.to_string());
@@ -48,7 +48,7 @@ impl Output {
                 .join(" ");
             let title = serde_json::to_value(report)?;
             let title = format!("windlass-lab {}", title["command"].as_str().unwrap_or_default());
-            let page = contents.page(&title, said.as_deref(), &table);
+            let page = contents.page(&title, said.as_deref(), table);
             std::fs::write(path, page).with_context(|| format!("writing {}", path.display()))?;
             eprintln!("wrote {}", path.display());
         }

@@ -36,7 +36,7 @@ impl Lab {
         let (say, said) = channel();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         std::thread::spawn(move || {
-            lines.map_while(Result::ok).for_each(|line| drop(say.send(line)))
+            lines.map_while(Result::ok).for_each(|line| drop(say.send(line)));
         });
         let lab = Lab { child, said, folder };
         let begun = Instant::now();

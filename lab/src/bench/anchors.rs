@@ -124,7 +124,7 @@ pub(super) fn run(args: &AnchorsArgs) -> Result<()> {
         progress.done();
     }
     let report = Report { command: "bench anchors", machine: Machine::here(), rows };
-    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
+    args.output.put(&report, progress.interrupted(), &report.table(), Contents::default)
 }
 
 fn measure(name: &str, clip: &Clip, speed: u8, progress: &Progress) -> Result<Vec<Row>> {

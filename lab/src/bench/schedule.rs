@@ -100,7 +100,7 @@ pub(super) fn run(args: &ScheduleArgs) -> Result<()> {
         rows,
         plans,
     };
-    args.output.put(&report, progress.interrupted(), report.table(), || Contents {
+    args.output.put(&report, progress.interrupted(), &report.table(), || Contents {
         plots: report.plots(),
         ..Contents::default()
     })

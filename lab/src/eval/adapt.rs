@@ -91,7 +91,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     }
     let table = table(&rows);
     let report = Report { command: "eval", machine: Machine::here(), rows };
-    args.output.rows().put(&report, progress.interrupted(), table, Contents::default)
+    args.output.rows().put(&report, progress.interrupted(), &table, Contents::default)
 }
 
 /// Adds the rows of one clip.

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &EvalArgs) -> Result<()> {
         bd: if args.sweep.sweep { sweep::differences(&rows, &reference) } else { Vec::new() },
         rows,
     };
-    args.output.rows().put(&report, progress.interrupted(), report.table(), || Contents {
+    args.output.rows().put(&report, progress.interrupted(), &report.table(), || Contents {
         plots: sweep::plots(&report.rows).into_iter().map(|(_, plot)| plot).collect(),
         ..Contents::default()
     })

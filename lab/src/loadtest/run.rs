@@ -51,7 +51,7 @@ pub(crate) fn run(args: &LoadtestArgs) -> Result<()> {
     }
     let Outcome { report, course, interrupted } = play(args)?;
     let row = &report.row;
-    args.output.put(&report, interrupted, table(&report), || Contents {
+    args.output.put(&report, interrupted, &table(&report), || Contents {
         facts: clients(row).into_iter().chain(server(row)).collect(),
         plots: course.plots(),
         ..Contents::default()

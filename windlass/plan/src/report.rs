@@ -34,6 +34,7 @@ pub(crate) struct Report<'a> {
 
 /// What the cores cost, with the cheapest network and with the dearest.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "they are keys of the report")]
 pub(crate) struct Cost {
     pub euro_core_hour: f64,
     pub euro_hour: [f64; 2],

@@ -103,7 +103,7 @@ pub(super) fn run(args: &EngineArgs) -> Result<()> {
         networks: named.collect(),
         rows,
     };
-    args.output.put(&report, None, report.table(), || Contents {
+    args.output.put(&report, None, &report.table(), || Contents {
         plots: report.plots(),
         ..Contents::default()
     })

@@ -34,12 +34,12 @@ pub(super) fn run(args: &EngineArgs) -> Result<()> {
     let cases = args.cases();
     let progress = Progress::new(cases.len(), "cases");
     for case in cases {
-        if progress.begin(&case).is_err() {
+        if progress.begin(case).is_err() {
             break;
         }
         rows.extend(measure::rows(&case, args, &mut peaks).with_context(|| case.to_string())?);
         progress.done();
     }
     let report = Report::new(Machine::here(), peaks, rows);
-    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
+    args.output.put(&report, progress.interrupted(), &report.table(), Contents::default)
 }

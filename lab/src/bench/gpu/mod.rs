@@ -48,7 +48,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
     let peaks = peaks::measure(ROUNDS, BYTES).context("measuring the GPU")?;
     let (mut rows, mut device) = (Vec::new(), String::new());
     for case in cases {
-        if progress.begin(&case).is_err() {
+        if progress.begin(case).is_err() {
             break;
         }
         progress.done();
@@ -69,7 +69,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
     report.conformance = conforms;
     let quality = EnhancerConfig::default().anchor_quality;
     for case in codings {
-        if progress.begin(&case).is_err() {
+        if progress.begin(case).is_err() {
             break;
         }
         progress.done();
@@ -92,7 +92,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
         }
     }
     report.prices = prices(args);
-    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
+    args.output.put(&report, progress.interrupted(), &report.table(), Contents::default)
 }
 
 fn prices(args: &GpuArgs) -> Prices {

@@ -48,5 +48,5 @@ pub(super) fn run(args: &HybridArgs) -> Result<()> {
         progress.done();
     }
     let report = Report { command: "bench hybrid", machine: Machine::here(), rows };
-    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
+    args.output.put(&report, progress.interrupted(), &report.table(), Contents::default)
 }

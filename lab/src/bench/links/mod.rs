@@ -120,7 +120,7 @@ pub(super) fn run(args: &LinksArgs) -> Result<()> {
         seeds: args.seeds.clone(),
         rows,
     };
-    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
+    args.output.put(&report, progress.interrupted(), &report.table(), Contents::default)
 }
 
 impl Report {

@@ -232,5 +232,5 @@ pub(super) fn run(args: &StagesArgs) -> Result<()> {
         encode_ms: 1e3 * cost.encode.as_secs_f64(),
         rows,
     };
-    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
+    args.output.put(&report, progress.interrupted(), &report.table(), Contents::default)
 }

@@ -44,7 +44,7 @@ pub(super) fn run(args: &Vp9Args) -> Result<()> {
     }
     let report =
         Report { command: "bench vp9", machine: Machine::here(), passes: args.passes, rows };
-    args.output.put(&report, progress.interrupted(), report.table(), Contents::default)
+    args.output.put(&report, progress.interrupted(), &report.table(), Contents::default)
 }
 
 /// All rows of one stream.

@@ -83,7 +83,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         rows: summary::lines(&cells),
     };
     let table = report.table(&PLAIN.to_string());
-    args.output.rows().put(&report, progress.interrupted(), table, Contents::default)
+    args.output.rows().put(&report, progress.interrupted(), &table, Contents::default)
 }
 
 /// All runs of one scene under one uplink.

@@ -204,7 +204,7 @@ pub(super) fn run(args: &EvalArgs, display: DisplaySize) -> Result<()> {
         progress.note(&format!("wrote {}", path.display()));
     }
     let printed = Output { json: args.output.json, html: None };
-    printed.put(&report, interrupted, table(&report), Contents::default)
+    printed.put(&report, interrupted, &table(&report), Contents::default)
 }
 
 /// One clip at the size that it is shown at.

@@ -76,7 +76,7 @@ pub(super) fn run(args: &EngineArgs) -> Result<()> {
         rows,
         plain,
     };
-    args.output.put(&report, progress.interrupted(), report.markdown(), Contents::default)
+    args.output.put(&report, progress.interrupted(), &report.markdown(), Contents::default)
 }
 
 /// Plays one clip at every scale and uplink, and writes its picture.
