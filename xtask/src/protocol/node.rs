@@ -11,7 +11,11 @@ pub(super) fn types(api: &Api) -> String {
         let _ = write!(out, "\n/** {} */\n", one.says);
         match &one.shape {
             Shape::Words(words) => {
-                let words: String = words.iter().map(|word| format!("\n  | \"{word}\"")).collect();
+                let words = words
+                    .iter()
+                    .map(|word| format!("\n  | \"{word}\""))
+                    .collect::<Vec<_>>()
+                    .concat();
                 let _ = writeln!(out, "export type {} ={words};", one.name);
             }
             Shape::Fields(fields) => {
@@ -50,7 +54,9 @@ pub(super) fn requests(api: &Api) -> String {
     let mut out = format!(
         "// {MADE}\nimport {{ Connection }} from \"./connection.js\";\n\n/**\n * @import {{\n"
     );
-    types.iter().for_each(|name| out += &format!(" *   {name},\n"));
+    for name in types {
+        out.extend([" *   ", name, ",\n"]);
+    }
     out += " * } from \"./types.gen.js\"\n */\n\n";
     out += "/** A client of the admin API. Each method sends one request. */\n";
     out += "export class AdminClient extends Connection {\n";

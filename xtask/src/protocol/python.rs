@@ -10,12 +10,17 @@ const WIDTH: usize = 120;
 /// `windlass_server_sdk/types_gen.py`.
 pub(super) fn types(api: &Api) -> String {
     let imports = "from __future__ import annotations\n\nfrom dataclasses import dataclass\nfrom typing import Literal, Optional";
-    let names: String = api.types.iter().map(|one| format!("    \"{}\",\n", one.name)).collect();
+    let names = api.types.iter().map(|one| format!("    \"{}\",\n", one.name));
+    let names = names.collect::<Vec<_>>().concat();
     let mut out = format!("\"\"\"{MADE}\"\"\"\n\n{imports}\n\n__all__ = [\n{names}]\n");
     for one in &api.types {
         match &one.shape {
             Shape::Words(words) => {
-                let words: String = words.iter().map(|word| format!("    \"{word}\",\n")).collect();
+                let words = words
+                    .iter()
+                    .map(|word| format!("    \"{word}\",\n"))
+                    .collect::<Vec<_>>()
+                    .concat();
                 let _ = write!(
                     out,
                     "\n\n{} = Literal[\n{words}]\n\"\"\"{}\"\"\"\n",
@@ -93,7 +98,8 @@ fn request(request: &Request, types: &[Type]) -> String {
     let returns = answer.map_or_else(|| "None".to_owned(), |name| format!("types.{name}"));
     let mut out = format!("\n    def {}({}) -> {returns}:\n", request.id, given.join(", "));
     if out.len() > WIDTH {
-        let given: String = given.iter().map(|one| format!("        {one},\n")).collect();
+        let given =
+            given.iter().map(|one| format!("        {one},\n")).collect::<Vec<_>>().concat();
         out = format!("\n    def {}(\n{given}    ) -> {returns}:\n", request.id);
     }
     out += &doc(&request.says, "        ");
