@@ -174,17 +174,14 @@ fn request(method: &str, path: &str, operation: &Value) -> Result<Request> {
 
 fn named(name: &str, schemas: &serde_json::Map<String, Value>) -> Result<Type> {
     let schema = schemas.get(name).context("it is not there")?;
-    let shape = match schema["enum"].as_array() {
-        Some(words) => {
-            let word = |word: &Value| word.as_str().map(str::to_owned).context("no word");
-            Shape::Words(words.iter().map(word).collect::<Result<_>>()?)
-        }
-        None => {
-            let mut all = fields(schema, schemas)?;
-            // Python's classes need those first that must be there.
-            all.sort_by_key(|field| !field.required);
-            Shape::Fields(all)
-        }
+    let shape = if let Some(words) = schema["enum"].as_array() {
+        let word = |word: &Value| word.as_str().map(str::to_owned).context("no word");
+        Shape::Words(words.iter().map(word).collect::<Result<_>>()?)
+    } else {
+        let mut all = fields(schema, schemas)?;
+        // Python's classes need those first that must be there.
+        all.sort_by_key(|field| !field.required);
+        Shape::Fields(all)
     };
     Ok(Type { name: name.to_owned(), says: says(&schema["description"])?, shape })
 }
@@ -258,21 +255,24 @@ pub(super) fn pascal(name: &str) -> String {
     name.split('_').map(part).collect()
 }
 
+/// The texts of all items, one after the other.
+pub(super) fn each<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
+    items.iter().map(text).collect::<Vec<_>>().concat()
+}
+
 /// Lines of at most so many bytes, each after `start`.
 pub(super) fn lines(text: &str, start: &str, width: usize) -> String {
-    let mut all = String::new();
-    let mut line = String::new();
+    let mut all: Vec<String> = Vec::new();
     for word in text.split(' ') {
-        if !line.is_empty() && start.len() + line.len() + 1 + word.len() > width {
-            all += &format!("{start}{line}\n");
-            line.clear();
+        match all.last_mut() {
+            Some(line) if start.len() + line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => all.push(word.to_owned()),
         }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line += word;
     }
-    all + &format!("{start}{line}\n")
+    each(&all, |line| format!("{start}{line}\n"))
 }
 
 /// What stands for each file's beginning.

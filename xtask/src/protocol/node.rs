@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, lines, pascal};
+use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, each, lines, pascal};
 
 /// `src/types.gen.d.ts`.
 pub(super) fn types(api: &Api) -> String {
@@ -11,7 +11,7 @@ pub(super) fn types(api: &Api) -> String {
         let _ = write!(out, "\n/** {} */\n", one.says);
         match &one.shape {
             Shape::Words(words) => {
-                let words: String = words.iter().map(|word| format!("\n  | \"{word}\"")).collect();
+                let words: String = each(words, |word| format!("\n  | \"{word}\""));
                 let _ = writeln!(out, "export type {} ={words};", one.name);
             }
             Shape::Fields(fields) => {
@@ -50,7 +50,7 @@ pub(super) fn requests(api: &Api) -> String {
     let mut out = format!(
         "// {MADE}\nimport {{ Connection }} from \"./connection.js\";\n\n/**\n * @import {{\n"
     );
-    types.iter().for_each(|name| out += &format!(" *   {name},\n"));
+    out += &each(&types, |name| format!(" *   {name},\n"));
     out += " * } from \"./types.gen.js\"\n */\n\n";
     out += "/** A client of the admin API. Each method sends one request. */\n";
     out += "export class AdminClient extends Connection {\n";

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, Type, lines};
+use super::api::{Api, Field, Kind, MADE, Request, Segment, Shape, Type, each, lines};
 
 /// The longest line.
 const WIDTH: usize = 120;
@@ -10,12 +10,12 @@ const WIDTH: usize = 120;
 /// `windlass_server_sdk/types_gen.py`.
 pub(super) fn types(api: &Api) -> String {
     let imports = "from __future__ import annotations\n\nfrom dataclasses import dataclass\nfrom typing import Literal, Optional";
-    let names: String = api.types.iter().map(|one| format!("    \"{}\",\n", one.name)).collect();
+    let names: String = each(&api.types, |one| format!("    \"{}\",\n", one.name));
     let mut out = format!("\"\"\"{MADE}\"\"\"\n\n{imports}\n\n__all__ = [\n{names}]\n");
     for one in &api.types {
         match &one.shape {
             Shape::Words(words) => {
-                let words: String = words.iter().map(|word| format!("    \"{word}\",\n")).collect();
+                let words: String = each(words, |word| format!("    \"{word}\",\n"));
                 let _ = write!(
                     out,
                     "\n\n{} = Literal[\n{words}]\n\"\"\"{}\"\"\"\n",
@@ -93,7 +93,7 @@ fn request(request: &Request, types: &[Type]) -> String {
     let returns = answer.map_or_else(|| "None".to_owned(), |name| format!("types.{name}"));
     let mut out = format!("\n    def {}({}) -> {returns}:\n", request.id, given.join(", "));
     if out.len() > WIDTH {
-        let given: String = given.iter().map(|one| format!("        {one},\n")).collect();
+        let given: String = each(&given, |one| format!("        {one},\n"));
         out = format!("\n    def {}(\n{given}    ) -> {returns}:\n", request.id);
     }
     out += &doc(&request.says, "        ");
