@@ -21,7 +21,7 @@ use tokio_tungstenite::connect_async;
 const FOLDER: &str = "WINDLASS_DOCS_FOLDER";
 
 /// Blocks by their beginning, and where they are tried or why they are not.
-const ELSEWHERE: [(&str, &str); 20] = [
+const ELSEWHERE: [(&str, &str); 21] = [
     ("cargo xtask run ", "continuous integration runs both"),
     ("cargo run --release -p windlass-lab -- eval", "lab/src/eval, on a clip"),
     ("tar -xf windlass-", "`cargo xtask release` tries what it makes"),
@@ -47,6 +47,7 @@ const ELSEWHERE: [(&str, &str); 20] = [
     ("windlass-lab loadtest --own --publishers 1 --sub", "it takes minutes; lab/src/loadtest"),
     ("windlass-lab loadtest --own --publishers 3 --lay", "it takes minutes; lab/src/loadtest"),
     ("windlass-lab loadtest --own --publishers 8 --per", "it takes minutes; `cargo xtask soak`"),
+    ("windlass-lab calibrate", "it takes minutes; lab/src/calibrate"),
     ("enhancer:", "tests/chart, which reads the chart's values"),
 ];
 

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use super::given_up::given_up;
 use super::process::Usage;
 use super::scrape::Figures;
 use super::tally::Totals;
-use crate::loadtest::report::given_up;
 use crate::plot::{Curve, Plot};
 
 /// What came in a second.

@@ -14,6 +14,7 @@ mod balance;
 mod children;
 mod course;
 mod downlinks;
+mod given_up;
 mod janus;
 mod link;
 mod measurement;

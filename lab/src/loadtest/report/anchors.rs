@@ -3,17 +3,7 @@
 use serde::Serialize;
 
 use super::span::{Span, share};
-
-/// Counters of chosen anchors that the enhancer dropped because the budget was over or would have been.
-const GIVEN_UP: [&str; 2] = ["enhancer_late_infer_total", "enhancer_late_encode_total"];
-/// Counter of finished anchors that the SFU dropped as late, once for each subscriber.
-const DROPPED: &str = "sfu_anchors_dropped_late_total";
-
-/// Chosen anchors that did not reach a subscriber because of the budget, once for each of them.
-pub(in crate::loadtest) fn given_up(counter: impl Fn(&str) -> f64, subscribers: usize) -> f64 {
-    let each = subscribers.max(1) as f64;
-    GIVEN_UP.iter().map(|name| each * counter(name)).sum::<f64>() + counter(DROPPED)
-}
+use crate::loadtest::given_up::given_up;
 
 /// Anchors at all subscribers together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use self::anchors::AnchorDelivery;
-pub(super) use self::anchors::given_up;
 use self::links::Links;
 use self::media::{Reception, Traffic};
 use self::server::{Latency, Memory, ProcessorTime, Stage};
