@@ -98,6 +98,7 @@ fn every_query_of_the_dashboard_and_the_alerts_names_a_metric_that_there_is() {
 const OTHER_WORDS: [&str; 6] = [
     // The package's file, and crates.
     "windlass_0",
+    "windlass_server_sdk",
     "windlass_sfu",
     "windlass_skips",
     "windlass_types",

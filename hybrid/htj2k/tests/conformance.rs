@@ -28,12 +28,16 @@ fn assert_near(ours: &Picture, theirs: Option<Picture>, exact: bool, of: &str) {
 /// Has all decoders decode a stream, which stands for these samples if it is exact.
 fn assert_all_agree(coded: &[u8], samples: &[i16], exact: bool, of: &str) {
     let ours = decode(coded, LIMITS).unwrap_or_else(|e| panic!("{of}: {e}"));
-    assert_near(&ours, Some(openjph::decode(coded)), exact, &format!("{of}, OpenJPH"));
+    if exact {
+        assert_eq!(ours.samples, samples, "{of}");
+    }
     if exact || ours.format.bits <= openjpeg::EXACT_BITS {
         assert_near(&ours, openjpeg::decode(coded), exact, &format!("{of}, OpenJPEG"));
     }
-    if exact {
-        assert_eq!(ours.samples, samples, "{of}");
+    // OpenJPH's port decodes a sample wrongly in some one-bit pictures of many levels that both others decode as they
+    // were (158×65, 6 levels, amplitude 0.74713945, seed 226496435).
+    if !exact || ours.format.bits > 1 {
+        assert_near(&ours, Some(openjph::decode(coded)), exact, &format!("{of}, OpenJPH"));
     }
 }
 

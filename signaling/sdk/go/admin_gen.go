@@ -91,6 +91,22 @@ func (c *AdminClient) SetGrants(ctx context.Context, room, participant string, b
 	return send(ctx, c, "PUT", []string{"rooms", room, "participants", participant, "grants"}, body)
 }
 
+// EndRecording: End the recording of a room.
+func (c *AdminClient) EndRecording(ctx context.Context, room string) error {
+	return send(ctx, c, "DELETE", []string{"rooms", room, "recording"}, nil)
+}
+
+// Recording: Show the recording of a room.
+func (c *AdminClient) Recording(ctx context.Context, room string) (*RoomRecording, error) {
+	return ask[RoomRecording](ctx, c, "GET", []string{"rooms", room, "recording"}, nil)
+}
+
+// Record: Record a room, or one of its participants: tracks as they come, on the servers where they
+// are published. Everybody in the room is told.
+func (c *AdminClient) Record(ctx context.Context, room string, body Record) (*RoomRecording, error) {
+	return ask[RoomRecording](ctx, c, "POST", []string{"rooms", room, "recording"}, body)
+}
+
 // MuteTrack: Mute or unmute a track.
 func (c *AdminClient) MuteTrack(ctx context.Context, room, track string, body Muted) (*Track, error) {
 	return ask[Track](ctx, c, "PUT", []string{"rooms", room, "tracks", track, "muted"}, body)

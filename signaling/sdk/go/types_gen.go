@@ -25,6 +25,9 @@ const (
 	AdminErrorCodeUnknownParticipant AdminErrorCode = "unknown_participant"
 	AdminErrorCodeUnknownTrack       AdminErrorCode = "unknown_track"
 	AdminErrorCodeNoIdentity         AdminErrorCode = "no_identity"
+	AdminErrorCodeNoRecorder         AdminErrorCode = "no_recorder"
+	AdminErrorCodeNotRecorded        AdminErrorCode = "not_recorded"
+	AdminErrorCodeNotWritable        AdminErrorCode = "not_writable"
 	AdminErrorCodeTooManyRooms       AdminErrorCode = "too_many_rooms"
 	AdminErrorCodeTooManyRules       AdminErrorCode = "too_many_rules"
 	AdminErrorCodeShuttingDown       AdminErrorCode = "shutting_down"
@@ -94,8 +97,28 @@ type Event struct {
 	Type EventType `json:"type"`
 	// The participant.
 	Participant *EventParticipant `json:"participant,omitempty"`
+	// The recording.
+	Recording *EventRecording `json:"recording,omitempty"`
 	// The track.
 	Track *EventTrack `json:"track,omitempty"`
+}
+
+// EventFile: A file of a recording.
+type EventFile struct {
+	// Its size.
+	Bytes int64 `json:"bytes"`
+	// Its length in seconds.
+	Duration float64 `json:"duration"`
+	// Its name.
+	File string `json:"file"`
+	// When it begins, in seconds since the recording did.
+	Offset float64 `json:"offset"`
+	// The participant's id.
+	Participant string `json:"participant"`
+	// Its tracks: `video`, `audio`.
+	Tracks []string `json:"tracks"`
+	// The identity in its access token.
+	Identity string `json:"identity,omitempty"`
 }
 
 // EventParticipant: A participant.
@@ -106,6 +129,28 @@ type EventParticipant struct {
 	Name string `json:"name"`
 	// The identity in its access token.
 	Identity string `json:"identity,omitempty"`
+}
+
+// EventRecording: A recording, in webhooks.
+type EventRecording struct {
+	// Its name.
+	ID string `json:"id"`
+	// Sum of the sizes of its files.
+	Bytes *int64 `json:"bytes,omitempty"`
+	// Time from the start to the end of the last file, in seconds.
+	Duration *float64 `json:"duration,omitempty"`
+	// What went wrong, for people.
+	Error string `json:"error,omitempty"`
+	// Its media; of more than 100 files the first ones: the manifest has all.
+	Files *[]EventFile `json:"files,omitempty"`
+	// Its manifest, in that folder.
+	Manifest string `json:"manifest,omitempty"`
+	// The identity or the id of the participant that alone is recorded.
+	Participant string `json:"participant,omitempty"`
+	// Its folder on the server.
+	Path string `json:"path,omitempty"`
+	// Why it ended: `stopped`, `room_empty` or `write_failed`.
+	Reason string `json:"reason,omitempty"`
 }
 
 // EventTrack: A track.
@@ -129,6 +174,8 @@ const (
 	EventTypeParticipantLeft   EventType = "participant_left"
 	EventTypeTrackPublished    EventType = "track_published"
 	EventTypeTrackUnpublished  EventType = "track_unpublished"
+	EventTypeRecordingStarted  EventType = "recording_started"
+	EventTypeRecordingEnded    EventType = "recording_ended"
 )
 
 // Grant: Something that an access token allows.
@@ -192,6 +239,13 @@ type Receives struct {
 	Width int64 `json:"width"`
 }
 
+// Record: What to record of a room.
+type Record struct {
+	// Id of the participant that alone is recorded, also when it comes back with its identity; by
+	// default all.
+	Participant string `json:"participant,omitempty"`
+}
+
 // RoomDetails: A room, with its participants and tracks.
 type RoomDetails struct {
 	// Its participants, the first one first.
@@ -222,6 +276,16 @@ type RoomPolicy struct {
 	Policy *string `json:"policy"`
 	// The room; by default all rooms without a policy of their own.
 	Room string `json:"room,omitempty"`
+}
+
+// RoomRecording: The recording of a room.
+type RoomRecording struct {
+	// Its name, which is that of its folder.
+	Recording string `json:"recording"`
+	// When it was ordered, in seconds since 1970.
+	Started float64 `json:"started"`
+	// The identity, or else the id, of the participant that alone is recorded.
+	Participant string `json:"participant,omitempty"`
 }
 
 // RoomSettings: An operator's settings of a room. Absent settings have the values of the server's

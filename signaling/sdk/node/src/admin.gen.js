@@ -10,9 +10,11 @@ import { Connection } from "./connection.js";
  *   Lobby,
  *   Muted,
  *   Period,
+ *   Record,
  *   RoomDetails,
  *   RoomDoor,
  *   RoomPolicy,
+ *   RoomRecording,
  *   RoomSettings,
  *   Rooms,
  *   SetGrants,
@@ -176,6 +178,35 @@ export class AdminClient extends Connection {
    */
   setGrants(room, participant, body) {
     return this.send("PUT", ["rooms", room, "participants", participant, "grants"], body);
+  }
+
+  /**
+   * End the recording of a room.
+   * @param {string} room The room's name.
+   * @returns {Promise<void>}
+   */
+  endRecording(room) {
+    return this.send("DELETE", ["rooms", room, "recording"]);
+  }
+
+  /**
+   * Show the recording of a room.
+   * @param {string} room The room's name.
+   * @returns {Promise<RoomRecording>}
+   */
+  recording(room) {
+    return this.send("GET", ["rooms", room, "recording"]);
+  }
+
+  /**
+   * Record a room, or one of its participants: tracks as they come, on the servers where they are published. Everybody
+   * in the room is told.
+   * @param {string} room The room's name.
+   * @param {Record} body
+   * @returns {Promise<RoomRecording>}
+   */
+  record(room, body) {
+    return this.send("POST", ["rooms", room, "recording"], body);
   }
 
   /**

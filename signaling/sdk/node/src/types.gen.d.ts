@@ -20,6 +20,9 @@ export type AdminErrorCode =
   | "unknown_participant"
   | "unknown_track"
   | "no_identity"
+  | "no_recorder"
+  | "not_recorded"
+  | "not_writable"
   | "too_many_rooms"
   | "too_many_rules"
   | "shutting_down"
@@ -87,8 +90,28 @@ export interface Event {
   type: EventType;
   /** The participant. */
   participant?: EventParticipant;
+  /** The recording. */
+  recording?: EventRecording;
   /** The track. */
   track?: EventTrack;
+}
+
+/** A file of a recording. */
+export interface EventFile {
+  /** Its size. */
+  bytes: number;
+  /** Its length in seconds. */
+  duration: number;
+  /** Its name. */
+  file: string;
+  /** When it begins, in seconds since the recording did. */
+  offset: number;
+  /** The participant's id. */
+  participant: string;
+  /** Its tracks: `video`, `audio`. */
+  tracks: string[];
+  /** The identity in its access token. */
+  identity?: string;
 }
 
 /** A participant. */
@@ -99,6 +122,28 @@ export interface EventParticipant {
   name: string;
   /** The identity in its access token. */
   identity?: string;
+}
+
+/** A recording, in webhooks. */
+export interface EventRecording {
+  /** Its name. */
+  id: string;
+  /** Sum of the sizes of its files. */
+  bytes?: number;
+  /** Time from the start to the end of the last file, in seconds. */
+  duration?: number;
+  /** What went wrong, for people. */
+  error?: string;
+  /** Its media; of more than 100 files the first ones: the manifest has all. */
+  files?: EventFile[];
+  /** Its manifest, in that folder. */
+  manifest?: string;
+  /** The identity or the id of the participant that alone is recorded. */
+  participant?: string;
+  /** Its folder on the server. */
+  path?: string;
+  /** Why it ended: `stopped`, `room_empty` or `write_failed`. */
+  reason?: string;
 }
 
 /** A track. */
@@ -118,7 +163,9 @@ export type EventType =
   | "participant_joined"
   | "participant_left"
   | "track_published"
-  | "track_unpublished";
+  | "track_unpublished"
+  | "recording_started"
+  | "recording_ended";
 
 /** Something that an access token allows. */
 export type Grant =
@@ -177,6 +224,12 @@ export interface Receives {
   width: number;
 }
 
+/** What to record of a room. */
+export interface Record {
+  /** Id of the participant that alone is recorded, also when it comes back with its identity; by default all. */
+  participant?: string;
+}
+
 /** A room, with its participants and tracks. */
 export interface RoomDetails {
   /** Its participants, the first one first. */
@@ -205,6 +258,16 @@ export interface RoomPolicy {
   policy: string | null;
   /** The room; by default all rooms without a policy of their own. */
   room?: string;
+}
+
+/** The recording of a room. */
+export interface RoomRecording {
+  /** Its name, which is that of its folder. */
+  recording: string;
+  /** When it was ordered, in seconds since 1970. */
+  started: number;
+  /** The identity, or else the id, of the participant that alone is recorded. */
+  participant?: string;
 }
 
 /** An operator's settings of a room. Absent settings have the values of the server's configuration. */

@@ -105,6 +105,21 @@ class AdminClient(Connection):
         body = types.SetGrants(grants=grants)
         self._send("PUT", ["rooms", room, "participants", participant, "grants"], body)
 
+    def end_recording(self, room: str) -> None:
+        """End the recording of a room."""
+        self._send("DELETE", ["rooms", room, "recording"])
+
+    def recording(self, room: str) -> types.RoomRecording:
+        """Show the recording of a room."""
+        return self._read(types.RoomRecording, self._send("GET", ["rooms", room, "recording"]))
+
+    def record(self, room: str, *, participant: Optional[str] = None) -> types.RoomRecording:
+        """Record a room, or one of its participants: tracks as they come, on the servers where they are published.
+        Everybody in the room is told.
+        """
+        body = types.Record(participant=participant)
+        return self._read(types.RoomRecording, self._send("POST", ["rooms", room, "recording"], body))
+
     def mute_track(self, room: str, track: str, *, muted: bool) -> types.Track:
         """Mute or unmute a track."""
         body = types.Muted(muted=muted)

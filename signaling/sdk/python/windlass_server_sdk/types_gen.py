@@ -15,7 +15,9 @@ __all__ = [
     "Draining",
     "Enhancer",
     "Event",
+    "EventFile",
     "EventParticipant",
+    "EventRecording",
     "EventTrack",
     "EventType",
     "Grant",
@@ -24,9 +26,11 @@ __all__ = [
     "Participant",
     "Period",
     "Receives",
+    "Record",
     "RoomDetails",
     "RoomDoor",
     "RoomPolicy",
+    "RoomRecording",
     "RoomSettings",
     "RoomSummary",
     "Rooms",
@@ -58,6 +62,9 @@ AdminErrorCode = Literal[
     "unknown_participant",
     "unknown_track",
     "no_identity",
+    "no_recorder",
+    "not_recorded",
+    "not_writable",
     "too_many_rooms",
     "too_many_rules",
     "shutting_down",
@@ -142,8 +149,30 @@ class Event:
     """What happened."""
     participant: Optional[EventParticipant] = None
     """The participant."""
+    recording: Optional[EventRecording] = None
+    """The recording."""
     track: Optional[EventTrack] = None
     """The track."""
+
+
+@dataclass(frozen=True)
+class EventFile:
+    """A file of a recording."""
+
+    bytes: int
+    """Its size."""
+    duration: float
+    """Its length in seconds."""
+    file: str
+    """Its name."""
+    offset: float
+    """When it begins, in seconds since the recording did."""
+    participant: str
+    """The participant's id."""
+    tracks: list[str]
+    """Its tracks: `video`, `audio`."""
+    identity: Optional[str] = None
+    """The identity in its access token."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +185,30 @@ class EventParticipant:
     """The display name."""
     identity: Optional[str] = None
     """The identity in its access token."""
+
+
+@dataclass(frozen=True)
+class EventRecording:
+    """A recording, in webhooks."""
+
+    id: str
+    """Its name."""
+    bytes: Optional[int] = None
+    """Sum of the sizes of its files."""
+    duration: Optional[float] = None
+    """Time from the start to the end of the last file, in seconds."""
+    error: Optional[str] = None
+    """What went wrong, for people."""
+    files: Optional[list[EventFile]] = None
+    """Its media; of more than 100 files the first ones: the manifest has all."""
+    manifest: Optional[str] = None
+    """Its manifest, in that folder."""
+    participant: Optional[str] = None
+    """The identity or the id of the participant that alone is recorded."""
+    path: Optional[str] = None
+    """Its folder on the server."""
+    reason: Optional[str] = None
+    """Why it ended: `stopped`, `room_empty` or `write_failed`."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +230,8 @@ EventType = Literal[
     "participant_left",
     "track_published",
     "track_unpublished",
+    "recording_started",
+    "recording_ended",
 ]
 """What happened."""
 
@@ -251,6 +306,14 @@ class Receives:
 
 
 @dataclass(frozen=True)
+class Record:
+    """What to record of a room."""
+
+    participant: Optional[str] = None
+    """Id of the participant that alone is recorded, also when it comes back with its identity; by default all."""
+
+
+@dataclass(frozen=True)
 class RoomDetails:
     """A room, with its participants and tracks."""
 
@@ -288,6 +351,18 @@ class RoomPolicy:
     """
     room: Optional[str] = None
     """The room; by default all rooms without a policy of their own."""
+
+
+@dataclass(frozen=True)
+class RoomRecording:
+    """The recording of a room."""
+
+    recording: str
+    """Its name, which is that of its folder."""
+    started: float
+    """When it was ordered, in seconds since 1970."""
+    participant: Optional[str] = None
+    """The identity, or else the id, of the participant that alone is recorded."""
 
 
 @dataclass(frozen=True)
