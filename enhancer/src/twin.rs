@@ -32,6 +32,15 @@ const WEIGH_EVERY: u32 = 45_000;
 /// Ticks after which an enhanced anchor is not what viewers see any more: three seconds.
 const OLD: u32 = 270_000;
 
+/// What subscribers see of a frame without enhanced anchors.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Its luma, before a frame network.
+    pub luma: Plane,
+    /// By cell, row by row, whether no frame network runs there ([`HybridDecoder::kept`]).
+    pub kept: Vec<bool>,
+}
+
 /// The twin of one stream and epoch.
 pub struct Twin {
     decoder: Mutex<HybridDecoder>,
@@ -212,6 +221,13 @@ impl Twin {
     /// The luma that subscribers see of a frame without enhanced anchors; `None` where it is no longer remembered.
     pub fn start(&self, rtp_timestamp: u32) -> Option<Plane> {
         self.decoder.lock().picture_at(rtp_timestamp).map(|seen| seen.y.clone())
+    }
+
+    /// The same, and where frame networks run on it.
+    pub fn seen(&self, rtp_timestamp: u32) -> Option<Seen> {
+        let mut decoder = self.decoder.lock();
+        let luma = decoder.picture_at(rtp_timestamp)?.y.clone();
+        Some(Seen { luma, kept: decoder.kept()? })
     }
 
     /// By tile of a frame, the share of the publisher's own detail that subscribers can no longer use; `None` where the frame is no

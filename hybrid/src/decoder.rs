@@ -14,13 +14,14 @@
 //!
 //! Bounds: [`HybridConfig::history`] frames are kept for late anchors; [`MAX_EARLY`] anchors, or parts of them,
 //! of [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture; a network has
-//! another high picture and a few rows. Nothing else grows, and between anchors nothing is allocated once all buffers
+//! another high picture and a few rows, and each built-in one weights of the stream's own beside its own at most. Nothing else grows, and between anchors nothing is allocated once all buffers
 //! have their size.
 
 mod contents;
 mod early;
 mod frame_network;
 mod outcome;
+mod own_weights;
 mod reconstruction;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use early::{EarlyAnchors, may_come};
 pub use early::{MAX_EARLY, MAX_EARLY_BYTES};
 use frame_network::FrameNetworks;
 pub use outcome::{AnchorOutcome, FrameOutcome, HybridStats};
+pub use own_weights::{WeightsOutcome, WeightsRefusal};
 use reconstruction::Reconstruction;
 use windlass_network::Tier;
 use windlass_types::message::ReassembledAnchor;
@@ -317,6 +319,25 @@ impl HybridDecoder {
         }
     }
 
+    /// Takes a message with weights of the stream's own, or that takes them back (`windlass_types::weights`). Its effect comes
+    /// with the next picture. What is wrong takes all of them back.
+    pub fn push_weights(&mut self, message: &[u8]) -> WeightsOutcome {
+        let outcome = self.networks.take_weights(message);
+        self.stats.count_weights(outcome);
+        outcome
+    }
+
+    /// Forgets the stream's own weights from the next picture on: for another stream. Neither [`reset`](Self::reset) nor
+    /// another scale does.
+    pub fn forget_weights(&mut self) {
+        self.networks.forget_weights();
+    }
+
+    /// Whether the picture on display was made by weights of the stream's own.
+    pub fn runs_own_weights(&self) -> bool {
+        self.networks.runs_own()
+    }
+
     /// By cell of 8 × 8 low samples of the picture on display, row by row, whether no network makes it better: for a network
     /// that the caller runs. `None` before the first picture, and where [`refresh`](Self::refresh) would make another.
     pub fn kept(&self) -> Option<Vec<bool>> {
@@ -445,6 +466,8 @@ mod carry_tests;
 mod decay_tests;
 #[cfg(test)]
 mod frame_network_tests;
+#[cfg(test)]
+mod own_weights_tests;
 #[cfg(test)]
 mod rescale_tests;
 #[cfg(test)]

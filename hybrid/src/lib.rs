@@ -37,7 +37,10 @@ pub mod resample;
 pub mod still;
 mod threads;
 
-pub use decoder::{AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats};
+pub use decoder::{
+    AnchorOutcome, FrameOutcome, HybridConfig, HybridDecoder, HybridStats, WeightsOutcome,
+    WeightsRefusal,
+};
 pub use detail::Detail;
 pub use enlarge::enlarge;
 pub use reconstruct::carry::effort::Effort;

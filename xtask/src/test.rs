@@ -288,6 +288,7 @@ const ALONE: [&str; 14] = [
     "spread",
     "stills",
     "webgpu",
+    "weights",
     "whip-whep",
 ];
 

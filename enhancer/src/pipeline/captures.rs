@@ -16,6 +16,9 @@ const KEPT_LONG: usize = 32;
 /// Time without a picture after which captured pictures count as stopped.
 const RECENT: Duration = Duration::from_millis(500);
 
+/// Time without a picture after which the publisher sends none any more. A screen at rest has few frames a second.
+const FLOWING: Duration = Duration::from_secs(3);
+
 /// What a stream's publisher gives of its own pixels.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
@@ -53,6 +56,12 @@ impl Captures {
         let later = |newest: u32| low_timestamp.wrapping_sub(newest).cast_signed() > 0;
         let recent = |last: Instant| now.saturating_duration_since(last) <= RECENT;
         self.last.lock().is_some_and(recent) && pictures.back().is_some_and(|(at, _)| later(*at))
+    }
+
+    /// Whether pictures have come lately, chosen or not.
+    pub(super) fn flow(&self, now: Instant) -> bool {
+        let recent = |last: Instant| now.saturating_duration_since(last) <= FLOWING;
+        self.last.lock().is_some_and(recent)
     }
 
     /// Says that none comes for now.

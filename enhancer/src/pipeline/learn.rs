@@ -2,6 +2,8 @@
 //!
 //! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they encode captured anchors
 //! of and never wait for it; what it has no time or room for is dropped and counted. A panic costs what the stream's network has learned.
+//!
+//! From the same pictures, viewers' frame networks learn (`own_weights`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,17 +17,21 @@ use windlass_hybrid::anchor::prior::Prior;
 use windlass_hybrid::cells::Cells;
 use windlass_hybrid::resample::{Scratch, lanczos, to_plane};
 use windlass_sr::{Engine, InferError, Input, Luma, Model};
+use windlass_types::{EnhancerOutput, Epoch, StreamId};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Plane, Samples};
 
 use super::MAX_SCALE;
 use super::Network;
+use super::captures::Captures;
 use super::clock::Clock;
 use super::job::Job;
+use super::own_weights::OwnWeightsLearner;
 use crate::learn::{Of, Progress, Report, TimeBudget, Trainer, Waiting, truth_of};
 use crate::stats::{Stats, count};
+use crate::twin::Seen;
 
-/// Share of one core that learning may take, for all streams together.
+/// Share of one core that learning may take, for all streams together: networks of the server's that much, and viewers' as much.
 const SHARE: f64 = 0.1;
 /// Averaging window of [`SHARE`].
 const SPAN: Duration = Duration::from_secs(5);
@@ -50,12 +56,15 @@ const SWEEP: Duration = Duration::from_secs(2);
 
 /// A training sample: a picture with known HR luma.
 pub(super) struct Sample {
-    progress: Weak<Progress>,
-    of: Of,
-    low: Arc<FrameBuffer>,
-    /// What subscribers saw of it before they were given its captured detail; for networks that look at that.
-    seen: Option<Plane>,
-    high: Arc<FrameBuffer>,
+    pub(super) progress: Weak<Progress>,
+    pub(super) of: Of,
+    pub(super) captures: Weak<Captures>,
+    pub(super) stream: StreamId,
+    pub(super) epoch: Epoch,
+    pub(super) low: Arc<FrameBuffer>,
+    /// What subscribers saw of it before they were given its captured detail.
+    pub(super) seen: Seen,
+    pub(super) high: Arc<FrameBuffer>,
 }
 
 /// The workers' end of the sample queue.
@@ -70,7 +79,7 @@ impl SampleQueue {
     /// Hands in the job's captured picture, which is of HR size, if its stream's network is to learn from it. To be called
     /// before its twin is given the anchor.
     pub(super) fn submit(&self, job: &Job, network: &Network) {
-        let (Some(high), Some(model)) = (&job.captured, &network.model) else { return };
+        let Some(high) = job.captured.as_ref().filter(|_| network.model.is_some()) else { return };
         let frame = &job.frame;
         if !frame.progress.due(self.clock.now()) {
             return;
@@ -80,18 +89,22 @@ impl SampleQueue {
             return count(&self.stats.counters.dropped_lessons);
         }
         let (low, high) = (frame.picture.clone(), high.clone());
-        let size = |plane: &Plane| (plane.width(), plane.height());
-        let seen = if model.architecture().has_twin() {
-            let seen = frame.twin.start(frame.rtp_timestamp);
-            // Forgotten, or the stream's scale has just changed.
-            if seen.as_ref().map(size) != Some((high.width(), high.height())) {
-                return;
-            }
-            seen
-        } else {
-            None
+        let seen = frame.twin.seen(frame.rtp_timestamp);
+        let size = |seen: &Seen| (seen.luma.width(), seen.luma.height());
+        // Otherwise it was forgotten, or the stream's scale has just changed.
+        let Some(seen) = seen.filter(|seen| size(seen) == (high.width(), high.height())) else {
+            return;
         };
-        let sample = Sample { progress: Arc::downgrade(&frame.progress), of, low, seen, high };
+        let sample = Sample {
+            progress: Arc::downgrade(&frame.progress),
+            captures: Arc::downgrade(&frame.captures),
+            of,
+            stream: frame.stream,
+            epoch: frame.epoch,
+            low,
+            seen,
+            high,
+        };
         if self.samples.try_send(sample).is_err() {
             count(&self.stats.counters.dropped_lessons);
         }
@@ -126,6 +139,8 @@ pub(super) struct Learner {
     pub samples: Receiver<Sample>,
     pub networks: Vec<Network>,
     pub enabled: Arc<AtomicBool>,
+    /// Takes the weights for viewers.
+    pub output: Sender<EnhancerOutput>,
     pub clock: Clock,
     pub stats: Arc<Stats>,
 }
@@ -145,6 +160,7 @@ struct State {
     places: Vec<Place>,
     /// The built-in filters by scale, made when they are first needed.
     priors: [Option<Prior>; MAX_SCALE + 1],
+    own: OwnWeightsLearner,
 }
 
 impl State {
@@ -166,14 +182,20 @@ impl Learner {
     /// Runs until the workers are gone.
     pub(super) fn run(self) {
         let engines = self.networks.iter().map(|_| None).collect();
-        let mut state = State { engines, places: Vec::new(), priors: Default::default() };
+        let mut state = State {
+            engines,
+            places: Vec::new(),
+            priors: Default::default(),
+            own: OwnWeightsLearner::new(self.output.clone(), self.stats.clone()),
+        };
         let mut budget = TimeBudget::new(SHARE, SPAN, self.clock.now());
+        let mut own_budget = TimeBudget::new(SHARE, SPAN, self.clock.now());
         let mut waiting = Waiting::new(MAX_WAITING);
         loop {
             let now = self.clock.now();
             let mut until = now + SWEEP;
             if !waiting.is_empty() {
-                until = until.min(budget.ready_at(now));
+                until = until.min(budget.ready_at(now)).min(own_budget.ready_at(now));
             }
             match self.samples.recv_timeout(self.clock.until(until)) {
                 Ok(sample) => {
@@ -186,15 +208,28 @@ impl Learner {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             state.places.retain(|place| place.progress.strong_count() > 0);
+            state.own.sweep(self.clock.now());
             let enabled = self.enabled.load(Ordering::Relaxed);
             waiting.retain(|sample: &Sample| enabled && sample.progress.strong_count() > 0);
             let started = self.clock.now();
-            if budget.ready_at(started) > started {
+            let ready = |budget: &mut TimeBudget| budget.ready_at(started) <= started;
+            let (trains, teaches) = (ready(&mut budget), ready(&mut own_budget));
+            if !trains && !teaches {
                 continue;
             }
             let trained = |sample: &Sample| sample.progress.upgrade().and_then(|p| p.trained());
             let Some(sample) = waiting.take(trained) else { continue };
-            let processor = processor_time();
+            if teaches {
+                let before = processor_time();
+                self.teach(&mut state, &sample);
+                let took = processor_time().saturating_sub(before);
+                own_budget.spend(self.clock.now(), took);
+                *self.stats.learning.lock() += took;
+            }
+            if !trains {
+                continue;
+            }
+            let (started, processor) = (self.clock.now(), processor_time());
             self.turn(&mut state, &sample);
             let now = self.clock.now();
             let took = if state.on_processor(sample.of.network) {
@@ -204,6 +239,16 @@ impl Learner {
             };
             budget.spend(now, took);
             *self.stats.learning.lock() += took;
+        }
+    }
+
+    /// Teaches viewers' networks one sample.
+    fn teach(&self, state: &mut State, sample: &Sample) {
+        let now = self.clock.now();
+        let taught = catch_unwind(AssertUnwindSafe(|| state.own.lesson(now, sample)));
+        if taught.is_err() {
+            count(&self.stats.counters.panics);
+            state.own.give_up(sample);
         }
     }
 
@@ -252,27 +297,26 @@ impl Learner {
         let low = Luma::new(low.samples(), low.width(), low.height(), low.stride())?;
         let high = &sample.high.planes()[0];
         let high = Luma::new(high.samples(), high.width(), high.height(), high.stride())?;
-        let plain = (measures || sample.seen.is_some()).then(|| {
-            let scale = model.architecture().scale;
-            let prior = &mut state.priors[scale.min(MAX_SCALE)];
-            let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
-            without_anchors(low.samples(), scale, prior)
-        });
+        let scale = model.architecture().scale;
+        let prior = &mut state.priors[scale.min(MAX_SCALE)];
+        let prior = prior.get_or_insert_with(|| Prior::new(Isa::detect(), scale));
+        let plain = without_anchors(low.samples(), scale, prior);
         let mut views = Vec::with_capacity(2);
-        // Where the larger layer has ended, the twin soon shows nothing of it any more.
-        for twin in sample.seen.iter().chain(plain.iter().filter(|_| sample.seen.is_some())) {
-            let (width, height) = (twin.width(), twin.height());
-            let twin = Luma::new(twin.samples(), width, height, twin.stride())?;
-            views.push(Input { low, twin: Some(twin) });
-        }
-        if views.is_empty() {
+        if model.architecture().has_twin() {
+            // Where the larger layer has ended, the twin soon shows nothing of it any more.
+            for twin in [&sample.seen.luma, &plain] {
+                let (width, height) = (twin.width(), twin.height());
+                let twin = Luma::new(twin.samples(), width, height, twin.stride())?;
+                views.push(Input { low, twin: Some(twin) });
+            }
+        } else {
             views.push(Input { low, twin: None });
         }
         // Before it is learned from: enhanced anchors are of pictures that nothing was learned from.
-        if let Some(plain) = plain.as_ref().filter(|_| measures) {
+        if measures {
             let used = progress.weights(sample.of);
             let used = used.as_ref().unwrap_or(model);
-            let truth = truth_of(engine, used, model, views.last(), plain, high)?;
+            let truth = truth_of(engine, used, model, views.last(), &plain, high)?;
             if let Some(truth) = truth {
                 progress.belief(sample.of, |belief| belief.learn(&truth));
             }
@@ -353,7 +397,10 @@ mod tests {
         let of = Of { network: 0, size: (width, 90) };
         let (low, high) =
             (Arc::new(FrameBuffer::grey(width, 90)), Arc::new(FrameBuffer::grey(2 * width, 180)));
-        Sample { progress: Arc::downgrade(progress), of, low, seen: None, high }
+        let seen = Seen { luma: Plane::filled(2 * width, 180, 0), kept: Vec::new() };
+        let (stream, epoch, captures) = (StreamId(1), Epoch(0), Weak::new());
+        let progress = Arc::downgrade(progress);
+        Sample { progress, captures, of, stream, epoch, low, seen, high }
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod job;
 mod jobs;
 mod key_anchor_throttle;
 mod learn;
+mod own_weights;
 mod priority;
 mod select;
 mod slot_time;
@@ -421,7 +422,8 @@ impl Enhancer {
         }
         if config.learn {
             let (networks, enabled, stats) = (networks.to_vec(), enabled.clone(), stats.clone());
-            let learner = Learner { samples, networks, enabled, clock, stats };
+            let output = output_in;
+            let learner = Learner { samples, networks, enabled, output, clock, stats };
             let nice = config.nice.saturating_add(LEARN_LATER);
             enhancer.spawn("learn".to_owned(), nice, move || learner.run())?;
         }

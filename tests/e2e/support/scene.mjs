@@ -15,13 +15,21 @@ export const CODE_ROWS = CELL;
 const DARK = 40;
 const LIGHT = 210;
 
-/** Clips by short name: file and ffmpeg crop (landscape around head and shoulders). */
+/**
+ * Clips by short name: file and ffmpeg crop (landscape around head and shoulders); where it starts, in seconds, and what
+ * makes moving pictures of its first one.
+ */
 export const CLIPS = {
   d13: { file: "LivePortrait__d13.mp4", crop: "720:405:0:300" },
   s18: { file: "LivePortrait__s18.mp4", crop: "1280:720:0:0" },
   d6: { file: "LivePortrait__d6.mp4", crop: "480:270:0:80" },
   demo1: { file: "LatentSync__assets_demo1_video.mp4", crop: "1080:608:0:480" },
   demo2: { file: "LatentSync__assets_demo2_video.mp4", crop: "1080:608:0:100" },
+  // One picture of a page of text, moved about.
+  page: {
+    file: "gh-scoped-creds__screencast.mp4", start: 14, crop: "1616:908:0:300",
+    moved: "scale=960:540:flags=area,select='eq(n,0)',loop=-1:1,crop=900:506:'30+25*sin(n/12)':'16+14*sin(n/17)'",
+  },
   notebook: { file: "gh-scoped-creds__screencast.mp4", crop: "1616:908:0:300" },
 };
 
@@ -93,9 +101,10 @@ export function readNumber(y, width, fullWidth) {
 }
 
 function clipFrames(clips, clip, width, height, fps, frames) {
-  const { file, crop } = CLIPS[clip];
-  const args = ["-v", "error", "-i", path.join(clips, file), "-vf"];
-  args.push(`crop=${crop},fps=${fps},scale=${width}:${height}:flags=area`, "-frames:v", `${frames}`);
+  const { file, crop, start = 0, moved } = CLIPS[clip];
+  const args = ["-v", "error", "-ss", `${start}`, "-i", path.join(clips, file), "-vf"];
+  const motion = moved === undefined ? `fps=${fps}` : `${moved},setpts=N/${fps}/TB`;
+  args.push(`crop=${crop},${motion},scale=${width}:${height}:flags=area`, "-r", `${fps}`, "-frames:v", `${frames}`);
   args.push("-pix_fmt", "yuv420p", "-f", "rawvideo", "-");
   const run = spawnSync("ffmpeg", args, { maxBuffer: 2 ** 31 - 1 });
   if (run.status !== 0) throw new Error(`ffmpeg could not read ${file}: ${run.stderr}`);
