@@ -26,7 +26,7 @@ use windlass_vp9::{Plane, Samples};
 /// Validations in a row that must come out better before weights are sent, the last on a picture of the scene of now.
 const VALIDATIONS: u32 = 2;
 /// Minimum gain of a validation over the built-in weights, in dB. People gain less, and lose sharpness for it.
-const MIN_GAIN_DB: f64 = 0.15;
+const MIN_GAIN_DB: f64 = 0.05;
 /// Loss that counts as none, in dB.
 const NO_LOSS_DB: f64 = 0.01;
 /// Mean squared error that nobody sees: it is added to both of what is compared, so that pictures that are right already
