@@ -43,6 +43,7 @@ fuzz_target!(|data: &[u8]| {
                             denied: None,
                             grants: Grants::participant(),
                             door: Default::default(),
+                            recording: how & 4 == 0,
                             waiting: Default::default(),
                         },
                         seat: None,
