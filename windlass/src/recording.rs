@@ -25,8 +25,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// A recorder that writes into a folder.
     pub(crate) fn open(folder: &Path) -> Result<Recording> {
-        let recorder = Recorder::new(folder)
-            .with_context(|| "--record-to: recordings have no place".to_owned())?;
+        let recorder = Recorder::new(folder).context("--record-to: recordings have no place")?;
         Ok(Recording { recorder, part: format!("{:08x}", rand::random::<u32>()).into() })
     }
 

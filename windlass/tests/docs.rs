@@ -118,29 +118,28 @@ fn blocks_of(page: &str, text: &str) -> Vec<Block> {
     found
 }
 
-/// What a page says, without its blocks and the code in its lines.
-fn prose(text: &str) -> String {
+/// The lines of a page that are in no block.
+fn outside(text: &str) -> impl Iterator<Item = &str> {
     let mut is_open = false;
-    let outside = text.lines().filter(|line| {
+    text.lines().filter(move |line| {
         let fence = line.trim_start().starts_with("```");
         is_open ^= fence;
         !is_open && !fence
-    });
-    outside.map(|line| line.split('`').step_by(2).collect::<String>() + "\n").collect()
+    })
+}
+
+/// What a page says, without its blocks and the code in its lines.
+fn prose(text: &str) -> String {
+    outside(text).map(|line| line.split('`').step_by(2).collect::<String>() + "\n").collect()
 }
 
 /// The names by which the headings of a page are linked to, as GitHub makes them.
 fn headings(text: &str) -> BTreeSet<String> {
-    let mut is_open = false;
-    let lines = text.lines().filter(|line| {
-        is_open ^= line.trim_start().starts_with("```");
-        !is_open && line.starts_with('#')
-    });
     let name = |line: &str| {
         let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
         words.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
     };
-    lines.map(name).collect()
+    outside(text).filter(|line| line.starts_with('#')).map(name).collect()
 }
 
 #[test]
