@@ -5,12 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Parser, Subcommand};
-use windlass_admin::AdminCommand;
+use windlass_admin::{AdminCommand, token};
 use windlass_plan::PlanArgs;
 
 use crate::cluster::enhance;
 use crate::config::{self, Config, File, Settings};
-use crate::{devices, health, key, logging, manual, token};
+use crate::{devices, health, key, logging, manual};
 
 /// A video conferencing server whose neural enhancement makes weak pictures sharp.
 #[derive(Debug, Parser)]

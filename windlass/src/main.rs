@@ -21,14 +21,12 @@ mod logging;
 mod manual;
 mod page;
 mod public;
-mod recording;
 mod reload;
 mod serve;
 mod shutdown;
 mod supervise;
 mod time;
 mod tls;
-mod token;
 mod watch;
 
 use std::process::ExitCode;
@@ -65,7 +63,9 @@ fn main() -> ExitCode {
         }
         Command::Health(args) => health::run(&args),
         Command::Key(args) => key::run(&args),
-        Command::Token(args) => token::run(&args),
+        Command::Token(args) => {
+            args.run().map_err(Error::new).and_then(|said| logging::announce(&said))
+        }
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::pages(&args, Cli::command()),
         Command::Admin(command) => {

@@ -3,13 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result};
+use windlass_admin::token;
 use windlass_public::{AddressError, find, make_key};
 use windlass_signaling::TurnUrl;
 
 use crate::cli::ServeArgs;
 use crate::config::{Config, Public};
+use crate::logging;
 use crate::tls::Source;
-use crate::{logging, token};
 
 /// The configuration, with the token key that a server with a public name makes for itself.
 pub(crate) fn load(args: &ServeArgs) -> Result<Config> {

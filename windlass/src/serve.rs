@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
 use windlass_doctor::RIGHTS;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
+use windlass_record::ServerRecorder;
 use windlass_sfu::{Sfu, StartError};
 use windlass_signaling::{MetricSource, Services, Signaling};
 
@@ -21,7 +22,6 @@ use crate::devices;
 use crate::logging::{self, Log};
 use crate::page;
 use crate::public;
-use crate::recording::Recording;
 use crate::reload::{Parts, Reloader, Reloads};
 use crate::shutdown::{self, Signals};
 use crate::supervise;
@@ -100,9 +100,10 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     }
     signaling.session.lr_pixels = sfu.tap_pixels;
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
-    let recording = config.record_to.as_deref().map(Recording::open).transpose()?;
-    let recorder = recording.as_ref().map(Recording::sink);
-    let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorder.as_ref());
+    let recorder = config.record_to.as_deref().map(ServerRecorder::open).transpose();
+    let recorder = recorder.context("--record-to: recordings have no place")?;
+    let recorded = recorder.as_ref().map(ServerRecorder::sink);
+    let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorded.as_ref());
     let sfu = started.map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
@@ -122,14 +123,15 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let reloads = Arc::new(Reloads::new());
     let mut services =
         services(&sfu, enhancer.clone(), cluster.clone(), reloads.clone(), config.drain);
-    if let Some(recording) = recording.clone() {
-        add_recorder(&mut services, recording);
+    if let Some(recorder) = recorder.clone() {
+        add_recorder(&mut services, recorder);
     }
     supervise::start(sfu.handle(), cluster.clone())?;
     let signals = Signals::listen()?;
     let signaling = Signaling::new(signaling, services)?;
-    if let Some(recording) = &recording {
-        recording.start(sfu.handle(), signaling.clone())?;
+    if let Some(recorder) = &recorder {
+        let sfu = sfu.handle();
+        recorder.start(move |track| sfu.request_recorded_key_frame(track), signaling.clone())?;
     }
     cluster.join(signaling.clone(), sfu.handle());
     let certificate = tls.clone();
@@ -154,8 +156,8 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
         tokio::spawn(async move { signaling.serve_figures(listener).await });
     }
     Box::pin(signaling.serve(listener, page::router(), stop, GRACE)).await;
-    if let Some(recording) = &recording {
-        recording.stop().await;
+    if let Some(recorder) = &recorder {
+        recorder.stop().await;
     }
     // It holds the enhancer, whose threads end when nobody does.
     reloader.abort();
@@ -203,12 +205,12 @@ fn services(
 }
 
 /// Orders go to the recorder from now on, and its figures into the metrics.
-fn add_recorder(services: &mut Services, recording: Recording) {
-    services.recorder = Some(Arc::new(recording.clone()));
+fn add_recorder(services: &mut Services, recorder: ServerRecorder) {
+    services.recorder = Some(Arc::new(recorder.clone()));
     let read = services.metrics.read.clone();
     services.metrics.read = Arc::new(move || {
         let mut all = read();
-        all.extend(recording.metrics());
+        all.extend(recorder.metrics());
         all
     });
 }

@@ -31,7 +31,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
     ("doctor", &["sr"]),
     ("plan", &[]),
     ("public", &["doctor"]),
-    ("record", &["types"]),
+    ("record", &["signaling", "types"]),
     ("metrics", &["enhancer", "signaling", "sr"]),
     (
         "windlass",

@@ -1,15 +1,15 @@
 //! The commands that administer a running server: options in, an [`Order`] out, and its report as text.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use windlass_protocol::Grant;
-use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
+use windlass_signaling::access::TokenKey;
 use windlass_signaling::at_file;
 use windlass_types::AnchorPolicy;
 
 use crate::client::{AdminError, Client};
 use crate::order::{Order, perform};
+use crate::token::operator;
 
 /// How long a token lives that is made for one command.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
@@ -283,17 +283,7 @@ impl Target {
             return Ok(Some(token.trim().to_owned()));
         }
         let Some(key) = self.key.first() else { return Ok(None) };
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let claims = Claims {
-            room: ALL_ROOMS.to_owned(),
-            sub: "operator".to_owned(),
-            name: None,
-            grants: Grants::new([Grant::Admin]),
-            exp: (now + TOKEN_LIFETIME).as_secs_f64(),
-            nbf: None,
-            jti: None,
-        };
-        Ok(Some(key.sign(&claims)?))
+        Ok(Some(operator(key, TOKEN_LIFETIME)?))
     }
 }
 

@@ -66,6 +66,11 @@ const RECORDER: &[Family] = &[
         "Packets of recorded audio that came after those behind them were written.",
     )
     .with(RECORD),
+    Family::counter(
+        "windlass_recorder_untold_total",
+        "Recordings whose end the room was not told, as signalling was too slow.",
+    )
+    .with(RECORD),
 ];
 
 /// The enhancer, but for its plain counters, which say themselves what they are.

@@ -7,6 +7,8 @@
 //! begins where a participant comes back, where a track comes that the file lacks, and after a restart of the server. The [`Manifest`]
 //! says where in time each file belongs. Files play while they are written, and when the server is killed: a cluster of two seconds at
 //! most is lost.
+//!
+//! [`ServerRecorder`] is the recorder of a server: signalling orders, the SFU gives media, rooms are told.
 
 mod clock;
 mod disk;
@@ -16,6 +18,7 @@ mod manifest;
 mod order;
 mod queue;
 mod recording;
+mod server;
 pub mod webm;
 
 use std::io;
@@ -32,6 +35,10 @@ pub use self::manifest::{EndReason, Manifest, MediaFile, MediaTrack};
 pub use self::order::{BeginError, Event, Hooks, Order, Person, Who};
 pub use self::queue::Counts;
 use self::queue::Queue;
+pub use self::server::ServerRecorder;
+
+/// Takes what an SFU gives; `false`: it was dropped.
+pub type Sink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 
 /// A recorder. Cheap to clone; clones are the same one.
 #[derive(Clone)]
@@ -60,7 +67,7 @@ impl Recorder {
     }
 
     /// Takes what an SFU gives, and never waits. `false`: it was dropped, as the queue is full.
-    pub fn sink(&self) -> Arc<dyn Fn(RecordInput) -> bool + Send + Sync> {
+    pub fn sink(&self) -> Sink {
         let (requests, queue) = (self.requests.clone(), self.queue.clone());
         Arc::new(move |input| {
             let bytes = input.media_bytes();

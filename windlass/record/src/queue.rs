@@ -18,6 +18,7 @@ pub(crate) struct Queue {
     failed: AtomicU64,
     recordings: AtomicUsize,
     written: AtomicU64,
+    untold: AtomicU64,
 }
 
 impl Queue {
@@ -51,6 +52,10 @@ impl Queue {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn untold(&self) {
+        self.untold.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn set_recordings(&self, count: usize) {
         self.recordings.store(count, Ordering::Relaxed);
     }
@@ -71,12 +76,14 @@ pub struct Counts {
     pub late: u64,
     /// Bytes of media that were taken.
     pub bytes: u64,
+    /// Recordings whose end the room was not told, as the queue to signalling was full.
+    pub untold: u64,
 }
 
 impl Queue {
     /// A snapshot of its figures.
     pub(crate) fn counts(&self) -> Counts {
-        let Queue { dropped, gaps, late, failed, recordings, written, .. } = self;
+        let Queue { dropped, gaps, late, failed, recordings, written, untold, .. } = self;
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counts {
             recordings: recordings.load(Ordering::Relaxed),
@@ -85,6 +92,7 @@ impl Queue {
             gaps: of(gaps),
             late: of(late),
             bytes: of(written),
+            untold: of(untold),
         }
     }
 }

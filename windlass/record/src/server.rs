@@ -1,69 +1,88 @@
 //! The recorder between its neighbours: signalling orders and is told, the SFU gives media.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use tokio::sync::mpsc;
-use windlass_record::{EndReason, Event, Hooks, Manifest, Order, Person, Recorder};
-use windlass_sfu::{RecordSink, SfuHandle};
+use tokio::sync::mpsc::{self, Receiver};
 use windlass_signaling::{
     EventFile, EventRecording, Metric, RecordingEnd, RecordingOrder, Signaling,
 };
+use windlass_types::TrackId;
+
+use crate::manifest::{EndReason, Manifest};
+use crate::order::{BeginError, Event, Hooks, Order, Person};
+use crate::{Recorder, Sink};
 
 /// Most files that a webhook names.
 const MAX_TOLD: usize = 100;
+/// Ended recordings that signalling has not heard of yet; beyond, rooms are not told, and it is counted.
+const MAX_ENDED: usize = 4096;
 
-/// A server's recorder.
+/// A server's recorder: signalling orders, and rooms are told of what has ended.
 #[derive(Clone)]
-pub(crate) struct Recording {
+pub struct ServerRecorder {
     recorder: Recorder,
     /// Names this server's part of a recording.
     part: Arc<str>,
 }
 
-impl Recording {
+impl ServerRecorder {
     /// A recorder that writes into a folder.
-    pub(crate) fn open(folder: &Path) -> Result<Recording> {
-        let recorder = Recorder::new(folder).context("--record-to: recordings have no place")?;
-        Ok(Recording { recorder, part: format!("{:08x}", rand::random::<u32>()).into() })
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made or written into.
+    pub fn open(folder: &Path) -> Result<ServerRecorder, BeginError> {
+        let part = format!("{:08x}", rand::random::<u32>()).into();
+        Ok(ServerRecorder { recorder: Recorder::new(folder)?, part })
     }
 
     /// Takes what the SFU gives.
-    pub(crate) fn sink(&self) -> RecordSink {
+    pub fn sink(&self) -> Sink {
         self.recorder.sink()
     }
 
-    /// Starts its thread.
-    pub(crate) fn start(&self, sfu: SfuHandle, signaling: Signaling) -> Result<()> {
-        // As many events as recordings end.
-        let (events, mut ended) = mpsc::unbounded_channel();
-        let people = signaling.clone();
+    /// Starts its thread, and a task that tells rooms. `key_frame` asks the SFU for a key frame of a track.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no thread.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(
+        &self,
+        key_frame: impl Fn(TrackId) + Send + 'static,
+        signaling: Signaling,
+    ) -> io::Result<()> {
+        let (events, ended) = mpsc::channel(MAX_ENDED);
+        let (people, counted) = (signaling.clone(), self.recorder.clone());
         self.recorder.start(Hooks {
             who: Box::new(move |id| {
                 let (info, _) = people.participant(id)?;
                 Some(Person { identity: info.identity, name: info.name })
             }),
-            key_frame: Box::new(move |track| sfu.request_recorded_key_frame(track)),
-            event: Box::new(move |event| _ = events.send(event)),
+            key_frame: Box::new(key_frame),
+            event: Box::new(move |event| {
+                if events.try_send(event).is_err() {
+                    counted.queue.untold();
+                }
+            }),
         })?;
-        tokio::spawn(async move {
-            while let Some(event) = ended.recv().await {
-                let Event::Ended { manifest, folder } = event;
-                signaling.recording_ended(&manifest.room, told(&manifest, &folder)).await;
-            }
-        });
+        tokio::spawn(tell(ended, signaling));
         Ok(())
     }
 
     /// Completes all files. Recordings go on when the server is started again.
-    pub(crate) async fn stop(&self) {
+    pub async fn stop(&self) {
         let recorder = self.recorder.clone();
         let _ = tokio::task::spawn_blocking(move || recorder.stop()).await;
     }
 
     /// What `/metrics` tells of it.
-    pub(crate) fn metrics(&self) -> Vec<Metric> {
+    pub fn metrics(&self) -> Vec<Metric> {
         let counts = self.recorder.counts();
         vec![
             Metric::new("windlass_recordings", counts.recordings),
@@ -72,11 +91,19 @@ impl Recording {
             Metric::new("windlass_recorder_dropped_total", counts.dropped),
             Metric::new("windlass_recorder_gaps_total", counts.gaps),
             Metric::new("windlass_recorder_late_total", counts.late),
+            Metric::new("windlass_recorder_untold_total", counts.untold),
         ]
     }
 }
 
-impl windlass_signaling::Recorder for Recording {
+/// Tells rooms of ended recordings, until the recorder has ended.
+async fn tell(mut ended: Receiver<Event>, signaling: Signaling) {
+    while let Some(Event::Ended { manifest, folder }) = ended.recv().await {
+        signaling.recording_ended(&manifest.room, told(&manifest, &folder)).await;
+    }
+}
+
+impl windlass_signaling::Recorder for ServerRecorder {
     fn begin(&self, order: &RecordingOrder) -> Result<(), String> {
         let RecordingOrder { recording, room, participant, since } = order.clone();
         let (started, part) = (since as f64 / 1000.0, self.part.to_string());

@@ -1,20 +1,40 @@
-//! `windlass token`: makes an access token by a key of the server's.
+//! Access tokens, made by a key of the server: for participants, for operators, and the link to a first room.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
+use thiserror::Error;
 use windlass_protocol::{Grant, limits};
-use windlass_signaling::access::{ALL_ROOMS, Claims, Grants, TokenKey};
-
-use crate::time::Time;
+use windlass_signaling::access::{ALL_ROOMS, BadKey, Claims, Grants, TokenKey};
 
 /// The room of the link that a server with a public name prints.
-pub(crate) const FIRST_ROOM: &str = "tea-room";
+pub const FIRST_ROOM: &str = "tea-room";
+
+/// How long the link to a first room lets somebody in.
+const FIRST_LIFETIME: Duration = Duration::from_secs(6 * 3600);
+
+/// Why no access token is made.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// An option has a value that no token can have.
+    #[error("--{option}: {why}")]
+    Value {
+        /// The option.
+        option: &'static str,
+        /// What is wrong with its value.
+        why: String,
+    },
+    /// No key was given.
+    #[error("--key: there is none; `windlass key FILE` makes one, and --key k1=@FILE names it")]
+    NoKey,
+    /// The key cannot sign.
+    #[error("--key: {0}")]
+    Key(#[from] BadKey),
+}
 
 /// Arguments of `windlass token`.
 #[derive(Debug, Args)]
-pub(crate) struct TokenArgs {
+pub struct TokenArgs {
     /// The room that it lets in; `*` for all rooms, and for what concerns the whole server
     #[arg(long, value_name = "ROOM")]
     room: String,
@@ -60,30 +80,52 @@ pub(crate) struct TokenArgs {
     key: Vec<TokenKey>,
 }
 
-/// Prints a token, or a link with it.
-pub(crate) fn run(args: &TokenArgs) -> Result<()> {
-    println!("{}", said(args, &make(args, now()?)?));
-    Ok(())
+impl TokenArgs {
+    /// The token, or a link with it.
+    ///
+    /// # Errors
+    ///
+    /// A value that no token can have, or a key that cannot sign.
+    pub fn run(&self) -> Result<String, TokenError> {
+        Ok(said(self, &make(self, now())?))
+    }
 }
 
 /// The time since 1970.
-fn now() -> Result<Duration> {
-    SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A link to a room on a page, for whoever has started the server.
-pub(crate) fn first_link(key: &TokenKey, page: &str) -> Result<String> {
+///
+/// # Errors
+///
+/// The key cannot sign.
+pub fn first_link(key: &TokenKey, page: &str) -> Result<String, TokenError> {
     let args = TokenArgs {
         room: FIRST_ROOM.to_owned(),
         identity: "host".to_owned(),
         name: None,
         grants: Grant::PARTICIPANT.to_vec(),
         id: None,
-        ttl: Duration::from_secs(6 * 3600),
+        ttl: FIRST_LIFETIME,
         page: Some(page.to_owned()),
         key: vec![key.clone()],
     };
-    Ok(said(&args, &make(&args, now()?)?))
+    args.run()
+}
+
+/// A token for one request to the admin API.
+pub(crate) fn operator(key: &TokenKey, lifetime: Duration) -> Result<String, BadKey> {
+    key.sign(&Claims {
+        room: ALL_ROOMS.to_owned(),
+        sub: "operator".to_owned(),
+        name: None,
+        grants: Grants::new([Grant::Admin]),
+        exp: (now() + lifetime).as_secs_f64(),
+        nbf: None,
+        jti: None,
+    })
 }
 
 /// The token, or the link. What follows `#` is sent to nobody.
@@ -105,18 +147,19 @@ fn page(text: &str) -> Result<String, String> {
 }
 
 /// A token that is good for the asked time from `now` (since 1970) on.
-fn make(args: &TokenArgs, now: Duration) -> Result<String> {
+fn make(args: &TokenArgs, now: Duration) -> Result<String, TokenError> {
+    let wrong = |option, why| TokenError::Value { option, why };
     if args.room != ALL_ROOMS {
-        limits::check_room(&args.room).map_err(|e| anyhow!("--room: {e}"))?;
+        limits::check_room(&args.room).map_err(|e| wrong("room", e.to_string()))?;
     }
     if let Some(name) = &args.name {
-        limits::check_name(name).map_err(|e| anyhow!("--name: {e}"))?;
+        limits::check_name(name).map_err(|e| wrong("name", e.to_string()))?;
     }
-    ensure!(
-        limits::is_identity(&args.identity),
-        "--identity must be 1 to {} bytes without invisible characters",
-        limits::IDENTITY_BYTES
-    );
+    if !limits::is_identity(&args.identity) {
+        let most = limits::IDENTITY_BYTES;
+        let why = format!("it must be 1 to {most} bytes without invisible characters");
+        return Err(wrong("identity", why));
+    }
     let claims = Claims {
         room: args.room.clone(),
         sub: args.identity.clone(),
@@ -126,12 +169,15 @@ fn make(args: &TokenArgs, now: Duration) -> Result<String> {
         nbf: Some(now.as_secs() as f64),
         jti: Some(args.id.clone().unwrap_or_else(|| format!("{:016x}", rand::random::<u64>()))),
     };
-    let key = args.key.first().context("there is no key")?;
+    let key = args.key.first().ok_or(TokenError::NoKey)?;
     Ok(key.sign(&claims)?)
 }
 
 fn lifetime(text: &str) -> Result<Duration, String> {
-    let Time(time) = text.parse()?;
+    let wrong = |_| {
+        format!("`{text}` is no time: write a number with its unit, such as 90s, 5m, 6h or 30d")
+    };
+    let time = humantime::parse_duration(text).map_err(wrong)?;
     if time.is_zero() { Err("a token of no time lets nobody in".to_owned()) } else { Ok(time) }
 }
 
