@@ -1,4 +1,5 @@
-//! The protocols' types, from their definitions. The compiler of definitions is a crate, so that no machine needs `protoc`.
+//! The protocols' types, from their definitions. The compiler of definitions is a crate, so that no machine needs
+//! `protoc`.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=proto");

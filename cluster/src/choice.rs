@@ -1,7 +1,8 @@
 //! Which worker a stream goes to (the one with the lowest load), and when it should move to another.
 //!
-//! Workers are named in the configuration, or found by their leases. A worker whose lease has ended gets no new streams, but keeps those
-//! that it has: whether it works is decided by its answers ([`crate::liveness`]), since leases may be out of date.
+//! Workers are named in the configuration, or found by their leases. A worker whose lease has ended gets no new
+//! streams, but keeps those that it has: whether it works is decided by its answers ([`crate::liveness`]), since leases
+//! may be out of date.
 //!
 //! Source: NeuroScaler §4.2 (load balance over instances). Pure: every time is an argument.
 
@@ -73,7 +74,8 @@ impl Known {
         self.standing != Standing::Gone && works && !self.draining && !self.full
     }
 
-    /// Sort key: load in steps of a tenth, then own streams by capacity. The streams placed last are not in the load yet.
+    /// Sort key: load in steps of a tenth, then own streams by capacity. The streams placed last are not in the load
+    /// yet.
     fn order(&self) -> (f64, f64) {
         ((self.load * 10.0).round(), self.own_streams as f64 / self.capacity)
     }
@@ -165,8 +167,8 @@ impl Workers {
         self.known.retain(|_, known| known.standing != Standing::Gone || known.own_streams > 0);
     }
 
-    /// Chooses a worker for a stream: lowest load, then fewest own streams for its capacity. Returns name and address; `None`: no worker is
-    /// available.
+    /// Chooses a worker for a stream: lowest load, then fewest own streams for its capacity. Returns name and address;
+    /// `None`: no worker is available.
     pub fn assign(&mut self, now: Instant) -> Option<(Name, Arc<str>)> {
         let all = self.known.iter().filter(|(_, known)| known.takes(now));
         let lowest = all.min_by(|(_, a), (_, b)| {
@@ -179,8 +181,8 @@ impl Workers {
         Some((name, known.address.clone()))
     }
 
-    /// Whether a stream should move away from a working worker: the worker is draining, or has a much higher load than another. The second
-    /// reason holds for one stream in each `SETTLE_TIME`.
+    /// Whether a stream should move away from a working worker: the worker is draining, or has a much higher load than
+    /// another. The second reason holds for one stream in each `SETTLE_TIME`.
     pub fn should_move(&mut self, name: &str, now: Instant) -> bool {
         let Some(worker) = self.known.get(name) else { return false };
         let others =

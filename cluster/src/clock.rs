@@ -1,4 +1,5 @@
-//! Times of one machine on the clock of another: messages carry spans (the age of a frame), and each side computes with its own clock.
+//! Times of one machine on the clock of another: messages carry spans (the age of a frame), and each side computes with
+//! its own clock.
 //!
 //! Pure: every time is an argument.
 
@@ -42,8 +43,8 @@ pub struct FrameAge {
 
 /// The arrival of a frame for the worker's scheduler, which hands the anchor over at most `deadline` later.
 ///
-/// Chosen so that `arrival + deadline` is when the anchor must leave for the SFU. A frame that is too late must still be decoded: its
-/// arrival is so long ago that no anchor is made of it.
+/// Chosen so that `arrival + deadline` is when the anchor must leave for the SFU. A frame that is too late must still
+/// be decoded: its arrival is so long ago that no anchor is made of it.
 pub fn arrival(
     now: Instant,
     FrameAge { age, within }: FrameAge,

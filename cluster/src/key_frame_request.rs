@@ -1,5 +1,5 @@
-//! When the publisher of a stream is asked for a key frame. Browsers silently ignore a request soon after a key frame, and requests get lost:
-//! so it is repeated until a key frame arrives.
+//! When the publisher of a stream is asked for a key frame. Browsers silently ignore a request soon after a key frame,
+//! and requests get lost: so it is repeated until a key frame arrives.
 //!
 //! Pure: every time is an argument.
 

@@ -1,4 +1,5 @@
-//! The lease of a worker (an enhancer on another machine): address, capacity and load, written into a bucket that all SFUs read.
+//! The lease of a worker (an enhancer on another machine): address, capacity and load, written into a bucket that all
+//! SFUs read.
 //!
 //! Pure: bytes in, values out. Source: NeuroScaler §4.2 (capacities are known to the scheduler); decisions 011 and 012.
 

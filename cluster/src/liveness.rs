@@ -1,5 +1,5 @@
-//! Whether a worker still answers. Pings are sent at equal intervals; a worker that leaves one unanswered for too long has failed,
-//! whatever the state of its connection. Source: decision 011.
+//! Whether a worker still answers. Pings are sent at equal intervals; a worker that leaves one unanswered for too long
+//! has failed, whatever the state of its connection. Source: decision 011.
 //!
 //! Pure: every time is an argument.
 

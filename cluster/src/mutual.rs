@@ -1,6 +1,8 @@
-//! Mutual TLS between the machines of a cluster. Both sides present a certificate of the cluster's authority, and reload it when its files change.
+//! Mutual TLS between the machines of a cluster. Both sides present a certificate of the cluster's authority, and
+//! reload it when its files change.
 //!
-//! Certificates name a [`Role`], not a machine: they need no addresses, and an enhancer cannot act as a server with its own. Source: decision 025.
+//! Certificates name a [`Role`], not a machine: they need no addresses, and an enhancer cannot act as a server with its
+//! own. Source: decision 025.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Counts bucket entries that were rejected because their seal is not the cluster's, and limits how often that is logged.
+//! Counts bucket entries that were rejected because their seal is not the cluster's, and limits how often that is
+//! logged.
 //!
 //! Pure: every time is an argument.
 

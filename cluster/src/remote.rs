@@ -1,8 +1,9 @@
-//! The SFU's side of remote enhancement: inputs of taps go to workers, and their outputs come back. Nothing waits for a worker.
+//! The SFU's side of remote enhancement: inputs of taps go to workers, and their outputs come back. Nothing waits for a
+//! worker.
 //!
-//! Each stream has a task, which forwards the stream's queue to its worker. The task changes the worker when pings stay unanswered
-//! ([`Liveness`]), the connection fails, or another worker is better ([`Workers::should_move`]). After a change of the worker or a dropped
-//! frame the task asks for a key frame, and sends no frames until that arrives.
+//! Each stream has a task, which forwards the stream's queue to its worker. The task changes the worker when pings stay
+//! unanswered ([`Liveness`]), the connection fails, or another worker is better ([`Workers::should_move`]). After a
+//! change of the worker or a dropped frame the task asks for a key frame, and sends no frames until that arrives.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,7 +35,8 @@ use crate::wire::{self, ToEnhancer};
 
 /// Capacity of a stream's queue of the tap's inputs: half a second of frames.
 const INPUT_QUEUE: usize = 32;
-/// Capacity of a stream's queue of requests and reports. They are forwarded as they come; where many viewers report at once, some are lost.
+/// Capacity of a stream's queue of requests and reports. They are forwarded as they come; where many viewers report at
+/// once, some are lost.
 const REQUEST_QUEUE: usize = 32;
 /// Capacity of the queue to a connection, in messages.
 const SEND_QUEUE: usize = 16;
@@ -161,8 +163,8 @@ impl Remote {
         self.give(stream, |queues| queues.inputs.try_send(input).is_ok())
     }
 
-    /// Takes a request to a stream's enhancement, or a report; `false`: the stream's queue of these is full. Never blocks. It must not be
-    /// called for a stream that has stopped, which would begin anew.
+    /// Takes a request to a stream's enhancement, or a report; `false`: the stream's queue of these is full. Never
+    /// blocks. It must not be called for a stream that has stopped, which would begin anew.
     pub fn request(&self, stream: StreamId, request: EnhancerRequest) -> bool {
         self.give(stream, |queues| queues.requests.try_send(request).is_ok())
     }
@@ -218,7 +220,8 @@ impl Remote {
         .await;
     }
 
-    /// Ends leases that were not renewed. To be called repeatedly while leases are readable, with the time since which they are without interruption.
+    /// Ends leases that were not renewed. To be called repeatedly while leases are readable, with the time since which
+    /// they are without interruption.
     fn expire_leases(&self, since: Instant, now: Instant) {
         self.shared.workers.lock().expire(since, now);
         self.shared.close_unused();
@@ -300,8 +303,8 @@ fn queues() -> (Queues, Intake) {
 }
 
 impl Intake {
-    /// What comes next; `None`: the stream has ended. Inputs go first: a given still finds its frame. No more order is needed: the end is
-    /// no message, and what else is asked holds from any frame on.
+    /// What comes next; `None`: the stream has ended. Inputs go first: a given still finds its frame. No more order is
+    /// needed: the end is no message, and what else is asked holds from any frame on.
     async fn next(&mut self) -> Option<ToEnhancer> {
         tokio::select! {
             biased;

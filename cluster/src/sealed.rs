@@ -1,11 +1,12 @@
-//! Authenticated entries of NATS buckets. Others may be able to write to NATS too; only entries with a valid seal count.
+//! Authenticated entries of NATS buckets. Others may be able to write to NATS too; only entries with a valid seal
+//! count.
 //!
-//! A seal is a MAC (HMAC-SHA-256, key derived from the cluster's token) over bucket, key, time and content. Replays are refused in two ways:
-//! the sealed time must be close to the time at which NATS stored the entry, and an entry must not be older than the newest known one
-//! of its key. So a foreign writer can delete or delay entries, but not forge them.
+//! A seal is a MAC (HMAC-SHA-256, key derived from the cluster's token) over bucket, key, time and content. Replays are
+//! refused in two ways: the sealed time must be close to the time at which NATS stored the entry, and an entry must not
+//! be older than the newest known one of its key. So a foreign writer can delete or delay entries, but not forge them.
 //!
-//! [`SealKey`] seals and opens single messages; [`Seals`] those of one bucket, with the newest times. [`crate::nats`] seals and opens everything that it
-//! writes and reads.
+//! [`SealKey`] seals and opens single messages; [`Seals`] those of one bucket, with the newest times. [`crate::nats`]
+//! seals and opens everything that it writes and reads.
 //!
 //! Pure: every time is an argument. Source: decision 025.
 
@@ -20,7 +21,8 @@ use thiserror::Error;
 
 use crate::token::ClusterToken;
 
-/// Maximum difference between the sealed time and the time at which NATS stored the entry: transport, and clock differences of NATS servers.
+/// Maximum difference between the sealed time and the time at which NATS stored the entry: transport, and clock
+/// differences of NATS servers.
 pub const TOLERANCE: Duration = Duration::from_secs(10);
 
 /// First byte of sealed data: the version of the format.
@@ -65,7 +67,8 @@ impl BusClock {
         Some(BusTime(time.0.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX))))
     }
 
-    /// The time for the next seal: later than that of any before, even if two syncs differ by some milliseconds. Follows a clock that is set back.
+    /// The time for the next seal: later than that of any before, even if two syncs differ by some milliseconds.
+    /// Follows a clock that is set back.
     pub fn next(&mut self, now: Instant) -> Option<BusTime> {
         let time = self.now(now)?;
         let last = self.last.filter(|last| last.is_near(time));

@@ -1,4 +1,5 @@
-//! The shared secret of a cluster's servers. Enhancers have a token that is derived from it, so that a compromised enhancer cannot act as a server.
+//! The shared secret of a cluster's servers. Enhancers have a token that is derived from it, so that a compromised
+//! enhancer cannot act as a server.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
@@ -71,13 +72,15 @@ impl ClusterToken {
         self.0.as_bytes()
     }
 
-    /// The token of the cluster's enhancers, with which their clients authenticate too. The same token, if this is one already.
+    /// The token of the cluster's enhancers, with which their clients authenticate too. The same token, if this is one
+    /// already.
     #[must_use]
     pub fn of_enhancers(&self) -> ClusterToken {
         if self.is_of_enhancers() {
             return self.clone();
         }
-        // The Helm chart and shell scripts compute it too: `enhancer-` and the SHA-256 of `enhancer ` and the token, in hexadecimal.
+        // The Helm chart and shell scripts compute it too: `enhancer-` and the SHA-256 of `enhancer ` and the token, in
+        // hexadecimal.
         let hash = digest::digest(&digest::SHA256, format!("enhancer {}", self.0).as_bytes());
         let hex = hash.as_ref().iter().fold(String::from(ENHANCER_PREFIX), |mut hex, byte| {
             let _ = write!(hex, "{byte:02x}");

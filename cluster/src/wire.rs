@@ -1,4 +1,5 @@
-//! Conversion between [`windlass_types`] and the messages of `proto/enhancer.proto`. Malformed messages give a [`WireError`], never a panic.
+//! Conversion between [`windlass_types`] and the messages of `proto/enhancer.proto`. Malformed messages give a
+//! [`WireError`], never a panic.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,8 @@ pub enum ToEnhancer {
     Request(EnhancerRequest),
 }
 
-/// The message of a tap's input, sent `now`; anchors must be back within `within` of their frame's arrival. `None`: the stream ends.
+/// The message of a tap's input, sent `now`; anchors must be back within `within` of their frame's arrival. `None`: the
+/// stream ends.
 pub fn to_worker(input: &TapInput, now: Instant, within: Duration) -> Option<proto::ToWorker> {
     use to_worker::What;
     let age = |arrival| age_us(arrival, now);
@@ -222,8 +224,8 @@ pub fn from_worker(output: &EnhancerOutput) -> proto::FromWorker {
     proto::FromWorker { what: Some(what) }
 }
 
-/// The enhancer's output in a message for the local number `stream`; `None`: the message answers a ping, or is the anchor of an
-/// unknown frame.
+/// The enhancer's output in a message for the local number `stream`; `None`: the message answers a ping, or is the
+/// anchor of an unknown frame.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! The worker's side: an enhancer behind gRPC, for publishers of several SFUs.
 //!
-//! Each gRPC stream is one stream of the enhancer, numbered here. The enhancer's outputs go to the gRPC stream that they belong to; where that
-//! has no room, they are dropped and counted.
+//! Each gRPC stream is one stream of the enhancer, numbered here. The enhancer's outputs go to the gRPC stream that
+//! they belong to; where that has no room, they are dropped and counted.
 
 use std::collections::HashMap;
 use std::pin::Pin;

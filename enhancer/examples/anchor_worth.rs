@@ -1,16 +1,21 @@
-//! What enhanced anchors are worth, as the server estimates it and as it is: the figures behind `scheduler/src/worth/estimate.rs`.
+//! What enhanced anchors are worth, as the server estimates it and as it is: the figures behind
+//! `scheduler/src/worth/estimate.rs`.
 //!
-//! `cargo run --release -p windlass-enhancer --example anchor_worth -- size=640x360 kbps=150 < HR.i420 > FIGURES.csv` codes the box-scaled
-//! frames as a browser does, makes an anchor of every few and plays them through two decoders: of a viewer with the anchors, and of one without.
-//! A line for each anchor but the first: mean squares in grey levels, then dB of luma against the source.
+//! `cargo run --release -p windlass-enhancer --example anchor_worth -- size=640x360 kbps=150 < HR.i420 >
+//! FIGURES.csv` codes the box-scaled frames as a browser does, makes an anchor of every few and plays them through two
+//! decoders: of a viewer with the anchors, and of one without. A line for each anchor but the first: mean squares in
+//! grey levels, then dB of luma against the source.
 //!
-//! - `seen`, `made`, `new`: error of what viewers see without anchors on the anchor's frame, of what the network makes of it, and the difference of the two;
+//! - `seen`, `made`, `new`: error of what viewers see without anchors on the anchor's frame, of what the network makes
+//!   of it, and the difference of the two;
 //! - `square`, `product`: what the anchor before changes there, and its mean product with what the network does;
-//! - `own_db`: what the network raises its frame by; `coded_db`: what is left of it as viewers show it; `last_db`: what the anchor before raises this frame by;
-//! - `mean_db`: what the anchor before was worth over all its frames; `estimate_db`: the server's estimate of that without the source, at this frame;
-//!   `measured_db`: the same once the source of the frames before was seen.
+//! - `own_db`: what the network raises its frame by; `coded_db`: what is left of it as viewers show it; `last_db`: what
+//!   the anchor before raises this frame by;
+//! - `mean_db`: what the anchor before was worth over all its frames; `estimate_db`: the server's estimate of that
+//!   without the source, at this frame; `measured_db`: the same once the source of the frames before was seen.
 //!
-//! Further settings, with their defaults: `fps=30 scale=2 screen=0 every=30 quality=0` (of the anchors' coding; 0: the server's) and `model=FILE`.
+//! Further settings, with their defaults: `fps=30 scale=2 screen=0 every=30 quality=0` (of the anchors' coding; 0: the
+//! server's) and `model=FILE`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -140,7 +145,8 @@ fn main() -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-/// Mean square errors: of what viewers see without an anchor, of what the network makes, of its code, and of what was carried.
+/// Mean square errors: of what viewers see without an anchor, of what the network makes, of its code, and of what was
+/// carried.
 struct Errors {
     seen: f64,
     made: f64,

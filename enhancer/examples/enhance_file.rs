@@ -1,4 +1,5 @@
-//! Enhances a VP9 file offline: each second's first frame is super-resolved, and the hybrid decoder carries its detail to the others.
+//! Enhances a VP9 file offline: each second's first frame is super-resolved, and the hybrid decoder carries its detail
+//! to the others.
 //!
 //! ```sh
 //! cargo run --release -p windlass-enhancer --example enhance_file -- low.ivf high.y4m   # twice as wide and high

@@ -1,6 +1,8 @@
-//! What a stream takes of the memory, by the size of its pictures: what `windlass_scheduler::memory` counts for it when it is admitted.
+//! What a stream takes of the memory, by the size of its pictures: what `windlass_scheduler::memory` counts for it when
+//! it is admitted.
 //!
-//! Streams of each size go through a running enhancer, in real time, until their histories are full; everything that is allocated is counted.
+//! Streams of each size go through a running enhancer, in real time, until their histories are full; everything that is
+//! allocated is counted.
 //!
 //! ```sh
 //! cargo run --release -p windlass-enhancer --example stream_memory
@@ -25,7 +27,8 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
-// SAFETY: every method hands its arguments to the system's allocator and returns its result; the counter allocates nothing.
+// SAFETY: every method hands its arguments to the system's allocator and returns its result; the counter allocates
+// nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size() as i64, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! What a subscriber's decoder shows, beside the low picture it shows it for: the training pairs of fused models.
 //!
-//! `cargo run --release -p windlass-enhancer --example twin_pictures -- size=640x360 kbps=300 < HR.i420 > PAIRS` codes the
-//! box-scaled frames as a browser does, plays them through `HybridDecoder`, and writes the low luma and the high luma
-//! of each sampled frame. `models/pairs.py` calls it. Further settings, with their defaults:
+//! `cargo run --release -p windlass-enhancer --example twin_pictures -- size=640x360 kbps=300 < HR.i420 >
+//! PAIRS` codes the box-scaled frames as a browser does, plays them through `HybridDecoder`, and writes the low luma
+//! and the high luma of each sampled frame. `models/pairs.py` calls it. Further settings, with their defaults:
 //!
 //! - `fps=30 scale=2 screen=0`: of the call.
 //! - `first=0 every=10`: which frames are written, or `at=N,N,…`: these.
@@ -12,8 +12,8 @@
 //! - `detail=KBPS@FPS`: stills of the publisher's own, of the whole frame.
 //! - `enhanced=N`: an enhanced anchor every N frames, `model=FILE`: by this network instead of the built-in one.
 //! - `apart=0`: with 1 the network sees the picture of a decoder that has had the captured detail alone.
-//! - `own=0`: a quality. The network sees a decoder that has had its anchors coded with this one, at once; the other decoder
-//!   has them as the enhancer codes them.
+//! - `own=0`: a quality. The network sees a decoder that has had its anchors coded with this one, at once; the other
+//!   decoder has them as the enhancer codes them.
 //! - `late=4`: frames from an anchor's frame to its arrival.
 
 mod flow;

@@ -20,7 +20,8 @@ fn total(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least bound in bytes of the process' control group and those that it is in (version 2); in a container the root is its own.
+/// The least bound in bytes of the process' control group and those that it is in (version 2); in a container the root
+/// is its own.
 fn bound(root: &Path, groups: &str) -> Option<u64> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let inner = root.join(group);

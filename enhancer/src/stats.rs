@@ -89,8 +89,8 @@ counters! {
     unchanged,
     /// Frames super-resolved to see whether their streams' anchors are worth something again.
     probes,
-    /// Chosen frames that did not become anchors because their streams' are worth nothing: most of the probes, and frames whose
-    /// publisher's own picture did not come.
+    /// Chosen frames that did not become anchors because their streams' are worth nothing: most of the probes, and
+    /// frames whose publisher's own picture did not come.
     worthless,
     /// Chosen frames dropped because the workers' queue was full.
     dropped_infer_queue,
@@ -248,10 +248,11 @@ pub struct EnhancerStats {
     pub counters: PipelineCounters,
     /// What the selection decided.
     pub scheduler: SchedulerCounters,
-    /// Inferences side by side that would give all streams the anchors that their fractions allow (NeuroScaler §5.2's signal for autoscaling).
+    /// Inferences side by side that would give all streams the anchors that their fractions allow (NeuroScaler §5.2's
+    /// signal for autoscaling).
     pub devices_wanted: u64,
-    /// Accelerators that would give all streams the anchors that their fractions allow, as `devices_wanted` but unrounded and
-    /// without its cap: seconds of accelerators in each second.
+    /// Accelerators that would give all streams the anchors that their fractions allow, as `devices_wanted` but
+    /// unrounded and without its cap: seconds of accelerators in each second.
     pub compute_demand: f64,
     /// Streams whose promised quality is kept, and those that were refused it.
     pub promised: (u64, u64),

@@ -1,7 +1,8 @@
-//! By which networks the anchors of so many publishers would be made, if all were alike: the scheduler itself, without pictures.
+//! By which networks the anchors of so many publishers would be made, if all were alike: the scheduler itself, without
+//! pictures.
 //!
-//! For operators who want to know what a machine is good for before anyone calls (`windlass-lab bench engine --choose`).
-//! Deterministic: each anchor takes what the networks' costs say.
+//! For operators who want to know what a machine is good for before anyone calls
+//! (`windlass-lab bench engine --choose`). Deterministic: each anchor takes what the networks' costs say.
 
 use std::time::Duration;
 

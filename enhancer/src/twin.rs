@@ -1,15 +1,16 @@
 //! The twin: the decoder of a subscriber that has all of the publisher's own detail, run in the server.
 //!
-//! Source: design.md *Two sources of anchors*. It is fed with the frames that the tap decodes anyway and with the publisher's
-//! own detail, so its pictures are those that subscribers would see if no network had ever added anything, bit for bit (all
-//! kernels agree everywhere). Super-resolution starts from them instead of from the low picture alone, and what they show as
-//! well is not sent. Enhanced anchors are left out: a network that sees its own additions adds them again
-//! (`models/fused-xs-x2.md`), and whoever has lost one needs the next.
+//! Source: design.md *Two sources of anchors*. It is fed with the frames that the tap decodes anyway and with the
+//! publisher's own detail, so its pictures are those that subscribers would see if no network had ever added anything,
+//! bit for bit (all kernels agree everywhere). Super-resolution starts from them instead of from the low picture alone,
+//! and what they show as well is not sent. Enhanced anchors are left out: a network that sees its own additions adds
+//! them again (`models/fused-xs-x2.md`), and whoever has lost one needs the next.
 //!
-//! Beside it stands the decoder of a subscriber that has the enhanced anchors as well: what these change in a frame is the difference of the
-//! two ([`Twin::change`]).
+//! Beside it stands the decoder of a subscriber that has the enhanced anchors as well: what these change in a frame is
+//! the difference of the two ([`Twin::change`]).
 //!
-//! Following a frame keeps its low picture, and nothing is painted: a picture is made, and flow searched for, only of a frame that becomes an anchor.
+//! Following a frame keeps its low picture, and nothing is painted: a picture is made, and flow searched for, only of a
+//! frame that becomes an anchor.
 
 use parking_lot::Mutex;
 use windlass_hybrid::anchor::codec::detail_of;
@@ -102,8 +103,8 @@ impl Twin {
         self.marks.lock().enhanced = None;
     }
 
-    /// Takes a captured anchor that subscribers are given. What becomes of it, and, where it is of a whole frame in which enhanced anchors
-    /// were seen, by how many dB these have raised that frame.
+    /// Takes a captured anchor that subscribers are given. What becomes of it, and, where it is of a whole frame in
+    /// which enhanced anchors were seen, by how many dB these have raised that frame.
     pub fn give(&self, anchor: &ReassembledAnchor) -> (AnchorOutcome, Option<f64>) {
         let at = anchor.header.rtp_timestamp;
         let whole = !anchor.header.tiled;
@@ -142,8 +143,9 @@ impl Twin {
         due
     }
 
-    /// What a frame's anchor changes by the detail `wanted` in these tiles, where subscribers have `known` without enhanced anchors, and what the
-    /// enhanced anchors before change in it. What was not inferred anew is taken to be as before. `None` of details that do not fit each other.
+    /// What a frame's anchor changes by the detail `wanted` in these tiles, where subscribers have `known` without
+    /// enhanced anchors, and what the enhanced anchors before change in it. What was not inferred anew is taken to be
+    /// as before. `None` of details that do not fit each other.
     pub fn change(
         &self,
         rtp_timestamp: u32,
@@ -192,7 +194,8 @@ impl Twin {
         all.picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
-    /// Takes an anchor that has just left; `wanted` is what it was encoded from, where the loss by that is to be measured.
+    /// Takes an anchor that has just left; `wanted` is what it was encoded from, where the loss by that is to be
+    /// measured.
     pub fn sent(&self, anchor: &ReassembledAnchor, wanted: Option<&Detail>) {
         if anchor.header.source == AnchorSource::Captured {
             self.give(anchor);
@@ -214,13 +217,14 @@ impl Twin {
         self.decoder.lock().picture_at(rtp_timestamp).map(|seen| seen.y.clone())
     }
 
-    /// By tile of a frame, the share of the publisher's own detail that subscribers can no longer use; `None` where the frame is no
-    /// longer remembered.
+    /// By tile of a frame, the share of the publisher's own detail that subscribers can no longer use; `None` where the
+    /// frame is no longer remembered.
     pub fn lost(&self, rtp_timestamp: u32) -> Option<Vec<f64>> {
         self.decoder.lock().lost(rtp_timestamp)
     }
 
-    /// By how many dB enhanced anchors have raised their frames lately, as far as that can be known without the original.
+    /// By how many dB enhanced anchors have raised their frames lately, as far as that can be known without the
+    /// original.
     pub fn gain_db(&self) -> Option<f64> {
         *self.gain.lock()
     }
@@ -231,8 +235,8 @@ impl Twin {
         *gain = Some(gain.map_or(db, |gain| gain + 0.25 * (db - gain)));
     }
 
-    /// Those of the `tiles` in which subscribers would gain by the detail `wanted`, where they have `known`: it must differ
-    /// by more than its code would.
+    /// Those of the `tiles` in which subscribers would gain by the detail `wanted`, where they have `known`: it must
+    /// differ by more than its code would.
     pub fn worthwhile(&self, wanted: &Detail, known: &Detail, tiles: &TileMap) -> TileMap {
         match self.difference(wanted, known, tiles) {
             Some(differences) => self.worthwhile_by(&differences, tiles),
@@ -240,7 +244,8 @@ impl Twin {
         }
     }
 
-    /// [`worthwhile`](Self::worthwhile) where the mean square difference of each of the `tiles` is known, in square grey levels.
+    /// [`worthwhile`](Self::worthwhile) where the mean square difference of each of the `tiles` is known, in square
+    /// grey levels.
     pub fn worthwhile_by(&self, differences: &[((usize, usize), f64)], tiles: &TileMap) -> TileMap {
         let error = self.loss.lock().error;
         let mut vain = tiles.without(tiles);

@@ -1,4 +1,5 @@
-//! Enhanced anchors are better than none: the embedded network, the codecs and the viewer's decoder on a drawn scene, the same on every machine.
+//! Enhanced anchors are better than none: the embedded network, the codecs and the viewer's decoder on a drawn scene,
+//! the same on every machine.
 
 use windlass_enhancer::EnhancerConfig;
 use windlass_hybrid::anchor::codec::Htj2k;
@@ -40,7 +41,8 @@ fn psnr(a: &Plane, b: &Plane) -> f64 {
     10.0 * (255.0 * 255.0 * a.samples().len() as f64 / sum.max(1) as f64).log10()
 }
 
-/// An anchor of a frame as the server makes it by its defaults; `seen`: what viewers see of the frame without enhanced anchors.
+/// An anchor of a frame as the server makes it by its defaults; `seen`: what viewers see of the frame without enhanced
+/// anchors.
 fn anchor(engine: &mut CpuEngine, n: usize, low: Samples<'_>, seen: &Plane) -> ReassembledAnchor {
     let (config, tiles) = (EnhancerConfig::default(), TileMap::full(low.width, low.height));
     let mut residual = Residual::default();

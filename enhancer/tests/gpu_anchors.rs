@@ -1,6 +1,6 @@
-//! Networks and the coder of anchors on the GPU, in the pipeline, on machines without one (see `sr/tests/cuda/`): the same payloads as
-//! the CPU's, in its place where the GPU fails. It needs a C++ compiler and an `ffmpeg` with libvpx; without them the
-//! tests say so and pass.
+//! Networks and the coder of anchors on the GPU, in the pipeline, on machines without one (see `sr/tests/cuda/`): the
+//! same payloads as the CPU's, in its place where the GPU fails. It needs a C++ compiler and an `ffmpeg` with libvpx;
+//! without them the tests say so and pass.
 
 #![cfg(target_os = "linux")]
 

@@ -1,7 +1,7 @@
 //! Real VP9 through the whole enhancer: the embedded network, all threads, real time.
 //!
-//! Calls are paced as cameras pace them: what is tested is that a network keeps up with them, or gives up in time. Nothing else waits for
-//! time to pass.
+//! Calls are paced as cameras pace them: what is tested is that a network keeps up with them, or gives up in time.
+//! Nothing else waits for time to pass.
 //!
 //! The stream is made by `ffmpeg` with libvpx as Chromium sets it, from a clip where there is one
 //! (`WINDLASS_CLIPS`), else from a test pattern. Without such an `ffmpeg` the tests are skipped.

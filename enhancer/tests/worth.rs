@@ -1,8 +1,11 @@
-//! Streams whose enhanced anchors are worth something, and streams whose are not: real VP9 through the whole enhancer, in real time.
+//! Streams whose enhanced anchors are worth something, and streams whose are not: real VP9 through the whole enhancer,
+//! in real time.
 //!
-//! Frames come as a camera sends them: the worth of anchors is measured, and given up, by the time that passes between them.
+//! Frames come as a camera sends them: the worth of anchors is measured, and given up, by the time that passes between
+//! them.
 //!
-//! All are made of a clip (`WINDLASS_CLIPS`) by `ffmpeg` with libvpx as Chromium sets it. Without either the tests are skipped.
+//! All are made of a clip (`WINDLASS_CLIPS`) by `ffmpeg` with libvpx as Chromium sets it. Without either the tests are
+//! skipped.
 
 mod chromium;
 mod clips;
@@ -30,7 +33,8 @@ const FRAME: Duration = Duration::from_nanos(33_333_333);
 const TICKS: u32 = 3_000;
 const STREAM: StreamId = StreamId(5);
 
-/// Three seconds of a face of so many lines and kbit/s, the first frame a key frame; `soft`: without any detail, as from a camera out of focus.
+/// Three seconds of a face of so many lines and kbit/s, the first frame a key frame; `soft`: without any detail, as
+/// from a camera out of focus.
 fn encode(lines: usize, kbps: u32, soft: bool) -> Option<Vec<Bytes>> {
     let clip = clip("LivePortrait__d13");
     if !clip.exists() {
@@ -72,7 +76,8 @@ impl Publisher<'_> {
         Publisher { enhancer, low, high, begin: Instant::now(), sent: 0 }
     }
 
-    /// Sends frames for so many seconds, of the larger layer as well if `both`; how many anchors of super-resolution came meanwhile.
+    /// Sends frames for so many seconds, of the larger layer as well if `both`; how many anchors of super-resolution
+    /// came meanwhile.
     fn send(&mut self, seconds: u32, both: bool) -> usize {
         let mut enhanced = 0;
         for _ in 0..30 * seconds {

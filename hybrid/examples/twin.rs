@@ -1,13 +1,12 @@
 //! Prints, as JSON, what the hybrid decoder makes of an IVF file with anchors in it.
 //!
-//! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 and 3, with anchors:
-//! early, on time, late, in parts of tiles, repeated, and of a former epoch. Every
-//! instruction set that the machine has must give the same pictures; this ends with an error at the first
-//! that differ. A case holds, by frame, the messages pushed after it (hex), what became of each (as
-//! `client-web/wasm` numbers outcomes), the network that runs on it, the MD5 of the low and the high picture then, and by
-//! cell whether no network makes it better (`kept`, 1 or 0); of some frames also that of the still that a publisher would
-//! make of them (`still`).
-//! `client-web/wasm/twin-check.mjs` replays it in WebAssembly and compares.
+//! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 and 3, with anchors: early, on
+//! time, late, in parts of tiles, repeated, and of a former epoch. Every instruction set that the machine has must give
+//! the same pictures; this ends with an error at the first that differ. A case holds, by frame, the messages pushed
+//! after it (hex), what became of each (as `client-web/wasm` numbers outcomes), the network that runs on it, the MD5 of
+//! the low and the high picture then, and by cell whether no network makes it better (`kept`, 1 or 0); of some frames
+//! also that of the still that a publisher would make of them (`still`). `client-web/wasm/twin-check.mjs` replays it in
+//! WebAssembly and compares.
 //!
 //! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as
 //! in a call with the default settings, four frames late and of about a call's size; no checksums.
@@ -164,7 +163,8 @@ impl Maker<'_> {
         let whole = round.is_multiple_of(2);
         match (whole, place) {
             (true, 3) => self.messages(of, &self.full(), COARSE),
-            // The first message once more, tiles of the publisher's own, which replace those, and the same tiles once more.
+            // The first message once more, tiles of the publisher's own, which replace those, and the same tiles once
+            // more.
             (true, 4) => {
                 let mut again = self.messages(of, &self.full(), COARSE);
                 again.truncate(1);
@@ -213,8 +213,8 @@ const STILL_EVERY: u32 = 5;
 /// Bytes of a still.
 const STILL_BYTES: usize = 3000;
 
-/// The MD5 of the still of a frame, of every second tile or, every other time, of all: the camera is half as large again as HR, and
-/// sees squares, some of them coloured.
+/// The MD5 of the still of a frame, of every second tile or, every other time, of all: the camera is half as large
+/// again as HR, and sees squares, some of them coloured.
 fn still(maker: &Maker<'_>, publisher: &mut StillMaker, frame: u32) -> String {
     let (width, height) =
         (maker.ivf.width * maker.scale * 3 / 2, maker.ivf.height * maker.scale * 3 / 2);

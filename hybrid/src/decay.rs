@@ -1,8 +1,9 @@
 //! How much a rebuilt picture loses with each frame after an anchor: ARISE §4.3, *accuracy drop estimator*.
 //!
-//! When an anchor comes, there are two pictures of its frame: the one rebuilt from the anchors before it, and the anchor's own. Their
-//! mean square difference `d`, over the frames `L` since the last anchor's frame, is the slope `d ÷ L`. Tiles that the anchor leaves
-//! out have hardly changed and count as equal. What an anchor's code and network do differently each time is in `d` as well.
+//! When an anchor comes, there are two pictures of its frame: the one rebuilt from the anchors before it, and the
+//! anchor's own. Their mean square difference `d`, over the frames `L` since the last anchor's frame, is the slope
+//! `d ÷ L`. Tiles that the anchor leaves out have hardly changed and count as equal. What an anchor's code and network
+//! do differently each time is in `d` as well.
 //!
 //! Making the older picture takes as long as a frame, so only some anchors are looked at.
 
@@ -34,7 +35,8 @@ impl DecayMeter {
         self.last = None;
     }
 
-    /// The sum of the mean square differences of luma so far, in square grey levels, and the frames over which it came about.
+    /// The sum of the mean square differences of luma so far, in square grey levels, and the frames over which it came
+    /// about.
     pub(crate) fn total(&self) -> (f64, u64) {
         (self.lost, self.frames)
     }

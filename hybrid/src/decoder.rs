@@ -12,8 +12,8 @@
 //! An anchor passes through three files: `early` keeps it until its frame comes, `contents` decodes it, and
 //! `reconstruction` makes references and filters of it.
 //!
-//! Bounds: [`HybridConfig::history`] frames are kept for late anchors; [`MAX_EARLY`] anchors, or parts of them,
-//! of [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture; a network has
+//! Bounds: [`HybridConfig::history`] frames are kept for late anchors; [`MAX_EARLY`] anchors, or parts of them, of
+//! [`MAX_EARLY_BYTES`] wait for their frame; six references are held, each a high luma and a low picture; a network has
 //! another high picture and a few rows. Nothing else grows, and between anchors nothing is allocated once all buffers
 //! have their size.
 
@@ -63,8 +63,8 @@ pub struct HybridConfig {
     pub prior: bool,
     /// Whether filters learn from captured anchors.
     pub learning: bool,
-    /// The built-in network to run on every picture, at the scales that it is made for. What else the decoder does, does
-    /// not depend on it.
+    /// The built-in network to run on every picture, at the scales that it is made for. What else the decoder does,
+    /// does not depend on it.
     pub network: Option<Tier>,
     /// The SIMD instruction set to use.
     pub isa: Isa,
@@ -229,8 +229,8 @@ impl HybridDecoder {
         Ok(outcome)
     }
 
-    /// Takes the frames that another decoder made of a chunk of the low layer, and displays nothing: for a server's twin,
-    /// where the layer is decoded anyway. After a gap or an error the caller must [`reset`](Self::reset).
+    /// Takes the frames that another decoder made of a chunk of the low layer, and displays nothing: for a server's
+    /// twin, where the layer is decoded anyway. After a gap or an error the caller must [`reset`](Self::reset).
     pub fn push_decoded(&mut self, rtp_timestamp: u32, frames: &[DecodedFrame]) {
         for frame in frames {
             self.history.push(rtp_timestamp, frame);
@@ -238,8 +238,8 @@ impl HybridDecoder {
         self.follow(rtp_timestamp);
     }
 
-    /// The HR picture of a remembered frame, with all anchors so far; `None` for other frames. It replaces the picture on
-    /// display.
+    /// The HR picture of a remembered frame, with all anchors so far; `None` for other frames. It replaces the picture
+    /// on display.
     pub fn picture_at(&mut self, rtp_timestamp: u32) -> Option<&Picture> {
         let at = self.history.find(rtp_timestamp)?;
         self.rebuild(Some(at))?;
@@ -286,8 +286,8 @@ impl HybridDecoder {
         outcome
     }
 
-    /// Makes the picture on display anew where anchors have come since it was made, and returns whether it did. The next
-    /// frame has the same effect: this is for when none is expected soon.
+    /// Makes the picture on display anew where anchors have come since it was made, and returns whether it did. The
+    /// next frame has the same effect: this is for when none is expected soon.
     pub fn refresh(&mut self) -> bool {
         let stale = self.is_stale();
         if stale {
@@ -317,8 +317,9 @@ impl HybridDecoder {
         }
     }
 
-    /// By cell of 8 × 8 low samples of the picture on display, row by row, whether no network makes it better: for a network
-    /// that the caller runs. `None` before the first picture, and where [`refresh`](Self::refresh) would make another.
+    /// By cell of 8 × 8 low samples of the picture on display, row by row, whether no network makes it better: for a
+    /// network that the caller runs. `None` before the first picture, and where [`refresh`](Self::refresh) would make
+    /// another.
     pub fn kept(&self) -> Option<Vec<bool>> {
         (self.displayed && !self.is_stale())
             .then(|| self.rebuilder.is_best(&self.reconstruction.sources))
@@ -334,8 +335,8 @@ impl HybridDecoder {
         self.stats
     }
 
-    /// The decay that was measured so far: the sum of the mean square differences of luma, in square grey levels, and the
-    /// frames over which it came about (ARISE §4.3).
+    /// The decay that was measured so far: the sum of the mean square differences of luma, in square grey levels, and
+    /// the frames over which it came about (ARISE §4.3).
     pub fn decay(&self) -> (f64, u64) {
         self.reconstruction.decay.total()
     }
@@ -347,9 +348,9 @@ impl HybridDecoder {
         self.forget();
     }
 
-    /// Makes HR pictures of another scale from now on, the nearest of [`SCALES`]. The low layer goes on without a key frame.
-    /// References and filters of the former scale are forgotten, and anchors of this scale or a larger one are taken from now
-    /// on. The picture on display stays until the next frame or [`refresh`](Self::refresh).
+    /// Makes HR pictures of another scale from now on, the nearest of [`SCALES`]. The low layer goes on without a key
+    /// frame. References and filters of the former scale are forgotten, and anchors of this scale or a larger one are
+    /// taken from now on. The picture on display stays until the next frame or [`refresh`](Self::refresh).
     pub fn rescale(&mut self, scale: usize) {
         let scale = scale.clamp(*SCALES.start(), *SCALES.end());
         if scale == self.config.scale {
@@ -389,8 +390,8 @@ impl HybridDecoder {
         self.rebuild(None).is_some_and(|carried| carried || self.reconstruction.sources.is_taught())
     }
 
-    /// Makes the picture of a frame in the history, or of the current one, and returns whether references have a part in
-    /// it; `None` where there is no such frame.
+    /// Makes the picture of a frame in the history, or of the current one, and returns whether references have a part
+    /// in it; `None` where there is no such frame.
     fn rebuild(&mut self, at: Option<usize>) -> Option<bool> {
         let entry = match at {
             Some(at) => self.history.entry(at),
@@ -406,7 +407,8 @@ impl HybridDecoder {
         Some(carried)
     }
 
-    /// Applies an anchor. Returns how many frames had been displayed after the anchor's frame, or why it is not applied.
+    /// Applies an anchor. Returns how many frames had been displayed after the anchor's frame, or why it is not
+    /// applied.
     fn try_anchor(&mut self, anchor: &ReassembledAnchor) -> Result<u32, AnchorOutcome> {
         let header = &anchor.header;
         if self.epoch.is_some_and(|last| (header.epoch.wrapping_sub(last) as i16) < 0) {
@@ -421,7 +423,8 @@ impl HybridDecoder {
         };
         let entry = self.history.entry_mut(at).ok_or(AnchorOutcome::TooOld)?;
         let references = &mut self.reconstruction.sources.references;
-        // An enhanced anchor is of no use before six younger references. Those after a captured one take over its pixels.
+        // An enhanced anchor is of no use before six younger references. Those after a captured one take over its
+        // pixels.
         if header.source == AnchorSource::Enhanced && references.are_beyond(entry.id()) {
             return Err(AnchorOutcome::TooOld);
         }

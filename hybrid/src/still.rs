@@ -1,8 +1,8 @@
 //! A publisher's stills: what its camera shows beyond the prediction from its low layer, coded as an anchor.
 //!
-//! The publisher decodes its own low layer as it leaves, so it has, bit for bit, the picture that subscribers enlarge, and
-//! codes only what is missing there ([`prior`](crate::anchor::prior), [`colour`]), by [HTJ2K](crate::anchor::codec). The server
-//! hands it on as it is.
+//! The publisher decodes its own low layer as it leaves, so it has, bit for bit, the picture that subscribers enlarge,
+//! and codes only what is missing there ([`prior`](crate::anchor::prior), [`colour`]), by
+//! [HTJ2K](crate::anchor::codec). The server hands it on as it is.
 //!
 //! In: frames of the low layer in order, camera pictures, bytes that a still may take. Out: payloads of captured
 //! anchors. It refuses frames that it does not remember, and cameras smaller than the picture that is asked for.
@@ -114,8 +114,8 @@ impl StillMaker {
     ///
     /// # Errors
     ///
-    /// Fails if the frame's low picture is not known any more, the tile map is not one of that picture, the camera's picture is
-    /// too small for the scale, or the still does not fit the bytes.
+    /// Fails if the frame's low picture is not known any more, the tile map is not one of that picture, the camera's
+    /// picture is too small for the scale, or the still does not fit the bytes.
     ///
     /// # Panics
     ///

@@ -20,7 +20,8 @@ pub(crate) enum Command {
     Eval(Box<eval::EvalArgs>),
     /// Measure how fast the parts are, against their peers.
     Bench(bench::BenchArgs),
-    /// Measure what parts of a server take on this machine, for `windlass plan`; or hold such constants against load tests.
+    /// Measure what parts of a server take on this machine, for `windlass plan`; or hold such constants against load
+    /// tests.
     ///
     /// It takes some three minutes, and starts servers of its own. Leave the machine alone meanwhile.
     Calibrate(calibrate::CalibrateArgs),
@@ -36,8 +37,9 @@ pub(crate) enum Command {
     /// Load a running server with many calls over real WebRTC, and say what came of it.
     ///
     /// Publishers send recorded simulcast VP9 as browsers do and answer requests for key frames; subscribers take video
-    /// and anchors, and say how long anchors took. All clients run in this process, from one core if need be; the server
-    /// is another one. Figures of the server are differences of its /metrics. Ctrl-C ends the run early, with its report.
+    /// and anchors, and say how long anchors took. All clients run in this process, from one core if need be; the
+    /// server is another one. Figures of the server are differences of its /metrics. Ctrl-C ends the run early, with
+    /// its report.
     ///
     /// Each room has --per-room publishers and one or more subscribers who take all of its tracks. Subscribers ask for
     /// the enhanced rung of the best layer below f that is sent; with `q` alone, the default, or `h` alone, anchors are

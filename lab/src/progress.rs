@@ -1,5 +1,5 @@
-//! How far a measurement is, and how long the rest will take: a bar where standard error is a terminal, else a line every ten
-//! seconds.
+//! How far a measurement is, and how long the rest will take: a bar where standard error is a terminal, else a line
+//! every ten seconds.
 
 use std::fmt::Display;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

@@ -1,5 +1,5 @@
-//! The cost of the most expensive offers that are accepted: parsing and writing on the caller's thread, and the media thread's part.
-//! Fails if an offer holds a media thread longer than [`MAX_MEDIA_THREAD_TIME`].
+//! The cost of the most expensive offers that are accepted: parsing and writing on the caller's thread, and the media
+//! thread's part. Fails if an offer holds a media thread longer than [`MAX_MEDIA_THREAD_TIME`].
 //!
 //! `cargo bench -p windlass-sfu --bench offers`
 
@@ -20,7 +20,8 @@ const ROUNDS: u64 = 40;
 const HEAD: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n\
     a=fingerprint:sha-256 9A:56:5D:80\r\na=setup:actpass\r\n";
 
-/// An offer with this many sections of one direction, each with the longest lists that the stack reads, up to the text's limit.
+/// An offer with this many sections of one direction, each with the longest lists that the stack reads, up to the
+/// text's limit.
 fn dearest(sections: usize, direction: &str, audio: bool, extensions: usize) -> String {
     let mids: Vec<String> = (0..sections).map(|n| n.to_string()).collect();
     let mut text = format!("{HEAD}a=group:BUNDLE {}\r\n", mids.join(" "));

@@ -17,8 +17,8 @@ pub use windlass_types::{
 /// Options of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JoinOptions {
-    /// Opaque id of the participant's user: equal for one identity, or for one address without identities. Scarce resources are shared
-    /// among owners. 0: the participant is its own owner.
+    /// Opaque id of the participant's user: equal for one identity, or for one address without identities. Scarce
+    /// resources are shared among owners. 0: the participant is its own owner.
     pub owner: u64,
     /// The room has this participant alone, which may subscribe to its own tracks.
     pub loopback: bool,
@@ -477,16 +477,18 @@ pub struct TrackStats {
     pub refused: Option<Refusal>,
 }
 
-/// Takes the taps' output, each stream in decoding order, on any of the SFU's threads. It must not block. `false` means full: the SFU
-/// counts the loss, and the stream continues with a [`TapInput::Gap`] and a key frame.
+/// Takes the taps' output, each stream in decoding order, on any of the SFU's threads. It must not block. `false` means
+/// full: the SFU counts the loss, and the stream continues with a [`TapInput::Gap`] and a key frame.
 pub type TapSink = Arc<dyn Fn(TapInput) -> bool + Send + Sync>;
 
-/// Takes what is recorded, each track in order, on any of the SFU's threads. It must not block. `false` means full: the SFU counts the loss, and a
-/// video track continues with a [`RecordInput::Gap`] and a key frame. Steps without media must be taken.
+/// Takes what is recorded, each track in order, on any of the SFU's threads. It must not block. `false` means full: the
+/// SFU counts the loss, and a video track continues with a [`RecordInput::Gap`] and a key frame. Steps without media
+/// must be taken.
 pub type RecordSink = Arc<dyn Fn(RecordInput) -> bool + Send + Sync>;
 
-/// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. It must not block. `false` means full: the request is
-/// dropped and counted. They come only while the stream is tapped: between its first input and its [`TapInput::Stop`], or before the first.
+/// Takes requests to a stream's enhancement and reports, on any of the SFU's threads. It must not block. `false` means
+/// full: the request is dropped and counted. They come only while the stream is tapped: between its first input and its
+/// [`TapInput::Stop`], or before the first.
 pub type RequestSink = Arc<dyn Fn(StreamId, EnhancerRequest) -> bool + Send + Sync>;
 
 /// What the SFU gives to the enhancer, by two ways: where the one is full, the other is not.

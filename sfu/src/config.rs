@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use windlass_types::{AnchorPolicy, Bitrate, MAX_LR_PIXELS};
 
-/// Size in bytes of the media socket's receive buffer, as it is requested of the system: for the time while its thread is busy.
+/// Size in bytes of the media socket's receive buffer, as it is requested of the system: for the time while its thread
+/// is busy.
 pub const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// The SFU's settings.
@@ -18,8 +19,8 @@ pub struct SfuConfig {
     pub threads: usize,
     /// ICE-TCP for clients whose network blocks UDP; `None`: off.
     pub tcp: Option<TcpConfig>,
-    /// Addresses for clients (ICE host candidates). Empty: the bound address; in place of an unspecified one, loopback and the addresses of
-    /// [`crate::outward_addresses`]. Port 0: the bound port.
+    /// Addresses for clients (ICE host candidates). Empty: the bound address; in place of an unspecified one, loopback
+    /// and the addresses of [`crate::outward_addresses`]. Port 0: the bound port.
     pub advertise: Vec<SocketAddr>,
     /// Latency budget of anchors: from a frame's arrival at the SFU to its anchor's use. Older anchors are dropped.
     pub budget: Duration,
@@ -41,8 +42,8 @@ pub struct SfuConfig {
     pub limits: Limits,
     /// Maximum pixels of an enhanced layer. Subscribers of larger ones get the refusal `size`.
     pub tap_pixels: u32,
-    /// Whether subscribers' bandwidth is estimated and limits their rungs. Without, they get their maximum rungs: for tests, and for networks
-    /// with enough bandwidth.
+    /// Whether subscribers' bandwidth is estimated and limits their rungs. Without, they get their maximum rungs: for
+    /// tests, and for networks with enough bandwidth.
     pub congestion_control: bool,
     /// Assumed bandwidth of a subscriber before the first estimate.
     pub initial_estimate: Bitrate,
@@ -81,8 +82,8 @@ impl Default for SfuConfig {
 }
 
 impl SfuConfig {
-    /// These settings with `outward`, this machine's addresses for others, advertised beside loopback for each socket that takes all
-    /// addresses. Where addresses are configured, these alone are advertised.
+    /// These settings with `outward`, this machine's addresses for others, advertised beside loopback for each socket
+    /// that takes all addresses. Where addresses are configured, these alone are advertised.
     #[must_use]
     pub fn with_outward(mut self, outward: &[IpAddr]) -> SfuConfig {
         let own = |listen: SocketAddr| -> Vec<SocketAddr> {
@@ -111,7 +112,8 @@ impl SfuConfig {
         advertised(&self.advertise, bound, bound.port())
     }
 
-    /// TCP candidates, given the addresses of both bound sockets. If both have the same port, so do the advertised addresses.
+    /// TCP candidates, given the addresses of both bound sockets. If both have the same port, so do the advertised
+    /// addresses.
     pub fn tcp_candidates(&self, udp: SocketAddr, bound: SocketAddr) -> Vec<SocketAddr> {
         let own = self.tcp.as_ref().map(|tcp| &tcp.advertise).filter(|own| !own.is_empty());
         if let Some(own) = own {
@@ -198,8 +200,8 @@ pub struct Limits {
     pub media_sections: usize,
     /// Bytes of an SDP offer.
     pub sdp_bytes: usize,
-    /// Events that wait for a slow participant; with one more the participant is removed. The loss of another node is one event for each of
-    /// its participants and tracks.
+    /// Events that wait for a slow participant; with one more the participant is removed. The loss of another node is
+    /// one event for each of its participants and tracks.
     pub events: usize,
     /// Maximum bytes of a VP9 frame in a tap; a larger one is a gap.
     pub tap_frame_bytes: usize,

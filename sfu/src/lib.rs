@@ -1,12 +1,12 @@
 //! Selective forwarding of simulcast VP9 and Opus, with taps and anchor channels.
 //!
-//! A participant has one WebRTC connection for the tracks that it publishes and those that it subscribes to.
-//! [`core`] is sans-I/O: packets, commands and time go in, packets and events come out. [`Sfu::start`] runs it on media threads with one
-//! UDP port, and a TCP port for clients without UDP. Callers use the cloneable [`SfuHandle`].
+//! A participant has one WebRTC connection for the tracks that it publishes and those that it subscribes to. [`core`]
+//! is sans-I/O: packets, commands and time go in, packets and events come out. [`Sfu::start`] runs it on media threads
+//! with one UDP port, and a TCP port for clients without UDP. Callers use the cloneable [`SfuHandle`].
 //!
-//! Inputs: SDP offers, RTP/RTCP/STUN from one port, anchors from the enhancer ([`SfuHandle::push`]).
-//! Outputs: SDP answers, [`SfuEvent`]s for each participant, complete frames of low layers, and requests, for the enhancer ([`EnhancerSinks`]).
-//! Media never waits: each queue is bounded, and what does not fit is dropped and counted.
+//! Inputs: SDP offers, RTP/RTCP/STUN from one port, anchors from the enhancer ([`SfuHandle::push`]). Outputs: SDP
+//! answers, [`SfuEvent`]s for each participant, complete frames of low layers, and requests, for the enhancer
+//! ([`EnhancerSinks`]). Media never waits: each queue is bounded, and what does not fit is dropped and counted.
 
 mod api;
 mod config;

@@ -1,4 +1,5 @@
-//! How the SFU's core exchanges [`windlass_types::relay`]'s messages with the servers that share its rooms. The caller transports them.
+//! How the SFU's core exchanges [`windlass_types::relay`]'s messages with the servers that share its rooms. The caller
+//! transports them.
 
 use std::sync::Arc;
 
@@ -16,5 +17,6 @@ pub(crate) enum FromNode {
     Message(NodeId, Arc<str>, Relayed),
 }
 
-/// Sends a message about a room to another SFU. Called on any of the SFU's threads; must not block, and counts what it drops.
+/// Sends a message about a room to another SFU. Called on any of the SFU's threads; must not block, and counts what it
+/// drops.
 pub type RelaySink = Arc<dyn Fn(NodeId, &Arc<str>, Relayed) + Send + Sync>;

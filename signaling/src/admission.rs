@@ -1,7 +1,9 @@
-//! Admission control: bounds for connections, sockets, WHIP and WHEP sessions, participants and rooms; for all clients together, and for each.
+//! Admission control: bounds for connections, sockets, WHIP and WHEP sessions, participants and rooms; for all clients
+//! together, and for each.
 //!
-//! A client is an IP address or an identity. No client has more than a quarter of a resource: an address of any resource, an
-//! identity (from whatever address) of participants and rooms. A room counts for the client that began it, until it ends.
+//! A client is an IP address or an identity. No client has more than a quarter of a resource: an address of any
+//! resource, an identity (from whatever address) of participants and rooms. A room counts for the client that began it,
+//! until it ends.
 //!
 //! IPv6 addresses count by their first 64 bits, which are one customer's (RFC 6177). The machine's own addresses
 //! have no bounds: a proxy there that is not trusted serves many clients.
@@ -18,7 +20,8 @@ use windlass_sfu::{rate_limit_address, share_of_one};
 
 use crate::rate::TokenBucket;
 
-/// Maximum number of clients that are tracked: those with a slot, or with a join in [`JOIN_WINDOW`]. Further clients are refused.
+/// Maximum number of clients that are tracked: those with a slot, or with a join in [`JOIN_WINDOW`]. Further clients
+/// are refused.
 const MAX_CLIENTS: usize = 65_536;
 /// Connections for each socket of [`AdmissionLimits`]: a browser opens this many to load a page.
 const CONNECTIONS_PER_SOCKET: usize = 6;
@@ -32,7 +35,8 @@ const JOIN_WINDOW: Duration = Duration::from_secs(60);
 pub struct AdmissionLimits {
     /// Maximum number of sockets and sessions.
     pub sockets: usize,
-    /// Maximum number of sockets and sessions of one address; 0: addresses have no bound of any resource, only of joins.
+    /// Maximum number of sockets and sessions of one address; 0: addresses have no bound of any resource, only of
+    /// joins.
     pub sockets_per_address: usize,
     /// Maximum number of joins of one address in a minute; 0: no bound.
     pub joins_per_address: u32,
@@ -251,8 +255,8 @@ impl AdmissionControl {
 }
 
 impl Permit {
-    /// An opaque number of the client that owns a participant: of its identity, or of its address if it has none; 0: unknown, since the address
-    /// serves many clients.
+    /// An opaque number of the client that owns a participant: of its identity, or of its address if it has none; 0:
+    /// unknown, since the address serves many clients.
     pub(crate) fn owner(&self, identity: Option<&str>) -> u64 {
         let mut hasher = DefaultHasher::new();
         match (identity, self.0.of.first()) {

@@ -41,7 +41,8 @@ pub struct Mover<'a> {
 
 /// The cluster, as signalling needs it.
 pub trait Cluster: Send + Sync {
-    /// Where a room is, which is claimed for this server if no other has it. `local`: number of its participants on this server.
+    /// Where a room is, which is claimed for this server if no other has it. `local`: number of its participants on
+    /// this server.
     fn place<'a>(&'a self, room: &'a str, local: usize) -> Placed<'a>;
 
     /// Signalling addresses of the other servers that take rooms, the best first.
@@ -50,7 +51,8 @@ pub trait Cluster: Send + Sync {
     /// Has all other servers carry out an order of [`crate::Signaling::on_order`].
     fn order(&self, order: Vec<u8>) -> Ordered<'_>;
 
-    /// The ticket that a participant shows on the server to which it moves. `None`: that server cannot tell whom it replaces.
+    /// The ticket that a participant shows on the server to which it moves. `None`: that server cannot tell whom it
+    /// replaces.
     fn ticket(&self, mover: &Mover<'_>, id: ParticipantId) -> Option<String>;
 
     /// The participant's id on the server that issued the ticket, if the ticket is valid for it.

@@ -1,8 +1,8 @@
 //! Participants, tracks and settings of all rooms, with names and identities. The SFU knows numbers only.
 //!
-//! Sockets, WHIP and WHEP all report to the directory, so that the admin API and webhooks cover all
-//! participants alike. An identity is in a room once: a second participant with it takes the place of the first, which is
-//! commanded to leave. Commands are a state, not a queue: only the latest counts.
+//! Sockets, WHIP and WHEP all report to the directory, so that the admin API and webhooks cover all participants alike.
+//! An identity is in a room once: a second participant with it takes the place of the first, which is commanded to
+//! leave. Commands are a state, not a queue: only the latest counts.
 
 mod news;
 
@@ -146,7 +146,8 @@ pub(crate) struct Slots {
 pub(crate) struct Registered {
     /// Commands of others.
     pub commands: watch::Receiver<Commands>,
-    /// The participant that it replaces, and which was commanded to leave: one with the same identity, or itself before its connection was lost.
+    /// The participant that it replaces, and which was commanded to leave: one with the same identity, or itself before
+    /// its connection was lost.
     pub former: Option<ParticipantId>,
 }
 
@@ -156,7 +157,8 @@ impl Directory {
         Directory { inner: Mutex::default(), webhooks }
     }
 
-    /// Adds a participant to a room, unless the room is full by its settings or `slots` (called with whether the room begins) are refused.
+    /// Adds a participant to a room, unless the room is full by its settings or `slots` (called with whether the room
+    /// begins) are refused.
     pub(crate) fn enter(
         &self,
         id: ParticipantId,
@@ -348,7 +350,8 @@ impl Directory {
         Some((room.clone(), info.clone()))
     }
 
-    /// A participant is in a shared room on another server, since then. An earlier participant here with the same identity is commanded to leave.
+    /// A participant is in a shared room on another server, since then. An earlier participant here with the same
+    /// identity is commanded to leave.
     pub(crate) fn remote_joined(
         &self,
         id: ParticipantId,

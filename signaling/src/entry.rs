@@ -1,4 +1,5 @@
-//! How a participant enters a room, for sockets, WHIP and WHEP alike: admission control, access token, rules, directory, SFU.
+//! How a participant enters a room, for sockets, WHIP and WHEP alike: admission control, access token, rules,
+//! directory, SFU.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;

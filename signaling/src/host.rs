@@ -1,8 +1,8 @@
 //! The `Host` of a request.
 //!
-//! A page of `http://evil.example` can resolve its name to this machine (DNS rebinding). For the browser the server is then of
-//! the page's origin, and `Origin` and `Host` are equal. But the `Host` is always the page's own name.
-//! So rights of this machine, and of the server's own page, need a literal host: `localhost`, or an address.
+//! A page of `http://evil.example` can resolve its name to this machine (DNS rebinding). For the browser the server is
+//! then of the page's origin, and `Origin` and `Host` are equal. But the `Host` is always the page's own name. So
+//! rights of this machine, and of the server's own page, need a literal host: `localhost`, or an address.
 
 use std::net::IpAddr;
 

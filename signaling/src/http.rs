@@ -1,8 +1,8 @@
 //! HTTP connections: accepted, limited in time, closed gracefully.
 //!
-//! Clients that send or read nothing must not exhaust the file descriptors. So a request's head must arrive in time and be short, a
-//! connection that is no WebSocket lasts at most [`MAX_LIFETIME`], and addresses have a maximum number of them ([`entry::connection`]). WebSockets have the
-//! bounds of [`crate::session`] and [`Intake`].
+//! Clients that send or read nothing must not exhaust the file descriptors. So a request's head must arrive in time and
+//! be short, a connection that is no WebSocket lasts at most [`MAX_LIFETIME`], and addresses have a maximum number of
+//! them ([`entry::connection`]). WebSockets have the bounds of [`crate::session`] and [`Intake`].
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

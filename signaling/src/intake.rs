@@ -1,9 +1,9 @@
 //! Byte rate of a WebSocket: a token bucket of bytes.
 //!
-//! The session limits messages. But the frames of an unfinished message cost time too, above all empty ones.
-//! No frame is shorter than six bytes (RFC 6455 §5.2), so a limit of bytes bounds them: [`Paced`] reads the connection no faster than
-//! its [`Intake`] allows. A client that sends more must wait; a client that does so for [`FLOOD_AFTER`] floods ([`Intake::floods`]), and its socket
-//! is closed.
+//! The session limits messages. But the frames of an unfinished message cost time too, above all empty ones. No frame
+//! is shorter than six bytes (RFC 6455 §5.2), so a limit of bytes bounds them: [`Paced`] reads the connection no faster
+//! than its [`Intake`] allows. A client that sends more must wait; a client that does so for [`FLOOD_AFTER`] floods
+//! ([`Intake::floods`]), and its socket is closed.
 
 use std::pin::Pin;
 use std::sync::Arc;

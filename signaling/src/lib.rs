@@ -1,9 +1,9 @@
 //! WebSocket signalling for Windlass rooms, and the HTTP service around it.
 //!
-//! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in
-//! `windlass-protocol`), `/whip/…` and `/whep/…` (for encoders and players that are not
-//! ours), `/healthz`, `/readyz`, `/metrics` (Prometheus text), `/admin/…` (by an admin's access token;
-//! without token keys this machine only, if that is allowed), `/openapi.json`, which describes them all, and, for everything else, the page that the caller passes in.
+//! [`Signaling::router`] serves `/ws` (the protocol of `docs/signaling.md`, its types in `windlass-protocol`),
+//! `/whip/…` and `/whep/…` (for encoders and players that are not ours), `/healthz`, `/readyz`, `/metrics` (Prometheus
+//! text), `/admin/…` (by an admin's access token; without token keys this machine only, if that is allowed),
+//! `/openapi.json`, which describes them all, and, for everything else, the page that the caller passes in.
 //!
 //! Each socket has one [`session::Session`], which is sans-I/O: texts, events and time go in,
 //! messages and requests to the SFU come out. `socket` is the thin shell around it. Nothing that a
@@ -114,8 +114,8 @@ impl Signaling {
         Ok(Self { shared })
     }
 
-    /// Takes no new rooms from now on: `/readyz` says so, and a `join` of a new room is refused with `shutting_down`. Participants of existing
-    /// rooms may come and go.
+    /// Takes no new rooms from now on: `/readyz` says so, and a `join` of a new room is refused with `shutting_down`.
+    /// Participants of existing rooms may come and go.
     pub async fn drain(&self) {
         self.shared.draining.store(true, Ordering::Relaxed);
         // A stopped SFU takes no rooms either.
@@ -134,7 +134,8 @@ impl Signaling {
         Some((info, Duration::from_secs(unix_now().saturating_sub(since))))
     }
 
-    /// A participant is in a shared room on another server, for `age`. An earlier one here with the same identity is commanded to leave.
+    /// A participant is in a shared room on another server, for `age`. An earlier one here with the same identity is
+    /// commanded to leave.
     pub fn remote_joined(
         &self,
         id: ParticipantId,
@@ -156,8 +157,8 @@ impl Signaling {
         self.shared.directory.remote_left(id);
     }
 
-    /// Sends all participants of a room to another server. They are served until they have arrived there; if they `must` move, at most for `SessionConfig::moving`.
-    /// Returns whether this is new to any of them.
+    /// Sends all participants of a room to another server. They are served until they have arrived there; if they
+    /// `must` move, at most for `SessionConfig::moving`. Returns whether this is new to any of them.
     pub fn send_away(&self, room: &str, url: &str, must: bool) -> bool {
         self.shared.directory.send_away(room, url, must)
     }
@@ -202,7 +203,8 @@ impl Signaling {
         if config.hsts { app.layer(middleware::from_fn(hsts::tell)) } else { app }
     }
 
-    /// Serves `/metrics`, `/openapi.json` and the server's health alone, over plain HTTP, for as long as [`Signaling::serve`] does.
+    /// Serves `/metrics`, `/openapi.json` and the server's health alone, over plain HTTP, for as long as
+    /// [`Signaling::serve`] does.
     pub async fn serve_figures(&self, listener: TcpListener) {
         let (routes, _) = openapi::figures().merge(openapi::health_routes()).split_for_parts();
         let serving = http::Serving { tls: None, ..self.serving() };

@@ -1,7 +1,7 @@
 //! `GET /openapi.json`: the HTTP interface, described by the types and handlers that make it.
 //!
-//! A route is made together with its description, so that none can lack one. The server SDKs are made from the description
-//! (`cargo xtask protocol`): so it has what tokens and webhooks contain too.
+//! A route is made together with its description, so that none can lack one. The server SDKs are made from the
+//! description (`cargo xtask protocol`): so it has what tokens and webhooks contain too.
 
 use std::sync::Arc;
 use std::sync::LazyLock;

@@ -1,10 +1,11 @@
 //! Origins of pages that may use the server.
 //!
-//! There are no cookies, and with token keys a page needs a token. So pages of all origins may use the server, unless the operator names origins;
-//! then only those may. This protects browsers from foreign pages, not the server from other programs, which can send any origin.
+//! There are no cookies, and with token keys a page needs a token. So pages of all origins may use the server, unless
+//! the operator names origins; then only those may. This protects browsers from foreign pages, not the server from
+//! other programs, which can send any origin.
 //!
-//! The server's own page is always allowed if its origin equals the request's `Host` and that is an address or `localhost`. A DNS name
-//! proves nothing ([`crate::host`]), so a server's public name must be among the named origins.
+//! The server's own page is always allowed if its origin equals the request's `Host` and that is an address or
+//! `localhost`. A DNS name proves nothing ([`crate::host`]), so a server's public name must be among the named origins.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Records rooms as the rules of the cluster say ([`crate::rights`]): each server that has a recorder records what its own participants
-//! publish, and everybody in the room is told.
+//! Records rooms as the rules of the cluster say ([`crate::rights`]): each server that has a recorder records what its
+//! own participants publish, and everybody in the room is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

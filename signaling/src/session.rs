@@ -134,7 +134,8 @@ impl Session {
             return;
         }
         let request = Request::parse(text);
-        // These have rates of their own, and each is answered: who sends them waits for that. Only what is refused counts with the rest.
+        // These have rates of their own, and each is answered: who sends them waits for that. Only what is refused
+        // counts with the rest.
         let is_apart = matches!(
             &request,
             Ok(Request { message: ClientMessage::Send(_) | ClientMessage::Attributes(_), .. })

@@ -35,11 +35,11 @@ use crate::rights::{self, Denied, EntryMode, Member, Waiting, unix_now_ms};
 use crate::session::{Action, Commands, EnterError, Entered, Session, close};
 use crate::shared::Shared;
 
-/// Largest message that is read, in bytes. Messages between the protocol's bound and this are answered with an error; larger ones end
-/// the socket.
+/// Largest message that is read, in bytes. Messages between the protocol's bound and this are answered with an error;
+/// larger ones end the socket.
 const MAX_READ_BYTES: usize = 160 * 1024;
-/// Time for which a socket is read after the last message to the client. TCP resets a connection that is closed with unread data, and what was
-/// not sent by then is lost.
+/// Time for which a socket is read after the last message to the client. TCP resets a connection that is closed with
+/// unread data, and what was not sent by then is lost.
 const LINGER: Duration = Duration::from_millis(50);
 /// Initial read buffer, in bytes: most messages are shorter.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
@@ -522,7 +522,8 @@ async fn next_event(
     }
 }
 
-/// Returns when the commands change. The directory drops the sender of a participant that was replaced, after its last command.
+/// Returns when the commands change. The directory drops the sender of a participant that was replaced, after its last
+/// command.
 async fn next_commands(commands: &mut Option<watch::Receiver<Commands>>) {
     if let Some(commands) = commands
         && commands.changed().await.is_ok()

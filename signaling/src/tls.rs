@@ -1,6 +1,7 @@
 //! HTTPS: TLS handshakes, and the certificate, which may be replaced while the server runs.
 //!
-//! An ACME server that looks whether a name leads here (TLS-ALPN-01, RFC 8737) gets another certificate, and nothing more.
+//! An ACME server that looks whether a name leads here (TLS-ALPN-01, RFC 8737) gets another certificate, and nothing
+//! more.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -132,7 +133,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Gives handshakes of an ACME server this certificate with its key, both PEM, from now on; none: they fail, as they do at first.
+    /// Gives handshakes of an ACME server this certificate with its key, both PEM, from now on; none: they fail, as
+    /// they do at first.
     ///
     /// # Errors
     ///
@@ -151,8 +153,9 @@ impl Tls {
         Ok(())
     }
 
-    /// The connection after its handshake; `None`: the handshake failed, was counted, and the connection is closed. Plaintext HTTP is
-    /// answered with an explanation, and with whether the server is `well`, since health checks may not use TLS.
+    /// The connection after its handshake; `None`: the handshake failed, was counted, and the connection is closed.
+    /// Plaintext HTTP is answered with an explanation, and with whether the server is `well`, since health checks may
+    /// not use TLS.
     pub(crate) async fn accept(
         &self,
         mut stream: TcpStream,

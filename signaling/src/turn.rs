@@ -1,7 +1,8 @@
 //! TURN servers for clients whose network blocks other paths.
 //!
-//! The TURN servers are separate programs (for example coturn) that share a secret with this server. Each client gets a user name with an expiry, and
-//! a password derived from name and secret (draft-uberti-behave-turn-rest-00), so the credentials are of no use later.
+//! The TURN servers are separate programs (for example coturn) that share a secret with this server. Each client gets a
+//! user name with an expiry, and a password derived from name and secret (draft-uberti-behave-turn-rest-00), so the
+//! credentials are of no use later.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;

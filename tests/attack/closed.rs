@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::honest::Scene;
 use crate::server::{Client, Server, get_from};
 
-/// A page of `http://evil.example`, whose name has been made to lead here (DNS rebinding): for the browser, the server is its own.
+/// A page of `http://evil.example`, whose name has been made to lead here (DNS rebinding): for the browser, the server
+/// is its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_whose_name_leads_to_the_server_is_not_its_own() {
     let scene = Scene::open(&["--origins", "https://calls.example"]);

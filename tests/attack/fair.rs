@@ -1,4 +1,5 @@
-//! Publishers who take enhancement away from others: with large pictures for few bits, with much to decode, and by coming first.
+//! Publishers who take enhancement away from others: with large pictures for few bits, with much to decode, and by
+//! coming first.
 
 use std::process::{Child, Stdio};
 use std::sync::Arc;

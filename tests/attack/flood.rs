@@ -1,5 +1,5 @@
-//! An ongoing call while others attack the server by every way in at once: the call must not notice, and the server must neither
-//! fall over nor grow.
+//! An ongoing call while others attack the server by every way in at once: the call must not notice, and the server
+//! must neither fall over nor grow.
 //!
 //! `WINDLASS_ATTACK_DATAGRAMS` says how many malformed datagrams are sent (45,000 unless told otherwise).
 
@@ -13,7 +13,8 @@ use crate::honest::alone;
 use crate::server::{Client, Server, lab};
 use crate::{datagrams, mallory, sockets};
 
-/// Sent in a second: what a home uplink can carry of small datagrams. More fills the socket before anything of ours sees it.
+/// Sent in a second: what a home uplink can carry of small datagrams. More fills the socket before anything of ours
+/// sees it.
 const PER_SECOND: u64 = 15_000;
 /// What connections that stay open and remembered addresses may take, in bytes.
 const GROWTH: f64 = 96.0 * MIB;

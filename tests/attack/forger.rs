@@ -129,7 +129,8 @@ impl AeadAes256GcmCipher for Shown {
         output: &mut [u8],
     ) -> Result<(), CryptoError> {
         let mut keys = self.0.lock().expect("no test has failed");
-        // RTCP: kinds from 192 to 223, and the index behind the clear bytes. What the nonce is beside whose it is and the index is the salt.
+        // RTCP: kinds from 192 to 223, and the index behind the clear bytes. What the nonce is beside whose it is and
+        // the index is the salt.
         if aad.len() == CLEAR + 4 && (192..224).contains(&aad[1]) {
             let index = u32::from_be_bytes([aad[8], aad[9], aad[10], aad[11]]) & !ENCRYPTED;
             keys.salt = Some(AeadAes256Gcm::rtcp_iv(*iv, sender(aad), index));

@@ -21,9 +21,10 @@ const TOUCHED: f64 = 4.0 * 1_048_576.0;
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Pictures come steadily when so many have come.
 const WARM: Duration = Duration::from_millis(1300);
-/// An enhanced call takes more memory for its first seconds: decoders fill their histories, the first anchors come. It has all of it when the
-/// most of a time like this, and of so many decoded frames and anchors, is no longer above the most of the time before it, but for
-/// [`SETTLED`]. A machine that is busy with other work does little in the time alone.
+/// An enhanced call takes more memory for its first seconds: decoders fill their histories, the first anchors come. It
+/// has all of it when the most of a time like this, and of so many decoded frames and anchors, is no longer above the
+/// most of the time before it, but for [`SETTLED`]. A machine that is busy with other work does little in the time
+/// alone.
 const WARM_ENHANCED: Duration = Duration::from_secs(2);
 /// The counters of those frames and anchors, and how much each must grow.
 const WARM_COUNTS: [(&str, f64); 2] =
@@ -94,8 +95,8 @@ impl Scene {
         Scene { server, call, before, _alone: alone }
     }
 
-    /// The attack is over: the server tells the truth of itself, its memory has come back, and nobody else has noticed. What the
-    /// call says in its report.
+    /// The attack is over: the server tells the truth of itself, its memory has come back, and nobody else has noticed.
+    /// What the call says in its report.
     pub(crate) fn close(mut self) -> Value {
         assert!(self.server.is_running(), "the server has ended: {}", self.server.log());
         assert_eq!(self.server.status("/healthz"), 200, "it serves, and says so");

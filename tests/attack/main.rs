@@ -1,7 +1,8 @@
-//! Attacks on the real server: each finding of a hostile review is a test here, beside an honest call that must not notice.
+//! Attacks on the real server: each finding of a hostile review is a test here, beside an honest call that must not
+//! notice.
 //!
-//! One attack in a file, named after what is attacked. A test opens a [`Scene`](honest::Scene), does its harm, says what must
-//! be true of the server, and closes the scene, which says what must be true of everybody else.
+//! One attack in a file, named after what is attacked. A test opens a [`Scene`](honest::Scene), does its harm, says
+//! what must be true of the server, and closes the scene, which says what must be true of everybody else.
 
 mod closed;
 #[path = "../../windlass/tests/cluster/mod.rs"]

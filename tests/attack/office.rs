@@ -1,5 +1,5 @@
-//! No attack: two hundred honest people of one office, behind one address, who join a room within ten seconds. No bound that
-//! holds attackers may hurt them.
+//! No attack: two hundred honest people of one office, behind one address, who join a room within ten seconds. No bound
+//! that holds attackers may hurt them.
 
 use crate::server::lab;
 

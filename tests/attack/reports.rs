@@ -1,4 +1,5 @@
-//! RTCP that has the stack work by what it claims: reports on 32,764 packets in 28 bytes, and requests for 17 packets in four.
+//! RTCP that has the stack work by what it claims: reports on 32,764 packets in 28 bytes, and requests for 17 packets
+//! in four.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! Sockets that want to be served: half open, silent, slow, a byte at a time, too large, too many, and for what is none of theirs.
+//! Sockets that want to be served: half open, silent, slow, a byte at a time, too large, too many, and for what is none
+//! of theirs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The greatest durations of all buckets but the last, which has none, in microseconds: a forwarded packet takes tens of
-/// them, a queue on a busy processor seconds. They are closest around the budget of an anchor.
+/// The greatest durations of all buckets but the last, which has none, in microseconds: a forwarded packet takes tens
+/// of them, a queue on a busy processor seconds. They are closest around the budget of an anchor.
 const BOUNDS_US: [u64; 19] = [
     20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 150_000, 200_000,
     300_000, 500_000, 1_000_000, 2_000_000, 5_000_000,
@@ -46,7 +46,8 @@ impl Latencies {
         self
     }
 
-    /// The greatest duration of each bucket in seconds, infinite for the last, with how many are in it and in none before.
+    /// The greatest duration of each bucket in seconds, infinite for the last, with how many are in it and in none
+    /// before.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let bounds = BOUNDS_US.into_iter().map(|us| us as f64 / 1e6);
         bounds.chain([f64::INFINITY]).zip(self.counts)

@@ -33,8 +33,8 @@ use serde::{Deserialize, Serialize};
 
 /// Sizes of HR pictures over those of low ones that decoders can make.
 pub const SCALES: std::ops::RangeInclusive<usize> = 2..=4;
-/// How long after its frame a picture of the publisher's own is still worth sending, whatever the budget: it is carried to the frames
-/// of now by flow, and browsers keep the low pictures that it needs for so long.
+/// How long after its frame a picture of the publisher's own is still worth sending, whatever the budget: it is carried
+/// to the frames of now by flow, and browsers keep the low pictures that it needs for so long.
 pub const CAPTURED_WITHIN: Duration = Duration::from_secs(1);
 
 pub use attributes::Attributes;
@@ -50,8 +50,8 @@ pub use way::{FrameNetwork, NoNetwork, Way, WayReason};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u32);
 
-/// Whose a stream is, by opaque numbers that are equal where room or publisher are: what is scarce is shared fairly among rooms,
-/// and in each among those who publish there.
+/// Whose a stream is, by opaque numbers that are equal where room or publisher are: what is scarce is shared fairly
+/// among rooms, and in each among those who publish there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     /// Its room; rooms of one's own (loopback) of one publisher have the same number.
@@ -259,12 +259,13 @@ impl TapInput {
     }
 }
 
-/// What the SFU asks of a stream's enhancement, or reports to it. Requests go beside the [`TapInput`]s, in a queue of their own: one may get
-/// lost, and no frame is lost with it. A later input may overtake a request. A request should not overtake an input that came before it: a
-/// [`TapInput::Stop`] would take the stream's requests with it.
+/// What the SFU asks of a stream's enhancement, or reports to it. Requests go beside the [`TapInput`]s, in a queue of
+/// their own: one may get lost, and no frame is lost with it. A later input may overtake a request. A request should
+/// not overtake an input that came before it: a [`TapInput::Stop`] would take the stream's requests with it.
 #[derive(Debug, Clone)]
 pub enum EnhancerRequest {
-    /// A subscriber has none of the anchors so far: the next anchor is to be a key anchor. One for all subscribers, and throttled.
+    /// A subscriber has none of the anchors so far: the next anchor is to be a key anchor. One for all subscribers, and
+    /// throttled.
     KeyAnchor,
     /// Whether the publisher can be asked for regions.
     Regions(bool),
@@ -442,7 +443,8 @@ pub enum EnhancerOutput {
         /// Maximum bytes of the answer.
         bytes: usize,
     },
-    /// The stream's pictures at HR size cannot be decoded before their next key frame; ask for one (throttled by the SFU).
+    /// The stream's pictures at HR size cannot be decoded before their next key frame; ask for one (throttled by the
+    /// SFU).
     NeedCapturedKeyFrame {
         /// The stream that waits.
         stream: StreamId,

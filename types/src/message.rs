@@ -18,8 +18,8 @@
 //! | 22 | height | u16, HR |
 //! | 24 | payload | at most [`MAX_CHUNK`] bytes |
 //!
-//! An anchor of many tiles may be sent in parts, each an anchor of its own with other tiles of the same frame: the loss of
-//! one costs only its tiles.
+//! An anchor of many tiles may be sent in parts, each an anchor of its own with other tiles of the same frame: the loss
+//! of one costs only its tiles.
 //!
 //! The channel is unordered and loses messages, so the [`Reassembler`] keeps a few anchors in
 //! flight, drops the oldest when it is full, and counts what it drops.
@@ -153,7 +153,8 @@ impl AnchorHeader {
     ///
     /// # Errors
     ///
-    /// Fails if the message is shorter than its header, has no payload or too long a one, or has a header field that this version does not allow.
+    /// Fails if the message is shorter than its header, has no payload or too long a one, or has a header field that
+    /// this version does not allow.
     pub fn parse(message: &[u8]) -> Result<(Self, &[u8]), AnchorMessageError> {
         let (head, payload) =
             message.split_first_chunk::<HEADER_BYTES>().ok_or(AnchorMessageError::Short)?;
@@ -344,7 +345,8 @@ impl Reassembler {
     ///
     /// # Errors
     ///
-    /// Fails if the message is malformed, as [`AnchorHeader::parse`] says; such a message is counted and changes nothing else.
+    /// Fails if the message is malformed, as [`AnchorHeader::parse`] says; such a message is counted and changes
+    /// nothing else.
     pub fn push(
         &mut self,
         message: &[u8],

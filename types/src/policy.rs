@@ -21,8 +21,8 @@ pub enum AnchorPolicy {
     QualitySla,
 }
 
-/// Maximum pixels of a layer that is enhanced, in either orientation: 960×540, the half layer of a 1080p camera. Servers tap no larger
-/// one, and browsers rebuild none.
+/// Maximum pixels of a layer that is enhanced, in either orientation: 960×540, the half layer of a 1080p camera.
+/// Servers tap no larger one, and browsers rebuild none.
 pub const MAX_LR_PIXELS: u32 = 960 * 540;
 
 /// Why a stream is not enhanced though somebody wants it to be.
@@ -95,7 +95,8 @@ impl AnchorPolicy {
         }
     }
 
-    /// For how long it holds frames, beyond the operator's interval: its anchors come later than the latency budget by as much.
+    /// For how long it holds frames, beyond the operator's interval: its anchors come later than the latency budget by
+    /// as much.
     pub fn holds(self) -> Duration {
         match self {
             AnchorPolicy::CostEffective => Duration::from_millis(666),

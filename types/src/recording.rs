@@ -12,7 +12,8 @@ use crate::{Kind, Layer, ParticipantId, Size, TrackId};
 pub enum RecordInput {
     /// A track is recorded from now on.
     Begin(RecordedTrack),
-    /// A complete frame of a video track. The first one is a key frame, and none is missing between it and the next [`RecordInput::Gap`].
+    /// A complete frame of a video track. The first one is a key frame, and none is missing between it and the next
+    /// [`RecordInput::Gap`].
     Video(RecordedFrame),
     /// Frames of a video track were lost: the next one is a key frame.
     Gap(TrackId),
@@ -33,7 +34,8 @@ impl RecordInput {
         }
     }
 
-    /// Bytes of media in it. What has none must not be lost: there are as many such steps as tracks begin, end and have gaps.
+    /// Bytes of media in it. What has none must not be lost: there are as many such steps as tracks begin, end and have
+    /// gaps.
     pub fn media_bytes(&self) -> usize {
         match self {
             RecordInput::Video(frame) => frame.data.len(),
@@ -65,8 +67,8 @@ pub struct RecordedTime {
     pub rtp: u32,
     /// When it reached the SFU.
     pub arrival: Instant,
-    /// The newest sender report of its stream: time by the sender's clock, which all tracks of a participant share, and the RTP timestamp
-    /// of that time.
+    /// The newest sender report of its stream: time by the sender's clock, which all tracks of a participant share, and
+    /// the RTP timestamp of that time.
     pub report: Option<(SystemTime, u32)>,
 }
 

@@ -1,8 +1,8 @@
 //! What SFUs that share a room send each other.
 //!
-//! Each SFU sends what its own participants publish, once, to every other SFU that has asked for the room ([`Relayed::Begin`]). It never forwards what it
-//! received from another SFU: so a track has one path to each SFU, and its anchors are made where it is published. What subscribers want goes back
-//! the same way.
+//! Each SFU sends what its own participants publish, once, to every other SFU that has asked for the room
+//! ([`Relayed::Begin`]). It never forwards what it received from another SFU: so a track has one path to each SFU, and
+//! its anchors are made where it is published. What subscribers want goes back the same way.
 
 use std::sync::Arc;
 use std::time::Duration;

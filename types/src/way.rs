@@ -1,4 +1,5 @@
-//! How a viewer's picture of a track is made of its layer, and why: what the viewer's machine runs, and what the server gives it.
+//! How a viewer's picture of a track is made of its layer, and why: what the viewer's machine runs, and what the server
+//! gives it.
 
 use serde::{Deserialize, Serialize};
 

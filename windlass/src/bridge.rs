@@ -10,11 +10,12 @@ use windlass_enhancer::Enhancer;
 use windlass_sfu::{EnhancerSinks, SfuHandle};
 use windlass_types::{EnhancerRequest, StreamId, TapInput};
 
-/// Tapped frames that may wait for the enhancer; beyond, the SFU drops and counts them, and each of their streams needs a key frame. Half
-/// a second of 250 streams: so long a busy processor may keep the bridge from running, and so long each decoder's own queue is.
+/// Tapped frames that may wait for the enhancer; beyond, the SFU drops and counts them, and each of their streams needs
+/// a key frame. Half a second of 250 streams: so long a busy processor may keep the bridge from running, and so long
+/// each decoder's own queue is.
 const FRAMES: usize = 4096;
-/// Requests and reports that may wait for the enhancer; beyond, the SFU drops and counts them. As many as viewers of a full server report
-/// in the time that the frames may wait.
+/// Requests and reports that may wait for the enhancer; beyond, the SFU drops and counts them. As many as viewers of a
+/// full server report in the time that the frames may wait.
 const REQUESTS: usize = 4096;
 /// How long a thread may take to see that it shall stop.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -51,9 +52,10 @@ enum Next {
 impl Intake {
     /// Waits for [`PATIENCE`] at most.
     ///
-    /// A request overtakes no input that was sent before it. So a stream that was stopped and is tapped again keeps what is asked of it
-    /// anew, and a given still finds its frame. All of these inputs lie in the queue when the request has come out of its own. A few later
-    /// ones may come before the request as well, which does no harm: what is asked of a stream that has stopped meanwhile has no effect.
+    /// A request overtakes no input that was sent before it. So a stream that was stopped and is tapped again keeps
+    /// what is asked of it anew, and a given still finds its frame. All of these inputs lie in the queue when the
+    /// request has come out of its own. A few later ones may come before the request as well, which does no harm: what
+    /// is asked of a stream that has stopped meanwhile has no effect.
     fn next(&self) -> Next {
         select! {
             recv(self.inputs) -> input => input.map_or(Next::End, Next::Input),

@@ -33,7 +33,8 @@ pub(crate) enum Command {
     ///
     /// It prints a link to a room. With --open-rooms whoever reaches the server may enter every room.
     ///
-    /// Browsers give camera and microphone to pages from localhost or over HTTPS only. Behind a proxy with a certificate:
+    /// Browsers give camera and microphone to pages from localhost or over HTTPS only. Behind a proxy with a
+    /// certificate:
     ///
     ///   windlass serve --public calls.example --http 127.0.0.1:7880
     ///
@@ -42,7 +43,8 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// Enhance for SFUs on other machines, which name this one with --workers.
     Enhance(Box<enhance::EnhanceArgs>),
-    /// List this machine's GPUs and their slices (MIG), and what to set to use them; ends with an error where there are none.
+    /// List this machine's GPUs and their slices (MIG), and what to set to use them; ends with an error where there are
+    /// none.
     Devices(devices::DevicesArgs),
     /// Print the configuration file with every option, check one, or show what a server would have.
     Config(Box<ConfigArgs>),
@@ -138,8 +140,8 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
 
-    /// Show every option as a server with these options, this environment and --config FILE would have it, and where its
-    /// value comes from. Secrets are hidden
+    /// Show every option as a server with these options, this environment and --config FILE would have it, and where
+    /// its value comes from. Secrets are hidden
     #[arg(long)]
     show: bool,
 

@@ -1,8 +1,8 @@
-//! `windlass devices`: the machine's GPUs and their slices (MIG). And how a process comes to have just those that the operator
-//! named: it starts itself anew with `CUDA_VISIBLE_DEVICES`, before it has done anything else.
+//! `windlass devices`: the machine's GPUs and their slices (MIG). And how a process comes to have just those that the
+//! operator named: it starts itself anew with `CUDA_VISIBLE_DEVICES`, before it has done anything else.
 //!
-//! To set the variable in the process that runs is not safe once there are threads, of which the allocator has some from the
-//! start; to choose by ordinal among what CUDA shows cannot reach any slice but the first.
+//! To set the variable in the process that runs is not safe once there are threads, of which the allocator has some
+//! from the start; to choose by ordinal among what CUDA shows cannot reach any slice but the first.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -129,7 +129,8 @@ fn table(found: &Devices, visible: Option<&str>) -> String {
     out
 }
 
-/// Those of the machine that are named; all that can be used, where none are. Without names, what the environment leaves.
+/// Those of the machine that are named; all that can be used, where none are. Without names, what the environment
+/// leaves.
 pub(crate) fn chosen(names: &[DeviceName]) -> Result<Vec<Device>> {
     let found = Devices::here()?;
     if !names.is_empty() {
@@ -152,11 +153,11 @@ fn wrong(why: devices::ChoiceError) -> Error {
     Error::new(why).context("device")
 }
 
-/// Sees to it that this process has the devices of its configuration and no others: if it has not yet, it becomes another one
-/// that has, with the same arguments and the same number.
+/// Sees to it that this process has the devices of its configuration and no others: if it has not yet, it becomes
+/// another one that has, with the same arguments and the same number.
 ///
-/// Where nothing is known of the machine's devices, CUDA may still know those that are named by their UUIDs; what it does not
-/// know, it leaves out, and the processor does the work.
+/// Where nothing is known of the machine's devices, CUDA may still know those that are named by their UUIDs; what it
+/// does not know, it leaves out, and the processor does the work.
 pub(crate) fn enter(config: &Config) -> Result<()> {
     if config.devices.is_empty() || config.enhancer.is_none() {
         return Ok(());

@@ -82,7 +82,8 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Says a line on standard output. Whoever started the program may have closed the pipe, or never read it: that is no reason to end.
+/// Says a line on standard output. Whoever started the program may have closed the pipe, or never read it: that is no
+/// reason to end.
 pub(crate) fn announce(line: &str) -> Result<()> {
     if WORDS.get().is_none() {
         let words = Lines::start("words", stdout(), |_| ());

@@ -1,4 +1,5 @@
-//! `windlass completions` and `windlass man`: what shells and `man` are told of the command line, from its own declaration.
+//! `windlass completions` and `windlass man`: what shells and `man` are told of the command line, from its own
+//! declaration.
 
 use std::fs;
 use std::io::{self, Write};

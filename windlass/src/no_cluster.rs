@@ -1,4 +1,5 @@
-//! Takes the place of the module `cluster` in a build without that feature: this server has no connections with other machines.
+//! Takes the place of the module `cluster` in a build without that feature: this server has no connections with other
+//! machines.
 //!
 //! Options of a cluster are parsed in every build, and refused in this one ([`Config::resolve`]).
 

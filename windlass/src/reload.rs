@@ -1,7 +1,7 @@
 //! Hot reload: the configuration file is read again on SIGHUP and when it has changed.
 //!
-//! What may change while the server runs ([`crate::config::is_live`]) takes effect at once; what may not is named in the log and
-//! waits for a restart. A file that cannot be used changes nothing.
+//! What may change while the server runs ([`crate::config::is_live`]) takes effect at once; what may not is named in
+//! the log and waits for a restart. A file that cannot be used changes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

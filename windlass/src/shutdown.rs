@@ -52,8 +52,9 @@ impl Signals {
         cluster.stop();
     }
 
-    /// Waits until a worker is to stop. SIGTERM lets its streams go to others first. Of one that another process of ours started,
-    /// only SIGINT ends that sooner: whoever stops all processes of a service says SIGTERM to both, and that one passes it on.
+    /// Waits until a worker is to stop. SIGTERM lets its streams go to others first. Of one that another process of
+    /// ours started, only SIGINT ends that sooner: whoever stops all processes of a service says SIGTERM to both, and
+    /// that one passes it on.
     pub(crate) async fn streams_left(
         mut self,
         streams: impl Fn() -> usize,
@@ -110,8 +111,8 @@ impl Signals {
     }
 }
 
-/// What gives this process SIGTERM when an operator orders it by the admin API. A second order is none: a second signal would end it at
-/// once.
+/// What gives this process SIGTERM when an operator orders it by the admin API. A second order is none: a second signal
+/// would end it at once.
 pub(crate) fn on_order(drain: Duration) -> Drain {
     let ordered = AtomicBool::new(false);
     Arc::new(move || {

@@ -1,7 +1,8 @@
-//! What the process does when one of its media threads is no more: it ends, so that whoever supervises it starts it again.
+//! What the process does when one of its media threads is no more: it ends, so that whoever supervises it starts it
+//! again.
 //!
-//! Half of its rooms are gone then, and nobody can say what else of the thread's state is. Meanwhile `/healthz` says so, no
-//! room begins at that thread, and the node's lease is given up: rooms go to other servers at once.
+//! Half of its rooms are gone then, and nobody can say what else of the thread's state is. Meanwhile `/healthz` says
+//! so, no room begins at that thread, and the node's lease is given up: rooms go to other servers at once.
 
 use std::sync::mpsc;
 use std::time::Duration;

@@ -44,7 +44,8 @@ impl Source {
         }
     }
 
-    /// Sees to it that there is a certificate, where that is not somebody else's business: its file is read again as others are.
+    /// Sees to it that there is a certificate, where that is not somebody else's business: its file is read again as
+    /// others are.
     pub(crate) fn keep(&self, tls: &Tls) {
         let Source::Acme(acme) = self else { return };
         let tls = tls.clone();

@@ -253,7 +253,8 @@ fn the_configuration_of_the_compose_file_can_be_used() {
     assert!(compose.contains("read_only: true") && compose.contains("stop_grace_period: 40s"));
 }
 
-/// The services of a compose file that run this program: names, what they are and their command lines, variables at their defaults.
+/// The services of a compose file that run this program: names, what they are and their command lines, variables at
+/// their defaults.
 fn services(file: &str) -> BTreeMap<String, (Value, Vec<String>)> {
     let file: Value = serde_saphyr::from_str(&read(file)).unwrap();
     let services = file["services"].as_object().unwrap();

@@ -1,6 +1,8 @@
-//! The pages' blocks run: commands as they stand, in a network of their own, and configurations as the server reads them.
+//! The pages' blocks run: commands as they stand, in a network of their own, and configurations as the server reads
+//! them.
 //!
-//! A block that is tried elsewhere, or cannot be tried, is in [`ELSEWHERE`] with the reason. A block of neither kind fails.
+//! A block that is tried elsewhere, or cannot be tried, is in [`ELSEWHERE`] with the reason. A block of neither kind
+//! fails.
 
 mod server;
 

@@ -1,5 +1,5 @@
-//! A server with a public name: its certificate from a real ACME server (pebble, which looks for itself whether the name leads here), its
-//! key, its address, and the link that it prints.
+//! A server with a public name: its certificate from a real ACME server (pebble, which looks for itself whether the
+//! name leads here), its key, its address, and the link that it prints.
 
 mod server;
 
@@ -266,8 +266,8 @@ fn an_account_that_the_acme_server_has_forgotten_is_made_anew() {
     assert_eq!(other.issued(), 1);
 }
 
-/// A command in a network of its own, where this machine's only address is a private one, 10.9.0.1; `before` is run there first. None
-/// where that cannot be had. All that it starts ends with it.
+/// A command in a network of its own, where this machine's only address is a private one, 10.9.0.1; `before` is run
+/// there first. None where that cannot be had. All that it starts ends with it.
 fn behind_a_nat(before: &str) -> Option<Command> {
     let network = |then: &str| {
         let up = "ip link set lo up && ip addr add 10.9.0.1/32 dev lo && ip route add default dev lo src 10.9.0.1";

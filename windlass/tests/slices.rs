@@ -1,5 +1,6 @@
-//! GPUs that are cut into slices (MIG): what is there, how a process comes to have one, and an enhancer for each. On a machine
-//! whose CUDA driver and NVML are emulated, since CUDA shows a process one slice at the most: `enhancer/sr/tests/cuda/machine.h`.
+//! GPUs that are cut into slices (MIG): what is there, how a process comes to have one, and an enhancer for each. On a
+//! machine whose CUDA driver and NVML are emulated, since CUDA shows a process one slice at the most:
+//! `enhancer/sr/tests/cuda/machine.h`.
 
 #![cfg(target_os = "linux")]
 
@@ -249,7 +250,8 @@ fn streams(server: &Server, worker: &str) -> f64 {
     server.metric_if_any(&name).unwrap_or_default()
 }
 
-/// A folder with a tiny stream of five frames a second: the emulated device takes long for what a real one does at once.
+/// A folder with a tiny stream of five frames a second: the emulated device takes long for what a real one does at
+/// once.
 fn media(into: &Path) -> Option<PathBuf> {
     let folder = into.join("media");
     std::fs::create_dir_all(&folder).unwrap();

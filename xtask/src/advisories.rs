@@ -1,7 +1,7 @@
 //! What is known against the dependencies: crates by RustSec's database, packages of npm by its registry.
 //!
-//! Where one cannot be asked, `xtask/advisories.toml` is the answer: somebody's dated note of what was asked last. It holds for [`DAYS`]; after
-//! that the check fails, so that nobody goes without for ever.
+//! Where one cannot be asked, `xtask/advisories.toml` is the answer: somebody's dated note of what was asked last. It
+//! holds for [`DAYS`]; after that the check fails, so that nobody goes without for ever.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

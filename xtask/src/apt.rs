@@ -6,8 +6,8 @@ use crate::process::{Cmd, step, which};
 
 /// What building the server needs: a C compiler, for cryptography and the allocator.
 pub(crate) const BUILD: &[&str] = &["build-essential"];
-/// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, what clusters learn of each other by, a reader of
-/// small print, and issuers of certificates and addresses.
+/// What the tests and the laboratory need besides: libvpx, a browser, ffmpeg to read clips, what clusters learn of each
+/// other by, a reader of small print, and issuers of certificates and addresses.
 pub(crate) const TEST: &[&str] = &[
     "pkg-config",
     "libvpx-dev",
@@ -19,7 +19,8 @@ pub(crate) const TEST: &[&str] = &[
     "pebble",
     "coturn",
 ];
-/// What the long tests need besides: shaped links, another browser, an encoder that is none, certificates, and Go for its server SDK.
+/// What the long tests need besides: shaped links, another browser, an encoder that is none, certificates, and Go for
+/// its server SDK.
 pub(crate) const SOAK: &[&str] = &[
     "iproute2",
     "firefox-esr",

@@ -1,5 +1,5 @@
-//! Which crate may rest on which, which libraries it may not use, and what none of a pure crate's files may name: the map of
-//! `docs/design.md`, held against the code.
+//! Which crate may rest on which, which libraries it may not use, and what none of a pure crate's files may name: the
+//! map of `docs/design.md`, held against the code.
 
 use std::collections::BTreeMap;
 
@@ -184,8 +184,8 @@ const PURE: [&str; 21] = [
     "cluster/src/ticket.rs",
     "cluster/src/wire.rs",
 ];
-/// What may all the same: it plants faults in development builds, or asks once for the largest instruction set to use, whose results
-/// are the same.
+/// What may all the same: it plants faults in development builds, or asks once for the largest instruction set to use,
+/// whose results are the same.
 const EXEMPT: [&str; 3] =
     ["sfu/src/core/fault_injection.rs", "hybrid/vp9/src/simd/cap.rs", "hybrid/htj2k/src/wide.rs"];
 /// Clocks, threads, sockets, files, processes and the environment, by their whole paths.

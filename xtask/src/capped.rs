@@ -1,5 +1,5 @@
-//! The tests of what has kernels, as on processors with less than this one: by the binaries of the tests of all, with a cap on the
-//! instruction set (`WINDLASS_MAX_ISA`).
+//! The tests of what has kernels, as on processors with less than this one: by the binaries of the tests of all, with a
+//! cap on the instruction set (`WINDLASS_MAX_ISA`).
 
 use anyhow::{Result, ensure};
 
@@ -13,8 +13,8 @@ const CAPS: [&str; 2] = ["avx2", "sse4.2"];
 const CRATES: [&str; 5] =
     ["windlass-vp9", "windlass-hybrid", "windlass-htj2k", "windlass-sr", "windlass-enhancer"];
 
-/// Tests of these that are left out: in real time, for which plain code is too slow; on an emulated GPU; without kernels; of
-/// allocations, half a minute of a processor for the same answer.
+/// Tests of these that are left out: in real time, for which plain code is too slow; on an emulated GPU; without
+/// kernels; of allocations, half a minute of a processor for the same answer.
 const LEFT_OUT: [&str; 11] = [
     "gpu_anchors",
     "learn",

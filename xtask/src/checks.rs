@@ -1,5 +1,5 @@
-//! Checks that bear others beside them: they wait for a server most of the time, or have one thread. They run together, one more at
-//! once than there are processors, the longest first.
+//! Checks that bear others beside them: they wait for a server most of the time, or have one thread. They run together,
+//! one more at once than there are processors, the longest first.
 
 use std::thread;
 

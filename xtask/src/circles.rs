@@ -1,7 +1,8 @@
 //! Circles of files: two files of a crate that use each other can only be read, tested and moved together.
 //!
-//! What a file uses is read from its paths (`crate::…`, `super::…`), by text: macros and re-exports hide some, which is good enough
-//! to stop new circles. Tests do not count. A circle that stays is in [`ALLOWED`] with its reason and its size, which may only shrink.
+//! What a file uses is read from its paths (`crate::…`, `super::…`), by text: macros and re-exports hide some, which is
+//! good enough to stop new circles. Tests do not count. A circle that stays is in [`ALLOWED`] with its reason and its
+//! size, which may only shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

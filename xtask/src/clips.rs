@@ -1,4 +1,5 @@
-//! Clips that tests and training read, which are no part of the repository: how to get them is in `docs/CONTRIBUTING.md`, *Clips*.
+//! Clips that tests and training read, which are no part of the repository: how to get them is in
+//! `docs/CONTRIBUTING.md`, *Clips*.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
-//! The fuzz targets of the codec, the SFU and signalling: libFuzzer, which the crate `libfuzzer-sys` brings, in a build that tells
-//! it what code an input reaches. Stable Rust has all of that; AddressSanitizer beside it takes a nightly tool chain.
+//! The fuzz targets of the codec, the SFU and signalling: libFuzzer, which the crate `libfuzzer-sys` brings, in a build
+//! that tells it what code an input reaches. Stable Rust has all of that; AddressSanitizer beside it takes a nightly
+//! tool chain.
 
 use std::fs;
 use std::path::PathBuf;
@@ -43,7 +44,8 @@ const SUITES: [Suite; 4] = [
     Suite { folder: "signaling/fuzz", targets: &["session"], seeds: None, max_bytes: 4_096 },
 ];
 
-/// Tells libFuzzer what an input reaches, as cargo-fuzz builds it. Traced comparisons are left out: they cost more than they find.
+/// Tells libFuzzer what an input reaches, as cargo-fuzz builds it. Traced comparisons are left out: they cost more than
+/// they find.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
      -Ccodegen-units=1";

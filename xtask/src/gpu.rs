@@ -1,5 +1,5 @@
-//! What can be checked of the GPU's engine without a GPU, by NVIDIA's own compiler: the kernels of all networks, by NVRTC, which
-//! comes from PyPI.
+//! What can be checked of the GPU's engine without a GPU, by NVIDIA's own compiler: the kernels of all networks, by
+//! NVRTC, which comes from PyPI.
 
 use std::path::{Path, PathBuf};
 

@@ -10,8 +10,8 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    /// Whether code with this import reaches an item, by the item's whole path: the import is of it or of a part of it, or the code goes on
-    /// from the import to it.
+    /// Whether code with this import reaches an item, by the item's whole path: the import is of it or of a part of it,
+    /// or the code goes on from the import to it.
     pub(crate) fn reaches(&self, code: &str, item: &str) -> bool {
         if is_at_or_below(&self.path, item) {
             return true;
@@ -32,7 +32,8 @@ fn is_at_or_below(path: &str, item: &str) -> bool {
     path.strip_prefix(item).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// Whether code names a path, which is no part of a longer name. What comes before it with `::` does not count: it may be the crate's name.
+/// Whether code names a path, which is no part of a longer name. What comes before it with `::` does not count: it may
+/// be the crate's name.
 pub(crate) fn has_path(code: &str, path: &str) -> bool {
     let part_of_name = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(path).any(|(at, _)| {

@@ -63,10 +63,11 @@ enum Task {
         #[arg(value_enum)]
         parts: Vec<test::Part>,
     },
-    /// Write what is made from the server's types: the client's message types (client-web/src/sdk/protocol.gen.ts), and the OpenAPI
-    /// description with the server SDKs (signaling/sdk).
+    /// Write what is made from the server's types: the client's message types (client-web/src/sdk/protocol.gen.ts), and
+    /// the OpenAPI description with the server SDKs (signaling/sdk).
     Protocol,
-    /// Build the WebAssembly module into client-web/dist; a page takes the one that it was built with, so build it after.
+    /// Build the WebAssembly module into client-web/dist; a page takes the one that it was built with, so build it
+    /// after.
     Wasm,
     /// Build the WebAssembly module and the demo page into client-web/dist.
     Page,
@@ -75,8 +76,8 @@ enum Task {
     Models(models::Args),
     /// Check licences and sources of all dependencies with cargo-deny.
     Deny,
-    /// Ask what is known against all dependencies: RustSec's database and npm's registry, or, where they cannot be reached, the notes in
-    /// xtask/advisories.toml.
+    /// Ask what is known against all dependencies: RustSec's database and npm's registry, or, where they cannot be
+    /// reached, the notes in xtask/advisories.toml.
     Advisories {
         /// A folder with RustSec's database, such as a clone of it.
         #[arg(long)]

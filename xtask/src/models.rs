@@ -1,8 +1,8 @@
 //! Every figure of the trained networks by one command, as Markdown for `lab/notes/networks-all-figures.md`.
 //!
 //! In: the held-out clips of `models/data.toml` below `WINDLASS_CLIPS`, all of `models/*.safetensors`. Out, on standard
-//! output: the table of `windlass-lab bench engine --quality`, that of `--choose`, and the same networks in other libraries
-//! where `lab/engines` is there. What could not be measured is said in its place.
+//! output: the table of `windlass-lab bench engine --quality`, that of `--choose`, and the same networks in other
+//! libraries where `lab/engines` is there. What could not be measured is said in its place.
 
 use std::path::{Path, PathBuf};
 
@@ -27,8 +27,8 @@ pub(crate) struct Args {
     /// Seconds of each clip.
     #[arg(long, default_value_t = 4.0, value_name = "S")]
     seconds: f64,
-    /// Where the pictures go: crops of the source and of what each network makes of it [default: models-crops in cargo's
-    /// build folder].
+    /// Where the pictures go: crops of the source and of what each network makes of it [default: models-crops in
+    /// cargo's build folder].
     #[arg(long, value_name = "FOLDER")]
     crops: Option<PathBuf>,
     /// Leave out the other libraries.

@@ -1,5 +1,5 @@
-//! The oldest compiler that manifests promise (`rust-version`): whether dependencies need a newer one, and whether the crates are built
-//! by it, where it is installed.
+//! The oldest compiler that manifests promise (`rust-version`): whether dependencies need a newer one, and whether the
+//! crates are built by it, where it is installed.
 
 use std::fmt;
 

@@ -94,7 +94,8 @@ impl Cmd {
         Ok((out.status.success(), String::from_utf8_lossy(&said).into_owned()))
     }
 
-    /// Runs it as a check: says how it ended, and shows its output where it failed. Gives `again`, which runs it once more, in that case.
+    /// Runs it as a check: says how it ended, and shows its output where it failed. Gives `again`, which runs it once
+    /// more, in that case.
     pub(crate) fn check(self, name: &str, again: String) -> Option<String> {
         let begun = Instant::now();
         let (passed, said) = self.captured().unwrap_or_else(|error| (false, format!("{error:#}")));

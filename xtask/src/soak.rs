@@ -135,7 +135,8 @@ fn links() -> Result<()> {
         .run()
 }
 
-/// Twenty participants who come and go over bad links: nothing may be left of them, and what the server counts must add up.
+/// Twenty participants who come and go over bad links: nothing may be left of them, and what the server counts must add
+/// up.
 fn visits(seconds: u32) -> Result<()> {
     step(&format!("Having twenty participants come and go for {seconds} seconds"));
     let programs = ["--package", "windlass", "--package", "windlass-lab"];

@@ -232,7 +232,8 @@ fn chart() -> Option<String> {
         .check("the Helm chart", "cargo xtask test chart".to_owned())
 }
 
-/// Types, lints, packages and the API reference of the SDK and its React components; types and lints of the server SDK for Node.
+/// Types, lints, packages and the API reference of the SDK and its React components; types and lints of the server SDK
+/// for Node.
 fn web_lints() -> Result<()> {
     npm("client-web", "typecheck")?;
     npm("client-web", "lint")?;
@@ -295,8 +296,8 @@ const ALONE: [&str; 14] = [
     "whip-whep",
 ];
 
-/// Runs test files as above, with these options of Node's test runner; what they need is built. Those that bear others run two at a
-/// time.
+/// Runs test files as above, with these options of Node's test runner; what they need is built. Those that bear others
+/// run two at a time.
 fn browsers(tests: &[&str], options: &[&str], env: &[(&str, String)]) -> Result<()> {
     let mut files = Vec::new();
     for test in tests {
@@ -351,7 +352,8 @@ fn place(file: &Path) -> usize {
     checks::place(&LONGEST, name(file).unwrap_or_default())
 }
 
-/// Builds all programs and examples: with the features of `cargo test --workspace`, so that nothing is compiled again after it.
+/// Builds all programs and examples: with the features of `cargo test --workspace`, so that nothing is compiled again
+/// after it.
 pub(crate) fn build_programs() -> Result<()> {
     Cmd::cargo(["build", "--quiet", "--workspace", "--bins", "--examples"]).run()
 }

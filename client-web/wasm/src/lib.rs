@@ -31,7 +31,8 @@
 //! | `stills_payload(handle) -> ptr` | the payload made last |
 //! | `vp9_new() -> handle`, `vp9_push(handle, ptr, len) -> i32`, `vp9_free(handle)` | the VP9 decoder alone, for measurements: pictures in the chunk or an [error](#errors) |
 //!
-//! The camera's place holds until the next `stills_camera`, the payload until the next `stills_make`. Picture pointers and that of `kept_ptr` hold until the next `push_*`, `refresh`, `reset` or `decoder_free`; any call may grow the
+//! The camera's place holds until the next `stills_camera`, the payload until the next `stills_make`. Picture pointers
+//! and that of `kept_ptr` hold until the next `push_*`, `refresh`, `reset` or `decoder_free`; any call may grow the
 //! memory, which detaches older JavaScript views of it. A zero handle is refused (-1) or ignored.
 //!
 //! ## Errors
@@ -45,17 +46,16 @@
 //!
 //! ## Outcomes
 //!
-//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new · 5 of a former epoch ·
-//! -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size.
-//! After 1 with `stat(9) > 0` `refresh` makes a better picture.
+//! 0 kept, the anchor is not complete yet · 1 applied · 2 early, waits for its frame · 3 too old · 4 gives nothing new
+//! · 5 of a former epoch · -1 no such decoder · -2 malformed message · -3 malformed payload · -4 wrong size. After 1
+//! with `stat(9) > 0` `refresh` makes a better picture.
 //!
 //! ## Counters
 //!
-//! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old,
-//! 6 early, 7 malformed or of wrong size, 8 `frames_late` of the last anchor applied,
-//! 9 whether `refresh` would make another picture (0 or 1), 10 messages malformed,
-//! 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14 anchors of a former epoch, 15 and 16 the
-//! decay that was measured, and over how many frames.
+//! 0 frames, 1 frame errors, 2 enhanced pictures, 3 anchors applied, 4 of them late, 5 too old, 6 early, 7 malformed or
+//! of wrong size, 8 `frames_late` of the last anchor applied, 9 whether `refresh` would make another picture (0 or 1),
+//! 10 messages malformed, 11 anchors dropped unfinished, 12 repeated messages, 13 anchors that gave nothing new, 14
+//! anchors of a former epoch, 15 and 16 the decay that was measured, and over how many frames.
 
 pub mod warm_up;
 

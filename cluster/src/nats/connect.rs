@@ -41,7 +41,8 @@ pub enum NatsError {
     Servers(#[from] async_nats::ConnectError),
 }
 
-/// Returns at once; the client connects in the background, and again after failures. `token` seals entries, and opens those of others.
+/// Returns at once; the client connects in the background, and again after failures. `token` seals entries, and opens
+/// those of others.
 ///
 /// # Errors
 ///
@@ -78,7 +79,8 @@ pub async fn connect(
     Ok(Client::new(options.connect(&config.servers).await?, token))
 }
 
-/// User and password, or a token alone, of the first address that has them: all servers of a NATS cluster take the same.
+/// User and password, or a token alone, of the first address that has them: all servers of a NATS cluster take the
+/// same.
 fn user_info(servers: &[String]) -> Option<(String, Option<String>)> {
     let addresses = servers.iter().filter_map(|server| server.parse::<ServerAddr>().ok());
     let mut found = addresses.filter_map(|address| {

@@ -1,7 +1,8 @@
 //! NATS buckets: workers and servers write leases, claims and rules, and servers read all of them.
 //!
-//! Every entry of a [`Bucket`] is [sealed](crate::sealed). Entries without a valid seal are ignored, counted, and logged once a minute. Deletions have
-//! no seal, so they are ignored too: an entry is released by writing an empty value.
+//! Every entry of a [`Bucket`] is [sealed](crate::sealed). Entries without a valid seal are ignored, counted, and
+//! logged once a minute. Deletions have no seal, so they are ignored too: an entry is released by writing an empty
+//! value.
 //!
 //! Nothing waits for NATS. While it is unreachable, rooms and streams stay where they are, and clients retry.
 //!
@@ -182,8 +183,8 @@ impl Client {
         None
     }
 
-    /// Writes an entry in place of `revision` (0: of none, or of a released one). Returns the new revision; `None`: another writer was faster, or NATS
-    /// did not answer. An entry without a valid seal is overwritten.
+    /// Writes an entry in place of `revision` (0: of none, or of a released one). Returns the new revision; `None`:
+    /// another writer was faster, or NATS did not answer. An entry without a valid seal is overwritten.
     pub async fn replace(
         &self,
         bucket: &Bucket,
@@ -329,7 +330,8 @@ pub enum BucketEvent<'a> {
         /// Later entries have greater ones.
         revision: u64,
     },
-    /// An entry without a valid seal was written, or an entry was deleted. It says nothing; the writer of the former entry may write that again.
+    /// An entry without a valid seal was written, or an entry was deleted. It says nothing; the writer of the former
+    /// entry may write that again.
     Rejected {
         /// Its key.
         key: &'a str,

@@ -1,7 +1,7 @@
 //! Orders to all servers of a cluster, and their answers, as plain messages of NATS: nothing of them is kept.
 //!
-//! Both are sealed by the servers' key ([`crate::sealed`]). An order's scope is its sender, whose orders have ever later times; that of an
-//! answer is the order's own reply subject. So neither can be forged, nor given again.
+//! Both are sealed by the servers' key ([`crate::sealed`]). An order's scope is its sender, whose orders have ever
+//! later times; that of an answer is the order's own reply subject. So neither can be forged, nor given again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,8 @@ const MAX_BYTES: usize = 1_000_000;
 const MAX_AT_ONCE: usize = 4;
 
 impl Client {
-    /// Gives `order` to all other servers, and returns the answers of `others` of them, or those that came within `patience`.
+    /// Gives `order` to all other servers, and returns the answers of `others` of them, or those that came within
+    /// `patience`.
     pub async fn order(&self, order: &[u8], others: usize, patience: Duration) -> Vec<Vec<u8>> {
         let until = Instant::now() + patience;
         let mut answers = Vec::new();
@@ -55,7 +56,8 @@ impl Client {
         answers
     }
 
-    /// Carries out the orders of other servers by `perform`, whose result is the answer, for as long as the future is polled.
+    /// Carries out the orders of other servers by `perform`, whose result is the answer, for as long as the future is
+    /// polled.
     pub async fn perform_orders<F>(&self, perform: impl Fn(Vec<u8>) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Vec<u8>> + Send + 'static,

@@ -14,8 +14,8 @@ pub trait Host: Send + Sync + 'static {
     /// Rooms with participants on this server, and how many these are. Loopback rooms are not included.
     fn rooms(&self) -> Vec<(String, usize)>;
 
-    /// Sends the participants of a room to the server with that signalling address. With `must`, those that do not go are disconnected after a while.
-    /// Returns whether this is new to any of them.
+    /// Sends the participants of a room to the server with that signalling address. With `must`, those that do not go
+    /// are disconnected after a while. Returns whether this is new to any of them.
     fn send_away(&self, room: &str, url: &str, must: bool) -> bool;
 
     /// A participant on this server; `None`: it has left.

@@ -1,7 +1,7 @@
 //! One server of a cluster: keeps its lease and claims, places clients, and shares rooms with other servers.
 //!
-//! [`crate::rooms`] decides, [`crate::nats`] reads and writes, [`crate::relay`] carries; this module connects the three with the server's
-//! signalling and SFU, which are behind [`Host`]. Source: decisions 013 to 015.
+//! [`crate::rooms`] decides, [`crate::nats`] reads and writes, [`crate::relay`] carries; this module connects the three
+//! with the server's signalling and SFU, which are behind [`Host`]. Source: decisions 013 to 015.
 
 mod host;
 mod rules;
@@ -222,8 +222,8 @@ impl<H: Host> Node<H> {
         self.sharing.is_some()
     }
 
-    /// Where a client goes that wants to join `room`, of which this server has `local` participants: the signalling address of another server; `None`: it joins
-    /// here. Claims the room where needed.
+    /// Where a client goes that wants to join `room`, of which this server has `local` participants: the signalling
+    /// address of another server; `None`: it joins here. Claims the room where needed.
     pub async fn place(&self, room: &str, local: usize) -> Option<Arc<str>> {
         let key = room_key(room);
         for _ in 0..MAX_ATTEMPTS {

@@ -1,7 +1,8 @@
-//! Exchanges the rules of moderators and operators (bans, locks, grants) with the other servers of the cluster, by a bucket.
+//! Exchanges the rules of moderators and operators (bans, locks, grants) with the other servers of the cluster, by a
+//! bucket.
 //!
-//! A rule is written again every hour by one of the servers that know it, so it outlives the bucket's time limit for as long as it holds.
-//! Source: decision 026.
+//! A rule is written again every hour by one of the servers that know it, so it outlives the bucket's time limit for as
+//! long as it holds. Source: decision 026.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::nats::{BucketEvent, Client, RULES};
 
 /// Age at which a rule is written again.
 const REFRESH_AFTER: Duration = Duration::from_secs(3_600);
-/// Upper bound of a random time in seconds, by which servers differ in [`REFRESH_AFTER`], so that one of them writes first.
+/// Upper bound of a random time in seconds, by which servers differ in [`REFRESH_AFTER`], so that one of them writes
+/// first.
 const REFRESH_SPREAD_S: u64 = 1_800;
 /// Interval of checks for such rules.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);

@@ -1,8 +1,8 @@
 //! Links between SFUs that share rooms: one gRPC stream for each pair of SFUs, for all rooms that the two share.
 //!
-//! The server with the smaller name dials. Each link has a bounded queue. Media and data that may be lost, without room in it or after too long
-//! a wait, are dropped and counted. Where anything else has no room, the link is closed, so that both sides start over. Incoming messages have back-pressure: the
-//! sender waits while the receiver does not read.
+//! The server with the smaller name dials. Each link has a bounded queue. Media and data that may be lost, without room
+//! in it or after too long a wait, are dropped and counted. Where anything else has no room, the link is closed, so
+//! that both sides start over. Incoming messages have back-pressure: the sender waits while the receiver does not read.
 //!
 //! Source: decision 014.
 
@@ -154,7 +154,8 @@ impl Links {
         })))
     }
 
-    /// Sets the servers to which links are kept, with their relay addresses. Links that this server dialled to others are closed.
+    /// Sets the servers to which links are kept, with their relay addresses. Links that this server dialled to others
+    /// are closed.
     pub fn set_targets(&self, targets: &HashMap<NodeId, Arc<str>>) {
         let mut peers = self.0.peers.lock();
         for (name, peer) in peers.iter_mut() {

@@ -1,4 +1,5 @@
-//! Conversion between [`Relayed`] and the messages of `proto/relay.proto`. Malformed messages give a [`WireError`], never a panic.
+//! Conversion between [`Relayed`] and the messages of `proto/relay.proto`. Malformed messages give a [`WireError`],
+//! never a panic.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

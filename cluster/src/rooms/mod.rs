@@ -1,9 +1,9 @@
 //! Which server serves which room. Pure: every time is an argument, every claim is a value.
 //!
-//! Each server of a cluster writes a *lease* (renewed every [`RENEW_INTERVAL`]) and one *claim* for each room that it owns. All servers read all
-//! leases and claims. [`Rooms`] is one server's copy of both. It answers two questions:
-//! [`Rooms::place`] ("a client wants to join this room here: where does it go?") and
-//! [`Rooms::reconcile`] ("which claims must change, which participants must move?", asked once a second).
+//! Each server of a cluster writes a *lease* (renewed every [`RENEW_INTERVAL`]) and one *claim* for each room that it
+//! owns. All servers read all leases and claims. [`Rooms`] is one server's copy of both. It answers two questions:
+//! [`Rooms::place`] ("a client wants to join this room here: where does it go?") and [`Rooms::reconcile`] ("which
+//! claims must change, which participants must move?", asked once a second).
 //!
 //! # States of a room
 //!
@@ -58,20 +58,25 @@
 //!
 //! # Invariants
 //!
-//! 1. **One owner.** A claim is written with the revision that it replaces; of two servers that write, one succeeds (013). The other one places its client again.
-//! 2. **No client is sent to a server whose lease has ended.** A client of a room on other servers waits while the owner is suspect (013.2).
-//! 3. **Only a server that reads its own lease takes a lost room.** Otherwise others may only seem lost (014.5). For the same reason a server
-//!    that has just started claims nothing before its own lease can be read (013.6).
+//! 1. **One owner.** A claim is written with the revision that it replaces; of two servers that write, one succeeds
+//!    (013). The other one places its client again.
+//! 2. **No client is sent to a server whose lease has ended.** A client of a room on other servers waits while the
+//!    owner is suspect (013.2).
+//! 3. **Only a server that reads its own lease takes a lost room.** Otherwise others may only seem lost (014.5). For
+//!    the same reason a server that has just started claims nothing before its own lease can be read (013.6).
 //! 4. **A released claim is forgotten before the release reaches others**, so that the next client claims anew (013.6).
-//! 5. **Nothing expires while NATS cannot be read.** Rooms are then served where clients ask; when NATS is back, the participants of the server
-//!    without the claim are moved (013.4).
+//! 5. **Nothing expires while NATS cannot be read.** Rooms are then served where clients ask; when NATS is back, the
+//!    participants of the server without the claim are moved (013.4).
 //! 6. **A link outweighs a lease.** A linked server of a shared room keeps its place without NATS (014.4).
-//! 7. **Of two servers of a room without a link one yields**: the one that is not the owner, or of two others the one with the larger name.
-//!    Its participants *may* go to the owner (014.6). Participants on a server without the claim *must* go (015.6).
-//! 8. **A draining server stays in the claim's `with`** until its participants have arrived elsewhere, so that they are relayed meanwhile (015.5).
+//! 7. **Of two servers of a room without a link one yields**: the one that is not the owner, or of two others the one
+//!    with the larger name. Its participants *may* go to the owner (014.6). Participants on a server without the claim
+//!    *must* go (015.6).
+//! 8. **A draining server stays in the claim's `with`** until its participants have arrived elsewhere, so that they are
+//!    relayed meanwhile (015.5).
 //! 9. **Bounded memory**: `MAX_NODES` and `MAX_CLAIMS`; servers and claims are forgotten by time.
 //!
-//! The numbers in parentheses are decisions in `docs/decisions`, with the point. `lab/src/simulator/servers` runs this code at 100 servers.
+//! The numbers in parentheses are decisions in `docs/decisions`, with the point. `lab/src/simulator/servers` runs this
+//! code at 100 servers.
 
 mod placement;
 mod reconcile;
@@ -89,7 +94,8 @@ pub use self::record::{Claim, NodeLease, RecordError, room_key, room_of_key};
 pub const RENEW_INTERVAL: Duration = Duration::from_millis(300);
 /// Age of the last renewal from which on a server is lost.
 pub const LEASE_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Age of the last renewal from which on a server is suspect: a renewal is missing. Between two renewals and [`LEASE_TIMEOUT`].
+/// Age of the last renewal from which on a server is suspect: a renewal is missing. Between two renewals and
+/// [`LEASE_TIMEOUT`].
 const SUSPECT_AFTER: Duration = Duration::from_millis(700);
 /// Age up to which a claim without participants is kept: the client that asked for the room is about to join.
 const JOIN_GRACE: Duration = Duration::from_secs(10);
@@ -102,7 +108,8 @@ pub const CLAIM_TTL: Duration = Duration::from_secs(6 * 3_600);
 const CLAIM_FORGET_AFTER: Duration = Duration::from_secs(6 * 3_600 + 60);
 /// Age of the last renewal at which a server is forgotten.
 const NODE_FORGET_AFTER: Duration = Duration::from_secs(60);
-/// Time without a link after which two servers that both live are partitioned. Longer than [`LEASE_TIMEOUT`], so that a lost server's lease has ended by then.
+/// Time without a link after which two servers that both live are partitioned. Longer than [`LEASE_TIMEOUT`], so that a
+/// lost server's lease has ended by then.
 const PARTITION_AFTER: Duration = Duration::from_millis(1_700);
 /// Time that two servers have to link after a claim names both.
 const LINK_SETUP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -298,7 +305,8 @@ impl Rooms {
         }
     }
 
-    /// A writer that is not of this cluster has overwritten a claim. It still holds on servers that have read it; others get it when its owner writes it again.
+    /// A writer that is not of this cluster has overwritten a claim. It still holds on servers that have read it;
+    /// others get it when its owner writes it again.
     pub fn on_claim_overwritten(&mut self, room: &str) {
         if let Some(claim) = self.claims.get_mut(room) {
             claim.is_overwritten = true;

@@ -60,7 +60,8 @@ impl Rooms {
         {
             return Placement::Redirect(other.url.clone());
         }
-        // Others replace the claim of a server whose lease they do not know, so the lease must be there before the claim (invariant 3).
+        // Others replace the claim of a server whose lease they do not know, so the lease must be there before the
+        // claim (invariant 3).
         if !self.reads_own_lease(now) {
             return Placement::RetryAt(now + RENEW_INTERVAL / 3);
         }
@@ -90,7 +91,8 @@ impl Rooms {
         heir.map(|node| Placement::Redirect(node.url.clone()))
     }
 
-    /// Where a client goes when this server of the room is full, or draining. The owner knows the load of all servers of the room, so the others send to it.
+    /// Where a client goes when this server of the room is full, or draining. The owner knows the load of all servers
+    /// of the room, so the others send to it.
     fn place_overflow(
         &self,
         room: &str,

@@ -34,7 +34,8 @@ pub struct Handoff {
 pub struct ReconcileActions {
     /// Claims to release, by room and revision: the rooms have ended.
     pub release: Vec<(String, u64)>,
-    /// Claims to write: of rooms without a claim or with a lost server, of empty shared rooms, and of those to be refreshed.
+    /// Claims to write: of rooms without a claim or with a lost server, of empty shared rooms, and of those to be
+    /// refreshed.
     pub claim: Vec<ClaimWrite>,
     /// Participants of these rooms must go to that signalling address: another server has the claim.
     pub must_move: Vec<(String, Arc<str>)>,
@@ -43,7 +44,8 @@ pub struct ReconcileActions {
 }
 
 impl Rooms {
-    /// Compares claims with `local`, the rooms that have participants on this server, and forgets what is too old. To be called once a second.
+    /// Compares claims with `local`, the rooms that have participants on this server, and forgets what is too old. To
+    /// be called once a second.
     pub fn reconcile(&mut self, local: &HashSet<String>, now: Instant) -> ReconcileActions {
         let mut actions = ReconcileActions::default();
         let Some(since) = self.readable_since else { return actions };
@@ -67,7 +69,8 @@ impl Rooms {
             .retain(|_, claim| now.saturating_duration_since(claim.since) < CLAIM_FORGET_AFTER);
     }
 
-    /// Gives up this server's claims to rooms without local participants: to the other servers of the room, or altogether.
+    /// Gives up this server's claims to rooms without local participants: to the other servers of the room, or
+    /// altogether.
     fn release_ended(
         &mut self,
         local: &HashSet<String>,
@@ -134,7 +137,8 @@ impl Rooms {
         self.linked.contains(name) || self.live_node(name, now).is_some()
     }
 
-    /// Whether this server is cut off from a part of a shared room, and is the one of the two that yields (invariant 7): both live, but have no link.
+    /// Whether this server is cut off from a part of a shared room, and is the one of the two that yields (invariant
+    /// 7): both live, but have no link.
     fn must_yield(&self, claim: &KnownClaim, now: Instant) -> bool {
         let is_cut_off = |name: &&Arc<str>| {
             let since = self.unlinked_since(name, claim).map(|since| since + PARTITION_AFTER);
@@ -148,8 +152,8 @@ impl Rooms {
         self.reads_own_lease(now) && claim.nodes().filter(is_cut_off).any(yields_to)
     }
 
-    /// The handoffs of a draining server: each room goes to one of its other servers, or to the servers that take rooms, in turn, the one with
-    /// the fewest participants first.
+    /// The handoffs of a draining server: each room goes to one of its other servers, or to the servers that take
+    /// rooms, in turn, the one with the fewest participants first.
     pub fn handoffs(&self, local: &HashSet<String>, now: Instant) -> Vec<Handoff> {
         if self.readable_since.is_none() {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! Where the detail of each part of a frame comes from, counted in the frames that are written.
 //!
-//! Source: the decoder's own way until decision 028. A cell of 8 × 8 low samples follows VP9's vectors
-//! back to the last written frame on its way, and their sum is kept. `models/recurrent.py` carries a network's own detail with it.
+//! Source: the decoder's own way until decision 028. A cell of 8 × 8 low samples follows VP9's vectors back to the last
+//! written frame on its way, and their sum is kept. `models/recurrent.py` carries a network's own detail with it.
 
 use std::io::{Result, Write};
 
@@ -45,8 +45,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Writes the last frame's cells, row by row: how many written frames ago (0: there is none), then the vector; three
-    /// little-endian words. From then on the frame is one to come from.
+    /// Writes the last frame's cells, row by row: how many written frames ago (0: there is none), then the vector;
+    /// three little-endian words. From then on the frame is one to come from.
     pub(crate) fn write(&mut self, to: &mut impl Write) -> Result<()> {
         self.written += 1;
         for &(source, vector) in &self.cells {

@@ -1,19 +1,22 @@
 //! Which streams are enhanced where not all can be. The others are refused, and their plain video goes on.
 //!
-//! Source: ARISE §5.2 refuses clients that would break its promise to others. Here the promise is that a frame is decoded while it can
-//! still become an anchor, and the scarce resources are CPU slots, memory ([`crate::memory`]) and the number of streams. A stream's demand
-//! is its frames per second × slot time per frame. All demands, and the slot time of encoding and inference, may take a share of the slots.
-//! Slot time is wall time, so that other work of the machine counts.
+//! Source: ARISE §5.2 refuses clients that would break its promise to others. Here the promise is that a frame is
+//! decoded while it can still become an anchor, and the scarce resources are CPU slots, memory ([`crate::memory`]) and
+//! the number of streams. A stream's demand is its frames per second × slot time per frame. All demands, and the slot
+//! time of encoding and inference, may take a share of the slots. Slot time is wall time, so that other work of the
+//! machine counts.
 //!
-//! **Order.** A stream's claim is the share of the resource that it takes most of. The claims of a room's streams are added up in order,
-//! publisher by publisher, the smaller ones first, and divided by the room's fair [share](crate::shares). The smallest claims are
-//! admitted; of equal claims the older one. So a room that takes much, or a publisher with many rooms, is refused before one that takes
-//! little (max-min fairness by the dominant resource: Ghodsi et al., *Dominant Resource Fairness*, NSDI 2011).
+//! **Order.** A stream's claim is the share of the resource that it takes most of. The claims of a room's streams are
+//! added up in order, publisher by publisher, the smaller ones first, and divided by the room's fair
+//! [share](crate::shares). The smallest claims are admitted; of equal claims the older one. So a room that takes much,
+//! or a publisher with many rooms, is refused before one that takes little (max-min fairness by the dominant resource:
+//! Ghodsi et al., *Dominant Resource Fairness*, NSDI 2011).
 //!
-//! **Hysteresis.** Each stream that comes back costs its publisher a key frame. So admission takes more room than staying, a short overload
-//! refuses nobody, and a stream is replaced only by one whose claim is clearly smaller. After a refusal, admission is closed for a while to
-//! claims that are not clearly smaller: twice as long each time that it was opened too early, until a quiet minute has passed. Few streams
-//! are admitted at once, because what they take is known only afterwards.
+//! **Hysteresis.** Each stream that comes back costs its publisher a key frame. So admission takes more room than
+//! staying, a short overload refuses nobody, and a stream is replaced only by one whose claim is clearly smaller. After
+//! a refusal, admission is closed for a while to claims that are not clearly smaller: twice as long each time that it
+//! was opened too early, until a quiet minute has passed. Few streams are admitted at once, because what they take is
+//! known only afterwards.
 //!
 //! Pure: times are since one origin of the caller. Bounded by the streams that the caller does not forget.
 
@@ -37,8 +40,8 @@ const CLEARLY: f64 = 1.5;
 const EVERY: Duration = Duration::from_millis(500);
 /// Maximum duration of an overload; beyond, streams are refused.
 const MAX_OVERLOAD: Duration = Duration::from_millis(1500);
-/// Time without admissions after that. It doubles each time that it was too short, up to [`MAX_DOUBLINGS`] times, and falls back after
-/// [`FORGIVEN`] without.
+/// Time without admissions after that. It doubles each time that it was too short, up to [`MAX_DOUBLINGS`] times, and
+/// falls back after [`FORGIVEN`] without.
 const CLOSED: Duration = Duration::from_secs(4);
 /// Maximum doublings of [`CLOSED`].
 const MAX_DOUBLINGS: u32 = 4;
@@ -130,8 +133,8 @@ struct Claim {
 /// Claims that are larger than the smallest of their group by no more than this factor count as equal to it.
 const EQUAL: f64 = 1.2;
 
-/// Sorts smaller claims first. Those that differ by less than a fifth count as equal, so that noise decides nothing: of them, admitted
-/// streams come first, then older ones.
+/// Sorts smaller claims first. Those that differ by less than a fifth count as equal, so that noise decides nothing: of
+/// them, admitted streams come first, then older ones.
 fn sort(claims: &mut [Claim]) {
     claims.sort_unstable_by(|a, b| a.over.total_cmp(&b.over));
     let mut rest = claims;
@@ -156,8 +159,8 @@ pub struct Admission {
     /// Slot time of other work per second.
     others: f64,
     over_since: Option<Duration>,
-    /// When streams last had to go, how often it was too soon to admit others, and until when nobody is whose claim is not clearly
-    /// less than the least of theirs.
+    /// When streams last had to go, how often it was too soon to admit others, and until when nobody is whose claim is
+    /// not clearly less than the least of theirs.
     went: Option<Duration>,
     too_soon: u32,
     closed_until: Duration,
@@ -188,7 +191,8 @@ impl Admission {
         self.bounds.streams = streams;
     }
 
-    /// Takes note of a stream's frame, and of the stream's memory in bytes if known. Returns the reason where it must not be decoded.
+    /// Takes note of a stream's frame, and of the stream's memory in bytes if known. Returns the reason where it must
+    /// not be decoded.
     pub fn frame(
         &mut self,
         now: Duration,
@@ -272,8 +276,8 @@ impl Admission {
         now.saturating_sub(self.looked) >= EVERY
     }
 
-    /// Checks the work of each stream's decoders since the last check, and the slot time of other work in seconds. Appends streams that are
-    /// refused from now on to `gone`.
+    /// Checks the work of each stream's decoders since the last check, and the slot time of other work in seconds.
+    /// Appends streams that are refused from now on to `gone`.
     pub fn look(
         &mut self,
         now: Duration,
@@ -350,7 +354,8 @@ impl Admission {
         self.min_gone = self.min_gone.min(claim.over);
     }
 
-    /// Admits waiting streams, the smallest claims first, where there is room, or where clearly greater claims can be refused for them.
+    /// Admits waiting streams, the smallest claims first, where there is room, or where clearly greater claims can be
+    /// refused for them.
     fn admit(&mut self, now: Duration, gone: &mut Vec<StreamId>) {
         if self.refused() == 0 {
             return;
@@ -390,8 +395,8 @@ impl Admission {
         }
     }
 
-    /// How many admitted streams would have to be refused for a stream to fit, the greatest claims first; 0 where not enough of them claim
-    /// clearly more.
+    /// How many admitted streams would have to be refused for a stream to fit, the greatest claims first; 0 where not
+    /// enough of them claim clearly more.
     fn victims(&self, stream: &Stream, claim: &Claim, admitted: &[Claim]) -> usize {
         let usual = self.usual();
         let mut demand = self.total() + stream.demand(usual);

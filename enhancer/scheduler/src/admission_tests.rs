@@ -299,7 +299,8 @@ proptest! {
     fn nobody_keeps_another_below_its_fair_share(
         greedy in prop::collection::vec((1u64..4, 0u64..6, 1.0f64..40.0), 1..24), late in 0usize..2,
     ) {
-        // A stream that takes less than a tenth of its fair share beside all others, whoever came first and whatever they take.
+        // A stream that takes less than a tenth of its fair share beside all others, whoever came first and whatever
+        // they take.
         let streams: Vec<(Owner, f64)> = greedy.iter().map(|&(room, publisher, times)| (owner(room, 10 + publisher), times)).collect();
         let honest = (StreamId(1_000), owner(100, 100));
         let mut admission = Admission::new(slots(1));

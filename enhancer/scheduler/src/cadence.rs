@@ -23,8 +23,8 @@ impl Cadence {
         *self = Cadence { tick: self.tick.wrapping_add(1), ..Cadence::default() };
     }
 
-    /// Whether a stream that decides every `every` ticks is decided at this one. Streams of neighbouring numbers are decided at different
-    /// ones.
+    /// Whether a stream that decides every `every` ticks is decided at this one. Streams of neighbouring numbers are
+    /// decided at different ones.
     pub(crate) fn is_due(&mut self, StreamId(stream): StreamId, every: u64) -> bool {
         (self.shortest, self.longest) = (self.shortest.min(every), self.longest.max(every));
         self.tick.wrapping_add(u64::from(stream)).is_multiple_of(every)

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::config::SchedulerConfig;
 
-/// Overruns are paid back by no more than what this time earns: after a thread lost its core for minutes, streams do not wait as long.
+/// Overruns are paid back by no more than what this time earns: after a thread lost its core for minutes, streams do
+/// not wait as long.
 const MAX_DEBT: Duration = Duration::from_secs(2);
 /// Ticks that come late earn at most this many intervals.
 const MAX_INTERVALS_EARNED: u32 = 4;
@@ -25,9 +26,9 @@ impl Compute {
         now.saturating_sub(self.last_tick.unwrap_or(now))
     }
 
-    /// Adds the compute of the time since the last tick. What is saved up is bounded by `intervals` intervals (the shortest of any
-    /// stream's policy) and the costliest candidate. So a picture that needs more than one interval is served in the end, and idle time
-    /// is not spent in a burst.
+    /// Adds the compute of the time since the last tick. What is saved up is bounded by `intervals` intervals (the
+    /// shortest of any stream's policy) and the costliest candidate. So a picture that needs more than one interval is
+    /// served in the end, and idle time is not spent in a burst.
     pub(crate) fn earn(
         &mut self,
         now: Duration,

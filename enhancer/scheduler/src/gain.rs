@@ -22,7 +22,8 @@ pub struct GainEstimator {
 }
 
 impl GainEstimator {
-    /// For all frames the same gain, that of the last one: the stream's rank among others, without a choice of its frames.
+    /// For all frames the same gain, that of the last one: the stream's rank among others, without a choice of its
+    /// frames.
     pub fn alike(&mut self, frames: &[Candidate], carried: u64, horizon: u32) -> &[u64] {
         let residual = frames.iter().fold(carried, accumulate);
         self.gains.clear();

@@ -1,7 +1,9 @@
-//! Job completion times of an accelerator, learned from finished jobs: a linear model per network, and the time to load one.
+//! Job completion times of an accelerator, learned from finished jobs: a linear model per network, and the time to load
+//! one.
 //!
-//! Source: PrefillOnly §5.3.3 (*continuous JCT calibration*: a small linear model of what is not in the cache; here the cache is the network
-//! that the device has loaded). The paper profiles beforehand; here every finished job is a sample, and old samples fade.
+//! Source: PrefillOnly §5.3.3 (*continuous JCT calibration*: a small linear model of what is not in the cache; here the
+//! cache is the network that the device has loaded). The paper profiles beforehand; here every finished job is a
+//! sample, and old samples fade.
 //!
 //! Time of a job = fixed + per pixel × LR pixels of the whole batch, + loading, where another network was resident.
 
@@ -109,8 +111,8 @@ impl JobTimes {
         }
     }
 
-    /// What a batch of so many LR pixels takes by a network, on a device that has it loaded or not. Of a network that there is
-    /// not: an hour.
+    /// What a batch of so many LR pixels takes by a network, on a device that has it loaded or not. Of a network that
+    /// there is not: an hour.
     pub fn predict(&self, network: usize, pixels: u64, resident: bool) -> Duration {
         let Some(line) = self.lines.get(network) else {
             return Duration::from_secs_f64(MAX_SECONDS);

@@ -24,8 +24,8 @@ pub(crate) enum Lateness {
 }
 
 impl Lateness {
-    /// A frame could not be in time with nothing else in its way. Whether the stream is to be refused now, which only a stream without
-    /// captured pictures is.
+    /// A frame could not be in time with nothing else in its way. Whether the stream is to be refused now, which only a
+    /// stream without captured pictures is.
     pub(crate) fn miss(&mut self, now: Duration, has_captured: bool) -> bool {
         match *self {
             Lateness::OnTime => *self = Lateness::Late { since: now },

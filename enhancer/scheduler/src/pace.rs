@@ -1,7 +1,8 @@
 //! Speed of each device relative to the expected times of jobs.
 //!
-//! NeuroScaler §5.2 places anchors over equal servers. On unequal devices the expected time is that of a mean device: [`JobTimes`] learns
-//! times divided by the device's pace. A slow device must not take a job that it cannot finish in time while another device could.
+//! NeuroScaler §5.2 places anchors over equal servers. On unequal devices the expected time is that of a mean device:
+//! [`JobTimes`] learns times divided by the device's pace. A slow device must not take a job that it cannot finish in
+//! time while another device could.
 //!
 //! [`JobTimes`]: crate::job_time::JobTimes
 
@@ -34,7 +35,8 @@ impl Paces {
         scaled(expected, if best.is_finite() { best } else { 1.0 })
     }
 
-    /// Learns that a job expected to take `expected` on a mean device took `took` on this one. Returns its time on a mean device.
+    /// Learns that a job expected to take `expected` on a mean device took `took` on this one. Returns its time on a
+    /// mean device.
     pub fn observe(&mut self, device: usize, expected: Duration, took: Duration) -> Duration {
         let Some(pace) = self.0.get_mut(device) else { return took };
         if !expected.is_zero() {

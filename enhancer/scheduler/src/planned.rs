@@ -12,8 +12,8 @@ use crate::scheduler::Scheduler;
 const SILENT: Duration = Duration::from_secs(1);
 
 impl Scheduler {
-    /// Takes a viewer's report of how its picture gets worse with each frame after an anchor. Ignores numbers that make no sense, and a
-    /// viewer that reported within the last second.
+    /// Takes a viewer's report of how its picture gets worse with each frame after an anchor. Ignores numbers that make
+    /// no sense, and a viewer that reported within the last second.
     pub fn report_decay(&mut self, stream: StreamId, viewer: u64, now: Duration, decay: Decay) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.promised.report(viewer, now.as_secs_f64(), decay);

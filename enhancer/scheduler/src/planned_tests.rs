@@ -7,8 +7,8 @@ use windlass_types::{AnchorPolicy, Decay, Refusal, Size, StreamId};
 use super::tests::config;
 use super::*;
 
-/// So many streams of the policy for so many seconds at 30 frames a second; anchors take what was expected. Anchors by stream in the last
-/// half, and what was told.
+/// So many streams of the policy for so many seconds at 30 frames a second; anchors take what was expected. Anchors by
+/// stream in the last half, and what was told.
 fn play(
     s: &mut Scheduler,
     from: Duration,

@@ -1,11 +1,11 @@
 //! Policies: how the anchors of a room's streams are chosen, and what may be asked of them.
 //!
-//! Source: NeuroScaler §5.2 (`latency-sensitive` and `cost-effective`), ARISE (`quality-sla`). All streams share one compute cap and one
-//! order, whatever their policies. A policy says how long a stream's frames are held before they are compared, how many may become
-//! anchors, by when, and what each is worth.
+//! Source: NeuroScaler §5.2 (`latency-sensitive` and `cost-effective`), ARISE (`quality-sla`). All streams share one
+//! compute cap and one order, whatever their policies. A policy says how long a stream's frames are held before they
+//! are compared, how many may become anchors, by when, and what each is worth.
 //!
-//! A stream of a longer interval is decided at one tick in several. Which one depends on its number, so that streams of the same policy
-//! spread their work over all ticks (NeuroScaler has one interval for all streams).
+//! A stream of a longer interval is decided at one tick in several. Which one depends on its number, so that streams of
+//! the same policy spread their work over all ticks (NeuroScaler has one interval for all streams).
 
 use std::fmt;
 use std::time::Duration;
@@ -62,7 +62,8 @@ pub trait Policy: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The gain of each of a stream's frames, in the order of the frames; `carried` is the residual before them, in bytes.
+    /// The gain of each of a stream's frames, in the order of the frames; `carried` is the residual before them, in
+    /// bytes.
     fn gains<'a>(
         &self,
         frames: &[Candidate],
@@ -124,7 +125,8 @@ impl Policy for CostEffective {
     }
 }
 
-/// A quality promised to each stream: the plan ([`promise`](crate::promise)) says which frames become anchors, not their gains.
+/// A quality promised to each stream: the plan ([`promise`](crate::promise)) says which frames become anchors, not
+/// their gains.
 #[derive(Debug)]
 struct QualitySla;
 

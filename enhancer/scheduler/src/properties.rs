@@ -1,12 +1,14 @@
 //! What holds whatever streams send, operators allow and clocks measure.
 //!
-//! **More budget.** Over one tick, after the same history, a greater compute cap never leaves out what a lesser one chose (but for plans, which are made anew): each choice is a
-//! beginning of one order. With pictures of one cost and no stream at its fraction, more accelerators or a longer
-//! deadline choose no fewer; and over a whole run, where nothing is late, neither a greater cap nor more accelerators do, at any tick.
+//! **More budget.** Over one tick, after the same history, a greater compute cap never leaves out what a lesser one
+//! chose (but for plans, which are made anew): each choice is a beginning of one order. With pictures of one cost and
+//! no stream at its fraction, more accelerators or a longer deadline choose no fewer; and over a whole run, where
+//! nothing is late, neither a greater cap nor more accelerators do, at any tick.
 //!
-//! No more than that is true of a greedy choice that drops what it passes over, and tests below say why. A longer deadline admits a dear
-//! picture, for which everything behind it waits; it admits a frame too old before, which takes its stream's allowance and delays another
-//! stream's frame beyond the deadline; a greater cap spends on a dear picture what a lesser one saves for more of cheap ones.
+//! No more than that is true of a greedy choice that drops what it passes over, and tests below say why. A longer
+//! deadline admits a dear picture, for which everything behind it waits; it admits a frame too old before, which takes
+//! its stream's allowance and delays another stream's frame beyond the deadline; a greater cap spends on a dear picture
+//! what a lesser one saves for more of cheap ones.
 
 use std::time::Duration;
 

@@ -1,15 +1,16 @@
 //! Which of the chosen frames an accelerator takes next.
 //!
-//! Source: PrefillOnly §5.3, Algorithm 1: shortest remaining job first, less λ × the time that the job has waited. The completion time is
-//! estimated anew each time that a device is free, because a network that the device has loaded makes its jobs shorter.
-//! [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
+//! Source: PrefillOnly §5.3, Algorithm 1: shortest remaining job first, less λ × the time that the job has waited. The
+//! completion time is estimated anew each time that a device is free, because a network that the device has loaded
+//! makes its jobs shorter. [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
 //!
-//! **No starvation.** Let J be the greatest estimate and λ > 0. A job that came later by Δ goes first only if its score is smaller:
-//! jct' − λ(T − Δ) < jct − λT, so Δ < (jct − jct') / λ ≤ J / λ. A job that comes more than J / λ later never overtakes. So a job waits for no
-//! more than what was there before it and what comes within J / λ. The paper states λ and no bound; a test holds this one.
+//! **No starvation.** Let J be the greatest estimate and λ > 0. A job that came later by Δ goes first only if its score
+//! is smaller: jct' − λ(T − Δ) < jct − λT, so Δ < (jct − jct') / λ ≤ J / λ. A job that comes more than J / λ later
+//! never overtakes. So a job waits for no more than what was there before it and what comes within J / λ. The paper
+//! states λ and no bound; a test holds this one.
 //!
-//! Jobs of one shape are expected to take the same time, so that the oldest of them is always the next: a choice looks at one job per
-//! shape, however many wait.
+//! Jobs of one shape are expected to take the same time, so that the oldest of them is always the next: a choice looks
+//! at one job per shape, however many wait.
 //!
 //! Pure: times are since one origin of the caller. Bounded: a full queue refuses the job with the greatest score.
 
@@ -115,10 +116,11 @@ impl<T> AcceleratorQueue<T> {
         self.waiting == 0
     }
 
-    /// Adds a job that counts as waiting since `came`. Where there is no room, gives back the job that would be served last.
+    /// Adds a job that counts as waiting since `came`. Where there is no room, gives back the job that would be served
+    /// last.
     ///
-    /// PrefillOnly counts from when a request is queued. Jobs with a deadline count from a fixed time before it, even if that is still to
-    /// come: of two that take the same, the one with the nearer deadline goes first.
+    /// PrefillOnly counts from when a request is queued. Jobs with a deadline count from a fixed time before it, even
+    /// if that is still to come: of two that take the same, the one with the nearer deadline goes first.
     pub fn push(
         &mut self,
         came: Duration,
@@ -189,8 +191,8 @@ impl<T> AcceleratorQueue<T> {
         Some(shape)
     }
 
-    /// The jobs that can be the first or the last of all, with their places: `end` of each lane. Estimates at arrival differ within a lane,
-    /// so that all its jobs count.
+    /// The jobs that can be the first or the last of all, with their places: `end` of each lane. Estimates at arrival
+    /// differ within a lane, so that all its jobs count.
     fn candidates(
         &self,
         end: impl Fn(&VecDeque<Waiting<T>>) -> usize,

@@ -8,7 +8,8 @@ const CALIBRATED: Order = Order::Calibrated { lambda: LAMBDA };
 const SHORTEST: Order = Order::Shortest { lambda: LAMBDA };
 
 impl<T> AcceleratorQueue<T> {
-    /// A job that comes this long after another never overtakes it, if no job takes longer than `longest`; `None`: there is no bound.
+    /// A job that comes this long after another never overtakes it, if no job takes longer than `longest`; `None`:
+    /// there is no bound.
     fn overtaking(&self, longest: Duration) -> Option<Duration> {
         match self.order {
             Order::Fifo => Some(Duration::ZERO),

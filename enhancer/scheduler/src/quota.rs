@@ -48,7 +48,8 @@ impl Quota {
         self.allowed = self.allowed.min(1.0) + more;
     }
 
-    /// Whether a frame may become an anchor. A key frame may borrow its anchor, so that a scene never begins without one.
+    /// Whether a frame may become an anchor. A key frame may borrow its anchor, so that a scene never begins without
+    /// one.
     pub(crate) fn allows(&self, tier: Tier) -> bool {
         self.allowed >= if tier == Tier::Key { 0.0 } else { 1.0 }
     }

@@ -47,7 +47,8 @@ impl Ranked {
     }
 }
 
-/// Orders one stream's candidates, and says of each how far ahead of `fair_s` the stream would be, which `spent_s` was spent on.
+/// Orders one stream's candidates, and says of each how far ahead of `fair_s` the stream would be, which `spent_s` was
+/// spent on.
 pub(crate) fn order_stream(own: &mut [Ranked], mut spent_s: f64, fair_s: f64) {
     own.sort_unstable_by_key(Ranked::rank);
     for ranked in own {

@@ -71,13 +71,14 @@ impl Scheduler {
         self.config.devices = devices;
     }
 
-    /// Chooses a stream's anchors by another policy from the next tick on. Frames that the last one held are decided by the new
-    /// one. A stream that it does not know has the policy from its first frame on.
+    /// Chooses a stream's anchors by another policy from the next tick on. Frames that the last one held are decided by
+    /// the new one. A stream that it does not know has the policy from its first frame on.
     pub fn set_policy(&mut self, stream: StreamId, policy: AnchorPolicy, now: Duration) {
         self.set_policy_by(stream, policy::of(policy), now);
     }
 
-    /// Chooses a stream's anchors by a policy of the caller's own, as [`set_policy`](Self::set_policy) does by a named one.
+    /// Chooses a stream's anchors by a policy of the caller's own, as [`set_policy`](Self::set_policy) does by a named
+    /// one.
     pub fn set_policy_by(&mut self, stream: StreamId, policy: &'static dyn Policy, now: Duration) {
         let known = self.streams.get_or_new(stream, now);
         if std::mem::replace(&mut known.policy, policy).name() != policy.name() {
@@ -140,14 +141,15 @@ impl Scheduler {
         self.streams.get(stream).is_some_and(|stream| stream.frames.holds(id))
     }
 
-    /// How many accelerators would give all streams the anchors that their fractions allow: NeuroScaler §5.2's signal for autoscaling,
-    /// `⌈ΣT_DNN ÷ T_intv⌉`, of the last second.
+    /// How many accelerators would give all streams the anchors that their fractions allow: NeuroScaler §5.2's signal
+    /// for autoscaling, `⌈ΣT_DNN ÷ T_intv⌉`, of the last second.
     pub fn devices_wanted(&self) -> u32 {
         devices_for(self.networks.demand_s(), self.config.compute_cap)
     }
 
-    /// What [`devices_wanted`](Self::devices_wanted) divides and rounds: seconds of accelerators in each second. These may be added up over
-    /// servers, where a sum of rounded numbers would count each server's remainder as a whole accelerator.
+    /// What [`devices_wanted`](Self::devices_wanted) divides and rounds: seconds of accelerators in each second. These
+    /// may be added up over servers, where a sum of rounded numbers would count each server's remainder as a whole
+    /// accelerator.
     pub fn demand(&self) -> f64 {
         self.networks.demand_s()
     }
@@ -169,7 +171,8 @@ impl Scheduler {
         }
     }
 
-    /// Says what a chosen frame really cost that became an anchor without its network: that says nothing of what the network costs.
+    /// Says what a chosen frame really cost that became an anchor without its network: that says nothing of what the
+    /// network costs.
     pub fn finished_without_network(&mut self, chosen: &Chosen, took: Duration) {
         self.compute.settle(chosen.cost, took);
         self.networks.captured_cost_mut().observe(chosen.size, took);
@@ -183,7 +186,8 @@ impl Scheduler {
         }
     }
 
-    /// Says whether a chosen frame was given up because it was late: those that follow are chosen with more time to spare, so that few are.
+    /// Says whether a chosen frame was given up because it was late: those that follow are chosen with more time to
+    /// spare, so that few are.
     pub fn was_late(&mut self, late: bool) {
         self.margin.learn(late, self.config.deadline);
     }
@@ -287,7 +291,8 @@ impl Scheduler {
     }
 }
 
-/// How many accelerators do `demand_s` seconds of inference in each second, where they may be used for a share `compute_cap` of their time: NeuroScaler §5.2.
+/// How many accelerators do `demand_s` seconds of inference in each second, where they may be used for a share
+/// `compute_cap` of their time: NeuroScaler §5.2.
 pub fn devices_for(demand_s: f64, compute_cap: f64) -> u32 {
     let capped = compute_cap.is_finite() && compute_cap > 0.0;
     let cap = if capped { compute_cap.min(1.0) } else { 1.0 };

@@ -95,8 +95,9 @@ impl Scheduler {
             stream.quota.spend();
             return Fate::Worthless;
         }
-        // A patient stream leaves room for those that cannot wait: else overload would make all of their frames lost causes. Among
-        // themselves patient streams leave no more room than calls would: else each would be served at its last moment.
+        // A patient stream leaves room for those that cannot wait: else overload would make all of their frames lost
+        // causes. Among themselves patient streams leave no more room than calls would: else each would be served at
+        // its last moment.
         let mixed = self.cadence.is_mixed();
         let max_backlog = if mixed { self.config.interval } else { self.config.deadline };
         let patient = deadline > self.config.deadline;
@@ -112,8 +113,9 @@ impl Scheduler {
         if may_wait && stream.frames.keep(ranked) { Fate::Kept } else { Fate::OverCapacity }
     }
 
-    /// A frame cannot be in time although nothing else is in its way. Only a measurement can show that this is still so: what keeps the
-    /// frame from being tried counts a little less. `misses`: by its cost, and not by the margin alone.
+    /// A frame cannot be in time although nothing else is in its way. Only a measurement can show that this is still
+    /// so: what keeps the frame from being tried counts a little less. `misses`: by its cost, and not by the margin
+    /// alone.
     fn doubt(&mut self, ranked: &Ranked, misses: bool, pass: &mut Pass) {
         let frame = &ranked.candidate;
         let Some(stream) = self.streams.get_mut(frame.stream) else { return };

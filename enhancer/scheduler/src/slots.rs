@@ -1,23 +1,26 @@
 //! Which CPU task runs next: slots, and the order of the tasks that wait for one.
 //!
-//! Source: ZARN §3.2. At most `cpu_tasks_cap` tasks run at once; the others wait until one yields, and nothing is preempted. The next task is
-//! the first one (FIFO) or the one with the nearest deadline (EDF), which "can be past but no more than `lost_cause_threshold`".
+//! Source: ZARN §3.2. At most `cpu_tasks_cap` tasks run at once; the others wait until one yields, and nothing is
+//! preempted. The next task is the first one (FIFO) or the one with the nearest deadline (EDF), which "can be past but
+//! no more than `lost_cause_threshold`".
 //!
-//! **Lost causes.** The paper gives a task up when its deadline is past by more than the threshold. Here the expected time counts as well: a
-//! task is lost when now + expected > deadline + threshold. An anchor that will be late is of no use before it is encoded either. As in the
-//! paper, only EDF has lost causes.
+//! **Lost causes.** The paper gives a task up when its deadline is past by more than the threshold. Here the expected
+//! time counts as well: a task is lost when now + expected > deadline + threshold. An anchor that will be late is of no
+//! use before it is encoded either. As in the paper, only EDF has lost causes.
 //!
-//! **Short tasks.** Decoding takes a millisecond, encoding an anchor nine. By deadlines alone every frame waits behind older anchors that
-//! have time to spare: at 70 % load more anchors were late than without slots. So the task with the nearest deadline lets the shortest task
-//! go first while it has time to spare: at least [`EASE`] and three times its own time. Under overload the nearest deadline decides alone.
+//! **Short tasks.** Decoding takes a millisecond, encoding an anchor nine. By deadlines alone every frame waits behind
+//! older anchors that have time to spare: at 70 % load more anchors were late than without slots. So the task with the
+//! nearest deadline lets the shortest task go first while it has time to spare: at least [`EASE`] and three times its
+//! own time. Under overload the nearest deadline decides alone.
 //!
-//! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task goes behind all that can
-//! still be in time. After [`SlotConfig::max_wait`] it goes before all others, the oldest first, so that it does not starve. In any time L,
-//! the longest that a task runs, each slot is given back at least once. With at most M such tasks waiting, each waits for no more than
-//! max_wait + L × ⌈M / cap⌉. A test holds this.
+//! **Tasks that must run.** A lost cause is refused, unless later tasks depend on it, as VP9 frames do. Such a task
+//! goes behind all that can still be in time. After [`SlotConfig::max_wait`] it goes before all others, the oldest
+//! first, so that it does not starve. In any time L, the longest that a task runs, each slot is given back at least
+//! once. With at most M such tasks waiting, each waits for no more than max_wait + L × ⌈M / cap⌉. A test holds this.
 //!
-//! Pure: times are since one origin of the caller. Bounded: at most [`SlotConfig::max_waiting`] tasks that may be refused wait, and the last
-//! of the order is given back where there are more. Tasks that must run are one per stream, and bounded with the streams.
+//! Pure: times are since one origin of the caller. Bounded: at most [`SlotConfig::max_waiting`] tasks that may be
+//! refused wait, and the last of the order is given back where there are more. Tasks that must run are one per stream,
+//! and bounded with the streams.
 
 use std::time::Duration;
 

@@ -11,8 +11,8 @@ fn config(cap: usize, order: TaskOrder) -> SlotConfig {
 }
 
 impl<T> SlotQueue<T> {
-    /// What a task that must run waits at the most if none runs longer than `longest` and no more than `tasks` such tasks, with it,
-    /// wait at once (by [`TaskOrder::Fifo`]: than `tasks` of any kind).
+    /// What a task that must run waits at the most if none runs longer than `longest` and no more than `tasks` such
+    /// tasks, with it, wait at once (by [`TaskOrder::Fifo`]: than `tasks` of any kind).
     fn longest_wait(&self, longest: Duration, tasks: usize) -> Duration {
         let rounds = u32::try_from(tasks.div_ceil(self.config.cap)).unwrap_or(u32::MAX);
         let turn = longest.saturating_mul(rounds);

@@ -92,8 +92,8 @@ impl Stream {
         self.frames.waiting().len().saturating_sub(wanted)
     }
 
-    /// Appends its frames but the first `skipped`, with their gains, costs and ranks, to those of others. Returns how many frames of an
-    /// earlier tick are dropped for it.
+    /// Appends its frames but the first `skipped`, with their gains, costs and ranks, to those of others. Returns how
+    /// many frames of an earlier tick are dropped for it.
     pub(crate) fn rank(
         &mut self,
         context: &mut Ranking<'_>,

@@ -1,8 +1,9 @@
 //! Whether a stream's enhanced anchors are worth making.
 //!
-//! In: the worth of each measured anchor, in dB of what viewers see, as a mean over the time that it is shown ([`estimate`]). Out: whether
-//! the stream is held back. A stream whose anchors are worth less than [`MIN_DB`] makes only a probe in [`PROBE_EVERY`]. A probe is sent only
-//! if it is worth [`AGAIN_DB`]; then the stream goes on. The publisher's own pictures are not held back.
+//! In: the worth of each measured anchor, in dB of what viewers see, as a mean over the time that it is shown
+//! ([`estimate`]). Out: whether the stream is held back. A stream whose anchors are worth less than [`MIN_DB`] makes
+//! only a probe in [`PROBE_EVERY`]. A probe is sent only if it is worth [`AGAIN_DB`]; then the stream goes on. The
+//! publisher's own pictures are not held back.
 //!
 //! Pure: time is an argument.
 //!

@@ -3,7 +3,8 @@
 //! All are 3×3 convolutions with zero padding 1, numbered from 0, at the size of the LR picture:
 //!
 //! - **chain**: `x = relu(conv_i(x))`, the last one without ReLU.
-//! - **blocks**: `h = conv_0(x)`, `f = h`; for every pair `f = f + conv_b(relu(conv_a(f)))`; the last one takes `f + h`.
+//! - **blocks**: `h = conv_0(x)`, `f = h`; for every pair `f = f + conv_b(relu(conv_a(f)))`; the last one takes `f +
+//!   h`.
 //!
 //! Inputs: luma as `Y/255 − 0.5`; with a twin, `scale²` channels more, the twin's HR luma folded by pixel unshuffle
 //! (channel `1 + scale·dy + dx`) as `T/255 − 0.5`.

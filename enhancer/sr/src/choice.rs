@@ -1,7 +1,7 @@
 //! Which backend runs the networks: what the operator wants, and what the machine has.
 //!
-//! A GPU that is missing, or fails while calls go on (lost, silent), costs a line in the log: another GPU takes over, or the
-//! processor, and stays. One whose memory is full is left alone for a while.
+//! A GPU that is missing, or fails while calls go on (lost, silent), costs a line in the log: another GPU takes over,
+//! or the processor, and stays. One whose memory is full is left alone for a while.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,12 +1,12 @@
 //! Networks on the CPU, one thread per picture.
 //!
-//! The layers run row by row: as soon as a layer has three rows, the next one takes a row from
-//! them. Each layer keeps a ring of three rows, and nothing is computed twice. A block's input is the ring before the
-//! last one, which still has the row that the skip needs; only the first layer of a network of blocks keeps more, one
-//! row for each of the layers that its skip passes.
-//! The rings of `xs-x2` fit into L2 for a row of 640 samples (0.5 MiB), those of 18 layers of 32 channels (4.4 MiB) do
-//! not; but such a layer takes 576 multiplications of a vector for the 384 bytes that a pixel reads, so that what comes
-//! from a farther cache, in order, costs nothing to be seen. Strips of columns would compute 18 columns twice on either side.
+//! The layers run row by row: as soon as a layer has three rows, the next one takes a row from them. Each layer keeps a
+//! ring of three rows, and nothing is computed twice. A block's input is the ring before the last one, which still has
+//! the row that the skip needs; only the first layer of a network of blocks keeps more, one row for each of the layers
+//! that its skip passes. The rings of `xs-x2` fit into L2 for a row of 640 samples (0.5 MiB), those of 18 layers of 32
+//! channels (4.4 MiB) do not; but such a layer takes 576 multiplications of a vector for the 384 bytes that a pixel
+//! reads, so that what comes from a farther cache, in order, costs nothing to be seen. Strips of columns would compute
+//! 18 columns twice on either side.
 //!
 //! Instruction set and type of number: chosen once, when the engine is made, from what the CPU has.
 
@@ -189,8 +189,8 @@ impl<N: Number> Network<N> {
         }
     }
 
-    /// Sizes all working memory; allocates only for the widest picture so far. What lies beside the picture is zero, and
-    /// stays so: kernels clear what they write there.
+    /// Sizes all working memory; allocates only for the widest picture so far. What lies beside the picture is zero,
+    /// and stays so: kernels clear what they write there.
     fn reset(&mut self, packed: &Packed<N>, width: usize) {
         if self.width == width {
             return;
@@ -496,7 +496,8 @@ mod tests {
         Some(words.iter().map(|w| f32::from_le_bytes(*w)).collect())
     }
 
-    /// Compares the residual; where there is a twin, with what the program's gates let in of that over this crate's own base.
+    /// Compares the residual; where there is a twin, with what the program's gates let in of that over this crate's own
+    /// base.
     fn check_fixture(model: &Arc<Model>, file: &SafeTensors<'_>, path: &std::path::Path) {
         let (lr, residual) = (file.tensor("lr").unwrap(), file.tensor("residual").unwrap());
         let (&[height, width], &[high, wide]) = (lr.shape(), residual.shape()) else {

@@ -49,14 +49,14 @@ pub trait Engine: Send {
         true
     }
 
-    /// How many pictures are under way at the same pace, however many engines ask: the number of accelerators that engines
-    /// share. `None`: each engine works by itself.
+    /// How many pictures are under way at the same pace, however many engines ask: the number of accelerators that
+    /// engines share. `None`: each engine works by itself.
     fn accelerators(&self) -> Option<usize> {
         None
     }
 
-    /// What inference took of an accelerator's time since this was last asked, without what others had of it. `None`: what it took by
-    /// the clock.
+    /// What inference took of an accelerator's time since this was last asked, without what others had of it. `None`:
+    /// what it took by the clock.
     fn take_time(&mut self) -> Option<Duration> {
         None
     }
@@ -68,8 +68,8 @@ pub trait Engine: Send {
     ///
     /// # Errors
     ///
-    /// Fails if the pictures differ in size, are too large, do not have the inputs that the network looks at, or are not as many
-    /// as `out`, and if the device fails or has no room.
+    /// Fails if the pictures differ in size, are too large, do not have the inputs that the network looks at, or are
+    /// not as many as `out`, and if the device fails or has no room.
     fn infer_batch(&mut self, inputs: &[Input<'_>], out: &mut [Residual])
     -> Result<(), InferError>;
 

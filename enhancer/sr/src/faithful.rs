@@ -1,13 +1,14 @@
 //! Whether a network keeps its result in a narrower type of number than it was trained in.
 //!
-//! The networks of this build do. Others may hold numbers that half precision has not, or sums that leave its range; such a
-//! network runs in single precision. It is tried on a small picture of edges, ramps and noise, once for each model.
+//! The networks of this build do. Others may hold numbers that half precision has not, or sums that leave its range;
+//! such a network runs in single precision. It is tried on a small picture of edges, ramps and noise, once for each
+//! model.
 
 use crate::simd::Simd;
 use crate::{Input, Luma, Model, Residual};
 
-/// A result counts as the same if it differs by no more than this share of itself, root mean square: of what networks add to
-/// pictures, that is far below a tenth of a grey level.
+/// A result counts as the same if it differs by no more than this share of itself, root mean square: of what networks
+/// add to pictures, that is far below a tenth of a grey level.
 const SHARE: f32 = 0.02;
 /// Width and height of the picture.
 const SIZE: (usize, usize) = (24, 12);

@@ -1,7 +1,7 @@
 //! The gates of networks with a twin: how much of what the twin's picture has over Lanczos a sample takes.
 //!
-//! Four samples a pixel have a gate, so that the library's exponential would take as long as the network. Plain code over
-//! slices, which compilers turn into vectors.
+//! Four samples a pixel have a gate, so that the library's exponential would take as long as the network. Plain code
+//! over slices, which compilers turn into vectors.
 
 /// Gate inputs beyond ±this give 0 or 1.
 const MAX: f32 = 80.0;

@@ -2,8 +2,8 @@
 //!
 //! A pixel's group of channels is one AVX-512 register in single precision, and half of one in the narrower types. A
 //! block of neighbouring pixels accumulates at once, one register or several for each: a vector of weights is loaded
-//! once for the block, an input is broadcast. The kernels are written once over [`Form`]; plain code in single precision
-//! defines the result, the others differ from it by fused rounding, or by that of their type of number.
+//! once for the block, an input is broadcast. The kernels are written once over [`Form`]; plain code in single
+//! precision defines the result, the others differ from it by fused rounding, or by that of their type of number.
 //!
 //! Rows of several groups hold one after the other. Each carries one zero pixel before the picture and at least one
 //! after it, and has room for a block that begins inside of the picture: see [`row_len`].

@@ -1,13 +1,15 @@
 //! The last layer of a network, learned anew from a publisher's own pixels while a call goes on.
 //!
-//! Source: NeuroScaler §2 (content-aware networks; here without a training farm), LiveNAS (online learning from patches of the
-//! publisher). The layers before make features; what the last one adds is linear in them, so the weights that would have
-//! made the least error on the pictures seen so far are those of a ridge regression about the generic ones: no steps,
-//! no learning rate, and its sums tell exactly what any weights would have given on parts that were held back.
+//! Source: NeuroScaler §2 (content-aware networks; here without a training farm), LiveNAS (online learning from patches
+//! of the publisher). The layers before make features; what the last one adds is linear in them, so the weights that
+//! would have made the least error on the pictures seen so far are those of a ridge regression about the generic ones:
+//! no steps, no learning rate, and its sums tell exactly what any weights would have given on parts that were held
+//! back.
 //!
-//! In: pictures of which the HR luma is known (a decoded larger layer, the camera's own tiles) and an engine. Out: weights of
-//! the same architecture ([`Engine::swap`]), or none where they would not have helped on what was held back. Pictures that
-//! are worse than what the network makes teach it to be worse (`lab/notes/networks.md`): they are the caller's to keep away.
+//! In: pictures of which the HR luma is known (a decoded larger layer, the camera's own tiles) and an engine. Out:
+//! weights of the same architecture ([`Engine::swap`]), or none where they would not have helped on what was held back.
+//! Pictures that are worse than what the network makes teach it to be worse (`lab/notes/networks.md`): they are the
+//! caller's to keep away.
 //!
 //! Features are read through the engine itself, by weights whose last layer passes some channels on: every backend can.
 
@@ -21,8 +23,8 @@ use crate::{Engine, InferError, Input, Luma, Model, Residual};
 
 /// One of so many low samples in each direction is looked at, others in each picture.
 const STEP: usize = 2;
-/// One of so many blocks is held back, the same in all pictures: what stands still for minutes is tried where nothing was learned
-/// from it.
+/// One of so many blocks is held back, the same in all pictures: what stands still for minutes is tried where nothing
+/// was learned from it.
 const HOLD_EVERY: usize = 4;
 /// Side of such a block, in low samples.
 const BLOCK: usize = 16;
@@ -57,8 +59,8 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// What it gains on another picture, in dB over the generic network: below zero, the content has changed, and the generic weights
-    /// are to be taken again. `engine` has the generic weights afterwards.
+    /// What it gains on another picture, in dB over the generic network: below zero, the content has changed, and the
+    /// generic weights are to be taken again. `engine` has the generic weights afterwards.
     ///
     /// # Errors
     ///
@@ -146,7 +148,8 @@ impl Moments {
         self.products[i.min(j) * self.size + i.max(j)]
     }
 
-    /// The change of weights (by feature, one for each output) that leaves the least squared error, with a pull to none.
+    /// The change of weights (by feature, one for each output) that leaves the least squared error, with a pull to
+    /// none.
     fn solve(&self, ridge: f64) -> Option<Vec<f64>> {
         let (n, outputs) = (self.size, self.outputs);
         let mean = (0..n).map(|i| self.product(i, i)).sum::<f64>() / n as f64;
@@ -226,8 +229,8 @@ impl LastLayer {
         }
     }
 
-    /// Looks at a picture of which `wanted` is the HR luma. `engine` must be of the generic network's architecture, and has
-    /// the generic weights afterwards.
+    /// Looks at a picture of which `wanted` is the HR luma. `engine` must be of the generic network's architecture, and
+    /// has the generic weights afterwards.
     ///
     /// # Errors
     ///

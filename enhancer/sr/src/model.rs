@@ -1,10 +1,10 @@
 //! Weights of a network, validated on loading.
 //!
-//! Stored as safetensors, f32: `conv{n}.weight [out, in, 3, 3]` and `conv{n}.bias [out]`, numbered in order. The
-//! file's metadata say what they are of: `arch` (`chain`, which is also meant where it is missing, or `blocks`), `scale`
-//! (`2`, `3`, `4`; 2 where missing), `inputs` (`luma`, also where missing, or `luma+twin`), `base` (`lanczos3`). The
-//! rest follows from the tensors; see [`Architecture`]. Everything is checked before it is used: foreign bytes never
-//! panic, and nothing is allocated beyond what the file holds.
+//! Stored as safetensors, f32: `conv{n}.weight [out, in, 3, 3]` and `conv{n}.bias [out]`, numbered in order. The file's
+//! metadata say what they are of: `arch` (`chain`, which is also meant where it is missing, or `blocks`), `scale` (`2`,
+//! `3`, `4`; 2 where missing), `inputs` (`luma`, also where missing, or `luma+twin`), `base` (`lanczos3`). The rest
+//! follows from the tensors; see [`Architecture`]. Everything is checked before it is used: foreign bytes never panic,
+//! and nothing is allocated beyond what the file holds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -145,8 +145,8 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Fails if the bytes are no safetensors file, describe an architecture that the engines do not run, or hold a tensor of
-    /// another shape or a weight that is not finite.
+    /// Fails if the bytes are no safetensors file, describe an architecture that the engines do not run, or hold a
+    /// tensor of another shape or a weight that is not finite.
     pub fn from_safetensors(bytes: &[u8]) -> Result<Self, ModelError> {
         let (_, metadata) = SafeTensors::read_metadata(bytes)?;
         let said = metadata.metadata().clone().unwrap_or_default();

@@ -19,7 +19,8 @@ const MAX_FILE: u64 = 64 << 20;
 /// Which networks the operator wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NetworkChoice {
-    /// For each stream the best of those of this build that the machine can sustain, of pictures as large as they are watched.
+    /// For each stream the best of those of this build that the machine can sustain, of pictures as large as they are
+    /// watched.
     #[default]
     Auto,
     /// `fused-xs-x2` for all.

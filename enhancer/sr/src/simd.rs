@@ -119,8 +119,8 @@ impl Simd {
         })
     }
 
-    /// Multiplies and adds 8-bit numbers `rounds` times, which no network runs in, and gives the number of multiplications;
-    /// `None` if the CPU lacks the instructions.
+    /// Multiplies and adds 8-bit numbers `rounds` times, which no network runs in, and gives the number of
+    /// multiplications; `None` if the CPU lacks the instructions.
     pub fn multiply_bytes(rounds: usize) -> Option<u64> {
         #[cfg(target_arch = "x86_64")]
         return kernel::bytes::multiply(rounds);

@@ -1,8 +1,8 @@
 //! Super-resolution of some tiles of a picture only, and the energy of each tile.
 //!
-//! Runs of tiles side by side are inferred together, each with as many samples around as the network
-//! looks at, so that every sample comes out as it would from the whole picture. Accelerators are given the whole picture: parts
-//! of many sizes could not go in one launch with others.
+//! Runs of tiles side by side are inferred together, each with as many samples around as the network looks at, so that
+//! every sample comes out as it would from the whole picture. Accelerators are given the whole picture: parts of many
+//! sizes could not go in one launch with others.
 
 use windlass_hybrid::Detail;
 use windlass_hybrid::detail::ONE;
@@ -138,8 +138,8 @@ fn copy(
     }
 }
 
-/// Some tiles of a detail, row by row, each with its mean energy in square grey levels by sample. Where super-resolution adds
-/// much there is much to know; where two details differ much, one has what the other has not.
+/// Some tiles of a detail, row by row, each with its mean energy in square grey levels by sample. Where
+/// super-resolution adds much there is much to know; where two details differ much, one has what the other has not.
 pub fn energy_by_tile<'a>(
     detail: &'a Detail,
     tiles: &'a TileMap,

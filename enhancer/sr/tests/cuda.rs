@@ -1,6 +1,6 @@
-//! The engine on a GPU, on machines without one: `tests/cuda/` has a CUDA driver that runs the kernels' own source on the
-//! CPU, thread by thread. It needs a C++ compiler; without one these tests say so and pass. A test runs itself again
-//! with the driver where the dynamic linker finds it.
+//! The engine on a GPU, on machines without one: `tests/cuda/` has a CUDA driver that runs the kernels' own source on
+//! the CPU, thread by thread. It needs a C++ compiler; without one these tests say so and pass. A test runs itself
+//! again with the driver where the dynamic linker finds it.
 
 #![cfg(target_os = "linux")]
 

@@ -1,5 +1,6 @@
-//! The coder of anchors that workers share, on machines without a GPU (see `tests/cuda/`): payloads within a quality and a budget as
-//! the CPU's, for pictures that stay on the GPU too. It needs a C++ compiler; without one these tests say so and pass.
+//! The coder of anchors that workers share, on machines without a GPU (see `tests/cuda/`): payloads within a quality
+//! and a budget as the CPU's, for pictures that stay on the GPU too. It needs a C++ compiler; without one these tests
+//! say so and pass.
 
 #![cfg(target_os = "linux")]
 

@@ -70,7 +70,8 @@ fn pictures_of_many_engines_and_weights_go_in_one_launch() {
             fs::remove_file(&hang).expect("it was there");
             running.into_iter().map(|one| one.join().expect("a residual")).collect()
         });
-        // Three of one picture, and the nine others at once: of a size that was not seen before, nobody knows that it takes long.
+        // Three of one picture, and the nine others at once: of a size that was not seen before, nobody knows that it
+        // takes long.
         let gpu = &gpus()[0];
         assert_eq!((gpu.resident, gpu.pictures, gpu.launches), (5, 12, 4));
         assert!(gpu.busy > Duration::ZERO);

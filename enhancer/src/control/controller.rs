@@ -31,8 +31,8 @@ pub struct ControllerConfig {
     pub max_anchor_fraction: f64,
     /// Advantage, on VMAF's scale, below which another frame rate is not worth a change.
     pub margin: f64,
-    /// Advantage, on VMAF's scale, below which another layer is not worth a change, besides its key frame: about what the model
-    /// errs by.
+    /// Advantage, on VMAF's scale, below which another layer is not worth a change, besides its key frame: about what
+    /// the model errs by.
     pub layer_margin: f64,
     /// Fewest intervals between two changes of layer that nothing forces.
     pub rest: u32,
@@ -135,7 +135,8 @@ impl Controller {
         }
     }
 
-    /// Viewers' pictures are to be `scale` times as large as the low layer's from now on. What is known of the content stays.
+    /// Viewers' pictures are to be `scale` times as large as the low layer's from now on. What is known of the content
+    /// stays.
     pub fn rescale(&mut self, scale: usize) {
         self.config.scale = scale;
         self.belief.rescale(scale);

@@ -1,9 +1,9 @@
 //! What a server sees of one publisher in an interval, from the tap's own decoder.
 //!
-//! InputGrad of OneAdapt (§4.1.3) needs how the decoded picture changes with the knobs. All of it comes free:
-//! sizes and quantisers of the frames that came anyway, how pictures differ from one to the next (what fewer frames a
-//! second would cost), and how much lies in each octave. Never the original, which a server does not have. Pure; every row in [`ROWS`] counts, so that it costs
-//! little.
+//! InputGrad of OneAdapt (§4.1.3) needs how the decoded picture changes with the knobs. All of it comes free: sizes and
+//! quantisers of the frames that came anyway, how pictures differ from one to the next (what fewer frames a second
+//! would cost), and how much lies in each octave. Never the original, which a server does not have. Pure; every row in
+//! [`ROWS`] counts, so that it costs little.
 
 use std::time::Duration;
 

@@ -5,9 +5,9 @@
 //! Accuracy is picture quality here, and the knobs are the low layer, its frame and bit rate, and enhanced anchors'
 //! fraction and bytes.
 //!
-//! Worth: over the plain half layer +1.4, +0.7 and +2.8 VMAF at 40, 80 and 150 kbit/s (three people in turn) and +14.2 VMAF-NEG on a
-//! shared screen, and from −1.8 to 0 on other people; over the best fixed setting, which is known afterwards only, −2.0 to 0
-//! (`lab/notes/controller.md`). Not measured: its two knobs of enhanced anchors.
+//! Worth: over the plain half layer +1.4, +0.7 and +2.8 VMAF at 40, 80 and 150 kbit/s (three people in turn) and +14.2
+//! VMAF-NEG on a shared screen, and from −1.8 to 0 on other people; over the best fixed setting, which is known
+//! afterwards only, −2.0 to 0 (`lab/notes/controller.md`). Not measured: its two knobs of enhanced anchors.
 //!
 //! - [`Meter`] sums up an interval of frames that the server decodes anyway ([`Measurements`]).
 //! - [`Model`] says what quality and bits other knobs would give; a [`Belief`](belief) keeps it up to date.
@@ -19,13 +19,13 @@
 //!
 //! One [`Controller`] and one [`Meter`] for each publisher, beside its tap. When the publisher's track begins,
 //! [`Controller::start`] gives the knobs to send. Each frame that the tap decodes goes to [`Meter::low`]. Once a second
-//! the server takes [`Meter::take`], with the uplink estimate of its congestion control (what this publisher can send in all), fills in what
-//! subscribers reported of enhanced anchors, and calls [`Controller::observe`]; where that gives knobs, they are sent
-//! as a `knobs` message: `layers` has the layer with its bit and frame rate and `active`, the others with `active:
-//! false`. Anchor fraction and bytes go to the scheduler and the anchors' encoder. Nothing waits for
-//! an answer: a publisher that does not follow shows it in the next interval's measurements. While a publisher's layers
-//! are also forwarded as they are to somebody (a rung without anchors), the server narrows [`ControllerConfig::layers`]
-//! to these.
+//! the server takes [`Meter::take`], with the uplink estimate of its congestion control (what this publisher can send
+//! in all), fills in what subscribers reported of enhanced anchors, and calls [`Controller::observe`]; where that gives
+//! knobs, they are sent as a `knobs` message: `layers` has the layer with its bit and frame rate and `active`, the
+//! others with `active: false`. Anchor fraction and bytes go to the scheduler and the anchors' encoder. Nothing waits
+//! for an answer: a publisher that does not follow shows it in the next interval's measurements. While a publisher's
+//! layers are also forwarded as they are to somebody (a rung without anchors), the server narrows
+//! [`ControllerConfig::layers`] to these.
 //!
 //! Pure: no clocks, no randomness, no I/O; equal calls give equal knobs. Everything that comes in may be absurd:
 //! then the knobs stay as they are, but never above the uplink.

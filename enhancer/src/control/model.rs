@@ -42,7 +42,8 @@ pub struct Model {
     pub enhanced_gain_db: Option<f64>,
 }
 
-/// Coefficients of the loss by coding noise, in VMAF: factor, exponent of the step (in full-size samples), exponent of texture.
+/// Coefficients of the loss by coding noise, in VMAF: factor, exponent of the step (in full-size samples), exponent of
+/// texture.
 const NOISE: (f64, f64, f64) = (0.939, 0.702, -0.973);
 /// Texture (visible bits of the third octave) at which the factor holds.
 const USUAL_TEXTURE: f64 = 3.0;

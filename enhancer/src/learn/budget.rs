@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Time that may be spent. It grows by a share of the time that passes, up to what a span gives. Training may start while any is left;
-/// an overrun is waited for.
+/// Time that may be spent. It grows by a share of the time that passes, up to what a span gives. Training may start
+/// while any is left; an overrun is waited for.
 #[derive(Debug)]
 pub(crate) struct TimeBudget {
     share: f64,

@@ -1,7 +1,8 @@
-//! What a stream's networks have become: the weights that its anchors are made by in place of the generic ones, and what is believed of these anchors.
+//! What a stream's networks have become: the weights that its anchors are made by in place of the generic ones, and
+//! what is believed of these anchors.
 //!
-//! Lives as long as the stream is tapped, over key frames, gaps and the end of the publisher's larger layer: that is when
-//! what was learned is needed.
+//! Lives as long as the stream is tapped, over key frames, gaps and the end of the publisher's larger layer: that is
+//! when what was learned is needed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,7 +1,8 @@
-//! What learning gains on clips once the larger layer has ended, against that layer: the figures of `lab/notes/networks.md`.
+//! What learning gains on clips once the larger layer has ended, against that layer: the figures of
+//! `lab/notes/networks.md`.
 //!
-//! Everything as in the server, but without threads and clocks: for the first part of a clip a captured anchor and a sample
-//! a second, then nothing captured, and each fifth frame is measured, by generic and by learned weights.
+//! Everything as in the server, but without threads and clocks: for the first part of a clip a captured anchor and a
+//! sample a second, then nothing captured, and each fifth frame is measured, by generic and by learned weights.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! One network of one stream, learning from picture to picture.
 //!
-//! Never worse: weights are used only after validations on new pictures, of which nothing was learned yet. Each must come out better by
-//! them than by the generic weights, for every input that the network may get. Every new picture validates the weights before it is
-//! learned from. Where one comes out worse, the generic weights are used again, and training begins anew.
+//! Never worse: weights are used only after validations on new pictures, of which nothing was learned yet. Each must
+//! come out better by them than by the generic weights, for every input that the network may get. Every new picture
+//! validates the weights before it is learned from. Where one comes out worse, the generic weights are used again, and
+//! training begins anew.
 
 use std::sync::Arc;
 
@@ -51,8 +52,8 @@ impl Trainer {
         }
     }
 
-    /// Takes a picture of which `wanted` is the HR luma; `views`: what the network may see of it, first what it would see now,
-    /// which is learned from. `engine` must be of the generic network's architecture.
+    /// Takes a picture of which `wanted` is the HR luma; `views`: what the network may see of it, first what it would
+    /// see now, which is learned from. `engine` must be of the generic network's architecture.
     pub(crate) fn train(
         &mut self,
         engine: &mut dyn Engine,
@@ -110,8 +111,8 @@ impl Trainer {
     }
 }
 
-/// Whether an engine runs learned weights in the same type of number as the generic ones: in another one they would cost
-/// the time of a network that was not measured.
+/// Whether an engine runs learned weights in the same type of number as the generic ones: in another one they would
+/// cost the time of a network that was not measured.
 fn runs_alike(
     engine: &mut dyn Engine,
     generic: &Arc<Model>,

@@ -9,8 +9,9 @@ use windlass_vp9::simd::Isa;
 
 use windlass_scheduler::worth::Truth;
 
-/// Compares what viewers see without enhanced anchors, and what the network makes of the picture by the weights in use, with the publisher's own
-/// picture. `engine` has the generic weights afterwards. `None` where there is nothing to look at, or sizes do not fit.
+/// Compares what viewers see without enhanced anchors, and what the network makes of the picture by the weights in use,
+/// with the publisher's own picture. `engine` has the generic weights afterwards. `None` where there is nothing to look
+/// at, or sizes do not fit.
 pub(crate) fn truth_of(
     engine: &mut dyn Engine,
     used: &Arc<Model>,

@@ -1,7 +1,7 @@
 //! Samples that wait for the trainer.
 //!
-//! The newest sample of each stream is kept. The stream that was trained longest ago comes first: where there is too little time, all
-//! learn more slowly.
+//! The newest sample of each stream is kept. The stream that was trained longest ago comes first: where there is too
+//! little time, all learn more slowly.
 
 /// Bounded samples by stream.
 #[derive(Debug)]

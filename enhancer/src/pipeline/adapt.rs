@@ -95,8 +95,8 @@ impl Adaptation {
     }
 }
 
-/// A controller of a publisher. The layer that subscribers hold is the largest that it may choose: the smaller one costs
-/// fewer bits, and a larger one some of them could not receive.
+/// A controller of a publisher. The layer that subscribers hold is the largest that it may choose: the smaller one
+/// costs fewer bits, and a larger one some of them could not receive.
 fn begin(uplink: &PublisherUplink, operator: Operator) -> (Controller, Knobs) {
     let layers = match uplink.layer {
         Layer::H => vec![Layer::H, Layer::Q],

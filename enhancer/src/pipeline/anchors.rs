@@ -44,10 +44,11 @@ impl Default for Limits {
     }
 }
 
-/// What an anchor of the publisher's own pixels may take of subscribers' links: so many bytes, and what was saved while little was sent.
+/// What an anchor of the publisher's own pixels may take of subscribers' links: so many bytes, and what was saved while
+/// little was sent.
 ///
-/// On faces stills of 2 to 8 kB are worth their bits, one in one to four seconds (`lab/notes/what-a-viewer-sees.md`). The first one,
-/// and that of a screen which shows another page after a while, may take more.
+/// On faces stills of 2 to 8 kB are worth their bits, one in one to four seconds (`lab/notes/what-a-viewer-sees.md`).
+/// The first one, and that of a screen which shows another page after a while, may take more.
 #[derive(Debug)]
 struct ByteBudget {
     bytes: f64,
@@ -196,8 +197,8 @@ impl Anchors {
         Some(Choice { tiles, key })
     }
 
-    /// Subscribers have the publisher's own detail of some tiles (the bits of their map; `None`: all) of a frame with these
-    /// totals.
+    /// Subscribers have the publisher's own detail of some tiles (the bits of their map; `None`: all) of a frame with
+    /// these totals.
     pub(super) fn given(&self, energy: &TileEnergy, tiles: Option<&[u8]>, now: Duration) {
         let (width, height) = energy.size();
         let map = match tiles {
@@ -211,8 +212,8 @@ impl Anchors {
         self.asked.lock().ledger.captured(&map, now);
     }
 
-    /// What to ask the publisher for; seldom. `lost`: by tile of the low picture of this size, the share of its own detail that no longer
-    /// fits, which costs a search.
+    /// What to ask the publisher for; seldom. `lost`: by tile of the low picture of this size, the share of its own
+    /// detail that no longer fits, which costs a search.
     pub(super) fn regions(
         &self,
         size: (usize, usize),

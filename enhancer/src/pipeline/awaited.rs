@@ -1,8 +1,8 @@
 //! Chosen frames that await their publisher's own picture, which is on its way.
 //!
-//! A browser encodes the layer at HR size after the low one, and here it takes longer to decode. It may come late ([`CAPTURED_WITHIN`]): carried
-//! by flow it is worth several times what super-resolution gives in time, which would keep the CPU from it besides. Pictures
-//! that have ceased to come are not waited for.
+//! A browser encodes the layer at HR size after the low one, and here it takes longer to decode. It may come late
+//! ([`CAPTURED_WITHIN`]): carried by flow it is worth several times what super-resolution gives in time, which would
+//! keep the CPU from it besides. Pictures that have ceased to come are not waited for.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ impl Awaited {
         self.jobs.push(job);
     }
 
-    /// The jobs that wait no longer at `now`, in their order, and those of a stream in decoding order; the next look is an `interval` later.
+    /// The jobs that wait no longer at `now`, in their order, and those of a stream in decoding order; the next look is
+    /// an `interval` later.
     pub(super) fn release(&mut self, now: Instant, interval: Duration) -> Vec<Job> {
         let mut behind: HashSet<StreamId> = HashSet::new();
         let max = self.jobs.len().saturating_sub(MAX_WAITING);

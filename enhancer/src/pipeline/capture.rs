@@ -1,7 +1,7 @@
 //! The publisher's own pictures at HR size: decoded on a thread of their own, kept until their low frame is chosen.
 //!
-//! A chosen frame whose picture is here becomes a captured anchor, which needs no super-resolution. A stream
-//! that has none of them, or lost one, goes on with enhanced anchors. A frame waits for a picture that is on its way (`coming`).
+//! A chosen frame whose picture is here becomes a captured anchor, which needs no super-resolution. A stream that has
+//! none of them, or lost one, goes on with enhanced anchors. A frame waits for a picture that is on its way (`coming`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! One thread per tapped stream: VP9 frames in, decoded candidates out.
 //!
-//! After a gap, an error or a change of epoch without a key frame, frames are skipped until the
-//! next key frame, and key frames are asked for. A panic of the decoder counts as an error.
-//! Every frame is decoded, however late: those after it depend on it, unless there is a gap after it. What is too late to become an
-//! anchor ends here. Where the CPU is busy, frames that can still become one are decoded first ([`Slots`]).
+//! After a gap, an error or a change of epoch without a key frame, frames are skipped until the next key frame, and key
+//! frames are asked for. A panic of the decoder counts as an error. Every frame is decoded, however late: those after
+//! it depend on it, unless there is a gap after it. What is too late to become an anchor ends here. Where the CPU is
+//! busy, frames that can still become one are decoded first ([`Slots`]).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -285,8 +285,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Enlarges a frame, and those after it, as the scheduler wants it, and tells the SFU. The low layer goes on: no key
-    /// frame is needed.
+    /// Enlarges a frame, and those after it, as the scheduler wants it, and tells the SFU. The low layer goes on: no
+    /// key frame is needed.
     fn rescale(&self, state: &mut State, frame: &TapFrame) {
         if !self.several_scales {
             return;
@@ -326,8 +326,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Takes note of what subscribers have been given of a frame. One that is not remembered counts as the oldest that is: its
-    /// detail may have been lost since.
+    /// Takes note of what subscribers have been given of a frame. One that is not remembered counts as the oldest that
+    /// is: its detail may have been lost since.
     fn given(&self, state: &mut State, anchor: &Anchor) {
         let at = anchor.rtp_timestamp;
         let (outcome, raised) = state.twin.give(&arrived(anchor));
@@ -423,14 +423,15 @@ impl StreamDecoder {
     }
 }
 
-/// When what came then should be decoded: the other half is for choosing, inference and encoding. Were it all for decoding, a
-/// busy processor would decode in time what is too late to become an anchor.
+/// When what came then should be decoded: the other half is for choosing, inference and encoding. Were it all for
+/// decoding, a busy processor would decode in time what is too late to become an anchor.
 pub(super) fn decode_by(timing: Timing, arrival: Instant) -> Instant {
     arrival + (timing.deadline() / 2).min(Duration::from_secs(3_600))
 }
 
-/// Whether a frame is of no use any more: it is late, and nothing after it can be decoded before a key frame, for the queue
-/// has overflowed. Without this, a busy processor would decode what it is too late for before it asks for that key frame.
+/// Whether a frame is of no use any more: it is late, and nothing after it can be decoded before a key frame, for the
+/// queue has overflowed. Without this, a busy processor would decode what it is too late for before it asks for that
+/// key frame.
 pub(super) fn leads_nowhere(gaps: &AtomicUsize, deadline: Instant, now: Instant) -> bool {
     gaps.load(Ordering::Relaxed) > 0 && now > deadline
 }

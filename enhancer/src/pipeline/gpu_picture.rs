@@ -1,7 +1,8 @@
 //! Anchors whose picture stays on the GPU from inference until it is encoded.
 //!
-//! Up go the low picture and what subscribers see without (8 bits a sample), down a few numbers for each tile and the code:
-//! no super-resolved picture crosses the bus. One of eight comes down beside its encoded form, to measure what encoding loses.
+//! Up go the low picture and what subscribers see without (8 bits a sample), down a few numbers for each tile and the
+//! code: no super-resolved picture crosses the bus. One of eight comes down beside its encoded form, to measure what
+//! encoding loses.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,8 +29,8 @@ pub(super) struct GpuPicture {
 }
 
 impl GpuPicture {
-    /// Super-resolves a picture and measures what it adds to what subscribers see; nothing where it has to come back, an
-    /// error where the GPU is the reason.
+    /// Super-resolves a picture and measures what it adds to what subscribers see; nothing where it has to come back,
+    /// an error where the GPU is the reason.
     pub(super) fn infer(
         coder: &SharedCoder,
         engine: &mut dyn Engine,
@@ -73,8 +74,8 @@ impl GpuPicture {
         self.resident.size()
     }
 
-    /// The code of what some tiles add at a quality, or within so many bytes, and the detail that it is of where that is
-    /// wanted, zero outside of them. `None`: not on this GPU.
+    /// The code of what some tiles add at a quality, or within so many bytes, and the detail that it is of where that
+    /// is wanted, zero outside of them. `None`: not on this GPU.
     pub(super) fn code(
         &self,
         coder: &SharedCoder,

@@ -127,9 +127,9 @@ impl EnhancerInput {
         self.intake.push(input);
     }
 
-    /// Takes a request to a stream's enhancement, or a report. Never waits; what does not fit is dropped. One that comes before the
-    /// stream's first frame is kept where the stream cannot begin without it. None should come before a [`TapInput::Stop`] that was sent
-    /// before it, which ends what is known of the stream.
+    /// Takes a request to a stream's enhancement, or a report. Never waits; what does not fit is dropped. One that
+    /// comes before the stream's first frame is kept where the stream cannot begin without it. None should come before
+    /// a [`TapInput::Stop`] that was sent before it, which ends what is known of the stream.
     pub fn request(&self, stream: StreamId, request: EnhancerRequest) {
         self.intake.request(stream, request);
     }
@@ -401,7 +401,8 @@ impl Intake {
         }
     }
 
-    /// Sends the SFU whether a stream is refused, where that has changed. Where its queue is full, a later frame sends it.
+    /// Sends the SFU whether a stream is refused, where that has changed. Where its queue is full, a later frame sends
+    /// it.
     fn tell(&self, registry: &mut Registry, stream: StreamId, reason: Option<Refusal>) {
         if registry.refused.get(&stream).copied() == reason {
             return;

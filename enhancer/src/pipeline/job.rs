@@ -22,8 +22,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Takes the publisher's own picture if it has come since: on a busy processor a picture at HR size is decoded after its low frame
-    /// was chosen, and to infer then what is here would make it busier.
+    /// Takes the publisher's own picture if it has come since: on a busy processor a picture at HR size is decoded
+    /// after its low frame was chosen, and to infer then what is here would make it busier.
     pub(super) fn look_again(&mut self) {
         if self.captured.is_none() {
             self.captured = self.frame.captures.get(self.frame.rtp_timestamp);

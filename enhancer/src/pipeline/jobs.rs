@@ -36,7 +36,8 @@ struct Inner {
 pub(super) struct JobsIn(Arc<Jobs>);
 
 impl Jobs {
-    /// At most `most` jobs, of a deadline of `deadline` or more from their frames' arrival, for workers that have these networks.
+    /// At most `most` jobs, of a deadline of `deadline` or more from their frames' arrival, for workers that have these
+    /// networks.
     pub(super) fn new(
         networks: &[NetworkCost],
         max: usize,
@@ -73,7 +74,8 @@ impl Jobs {
         Shape { network, size: job.chosen.size }
     }
 
-    /// The next job of a worker that ran `last` before, and what it is to the queue by now; `None` when there will be no more.
+    /// The next job of a worker that ran `last` before, and what it is to the queue by now; `None` when there will be
+    /// no more.
     pub(super) fn take(&self, last: Option<Shape>) -> Option<(Shape, Job)> {
         let mut inner = self.inner.lock();
         loop {

@@ -1,7 +1,8 @@
 //! The learner: captured pictures in, weights of their streams' networks out.
 //!
-//! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they encode captured anchors
-//! of and never wait for it; what it has no time or room for is dropped and counted. A panic costs what the stream's network has learned.
+//! A thread of its own at the lowest priority of all, with engines of its own. Workers hand it what they encode
+//! captured anchors of and never wait for it; what it has no time or room for is dropped and counted. A panic costs
+//! what the stream's network has learned.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,8 @@ const SPAN: Duration = Duration::from_secs(5);
 pub(super) const QUEUE: usize = 4;
 /// Maximum samples that wait for their turn.
 const MAX_WAITING: usize = 8;
-/// Maximum networks of streams that learn at a time: the sums of each take 0.4 MB, of the largest network built in 1.4 MB.
+/// Maximum networks of streams that learn at a time: the sums of each take 0.4 MB, of the largest network built in 1.4
+/// MB.
 const MAX_TRAINERS: usize = 32;
 /// Time without a sample after which a network's sums may be evicted; its weights stay in use.
 const IDLE: Duration = Duration::from_secs(60);
@@ -43,7 +45,8 @@ const REST: Duration = Duration::from_secs(10);
 const FIRST_MEASURED: u32 = 2;
 /// After the first samples, one in so many measures what the network is worth.
 const MEASURE_EVERY: u32 = 4;
-/// Maximum low pixels of pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of f32.
+/// Maximum low pixels of pictures that are learned from: HR 1920×1080. The working memory is up to nine such planes of
+/// f32.
 const MAX_SAMPLES: usize = 960 * 540;
 /// Interval of checks for streams that have ended.
 const SWEEP: Duration = Duration::from_secs(2);
@@ -67,8 +70,8 @@ pub(super) struct SampleQueue {
 }
 
 impl SampleQueue {
-    /// Hands in the job's captured picture, which is of HR size, if its stream's network is to learn from it. To be called
-    /// before its twin is given the anchor.
+    /// Hands in the job's captured picture, which is of HR size, if its stream's network is to learn from it. To be
+    /// called before its twin is given the anchor.
     pub(super) fn submit(&self, job: &Job, network: &Network) {
         let (Some(high), Some(model)) = (&job.captured, &network.model) else { return };
         let frame = &job.frame;

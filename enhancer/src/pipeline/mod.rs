@@ -124,7 +124,8 @@ pub struct EnhancerConfig {
     pub interval: Duration,
     /// Maximum anchors per frame of a stream, 0 to 1.
     pub anchor_fraction: f64,
-    /// What the policy `quality-sla` promises: dB that a stream loses at most in the mean for want of an accelerator of its own.
+    /// What the policy `quality-sla` promises: dB that a stream loses at most in the mean for want of an accelerator of
+    /// its own.
     pub promise_db: f64,
     /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
@@ -312,7 +313,8 @@ impl Enhancer {
     ///
     /// # Errors
     ///
-    /// Fails if the configuration contradicts itself, a network cannot be read or run, or the system gives no more threads.
+    /// Fails if the configuration contradicts itself, a network cannot be read or run, or the system gives no more
+    /// threads.
     pub fn start(config: EnhancerConfig) -> Result<Self, StartError> {
         let networks = config.networks()?;
         Enhancer::start_with(config, &networks)
@@ -322,8 +324,8 @@ impl Enhancer {
     ///
     /// # Errors
     ///
-    /// Fails if the configuration contradicts itself, the networks are none, not in this order or cannot be run, or the system
-    /// gives no more threads.
+    /// Fails if the configuration contradicts itself, the networks are none, not in this order or cannot be run, or the
+    /// system gives no more threads.
     pub fn start_with(config: EnhancerConfig, networks: &[Network]) -> Result<Self, StartError> {
         let decoders: DecoderFactory = Arc::new(|limit| {
             let mut decoder = Decoder::with_limit(limit);

@@ -206,8 +206,8 @@ impl Selector {
     }
 }
 
-/// Puts the frames of each stream in decoding order, at the places that they have among those of all streams: what is known of tiles
-/// only grows.
+/// Puts the frames of each stream in decoding order, at the places that they have among those of all streams: what is
+/// known of tiles only grows.
 fn in_decoding_order(chosen: &mut [Chosen]) {
     let mut places: Vec<usize> = (0..chosen.len()).collect();
     places.sort_by_key(|&at| (chosen[at].stream, at));

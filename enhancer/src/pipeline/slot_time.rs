@@ -1,4 +1,5 @@
-//! How long a stream's decoders hold slots, and how much memory their pictures take: decoders count it, admission reads it.
+//! How long a stream's decoders hold slots, and how much memory their pictures take: decoders count it, admission reads
+//! it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

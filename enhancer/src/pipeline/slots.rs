@@ -1,7 +1,8 @@
 //! Slots for the stages that run on the CPU: [`SlotQueue`] behind a lock.
 //!
-//! Decoders and coders take a slot before they begin and give it back when they are done, in a panic too. Who finds one free and nobody
-//! waiting pays for a lock and no more. What a stage takes is learned from what it took, by what it works on: ZARN has no estimates; the line is that of the accelerators, PrefillOnly §5.3.3.
+//! Decoders and coders take a slot before they begin and give it back when they are done, in a panic too. Who finds one
+//! free and nobody waiting pays for a lock and no more. What a stage takes is learned from what it took, by what it
+//! works on: ZARN has no estimates; the line is that of the accelerators, PrefillOnly §5.3.3.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -22,8 +23,8 @@ use windlass_types::SharedLatencies;
 pub enum Stage {
     /// A frame of a low layer is decoded: in any case, as later ones depend on it. Its work: the picture's pixels.
     Decode,
-    /// A frame at HR size, for captured anchors, is decoded: in any case, as later ones depend on it. Its work: the picture's
-    /// pixels.
+    /// A frame at HR size, for captured anchors, is decoded: in any case, as later ones depend on it. Its work: the
+    /// picture's pixels.
     Capture,
     /// An anchor is encoded, unless it would be late. Its work: the HR samples that are encoded.
     Encode,
@@ -138,8 +139,8 @@ impl Slots {
         }
     }
 
-    /// Waits for a slot for `work` of a stage that should be done by `deadline`; `None`: it is a lost cause. Of two that are otherwise
-    /// alike, the lesser `key` goes first.
+    /// Waits for a slot for `work` of a stage that should be done by `deadline`; `None`: it is a lost cause. Of two
+    /// that are otherwise alike, the lesser `key` goes first.
     pub fn take(&self, stage: Stage, work: u64, deadline: Instant, key: u64) -> Option<Slot<'_>> {
         let expected = self.inner.lock().times.predict(stage as usize, work, true);
         let taken = self.take_for(stage, work, expected, deadline, key);

@@ -1,7 +1,7 @@
 //! The inference workers: a chosen frame in, an encoded anchor out.
 //!
-//! What is past its deadline is dropped before inference, before it is encoded ([`Slots`]), and again before it is handed over.
-//! A panic of the engine costs its frame: the worker goes on with a new engine.
+//! What is past its deadline is dropped before inference, before it is encoded ([`Slots`]), and again before it is
+//! handed over. A panic of the engine costs its frame: the worker goes on with a new engine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -86,8 +86,8 @@ impl Worker {
         }
     }
 
-    /// Runs a job; `false` where it was too late for it, or the engine panicked: what a panic takes, its report above all, says nothing
-    /// about inference.
+    /// Runs a job; `false` where it was too late for it, or the engine panicked: what a panic takes, its report above
+    /// all, says nothing about inference.
     fn run_job(&self, job: &Job, state: &mut State, run: &mut Run) -> bool {
         let age = self.clock.since(job.frame.arrival);
         if !self.enabled.load(Ordering::Relaxed) || age + job.chosen.cost > job.within() {

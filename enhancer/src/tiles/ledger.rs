@@ -66,8 +66,8 @@ pub struct TileConfig {
     pub threshold: f64,
     /// A tile is sent again after this time whatever happened, for whoever missed it.
     pub refresh: Duration,
-    /// A tile of which subscribers have captured detail is left out for this time, however it changes: what a network adds
-    /// to it makes faces worse by 0.1 dB (`lab/notes/quality.md`).
+    /// A tile of which subscribers have captured detail is left out for this time, however it changes: what a network
+    /// adds to it makes faces worse by 0.1 dB (`lab/notes/quality.md`).
     pub captured: Duration,
 }
 

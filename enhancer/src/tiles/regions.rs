@@ -1,19 +1,22 @@
 //! When the publisher is asked for a still of its own, and of which tiles: where its own pixels would pay most.
 //!
-//! DDS has the server choose regions by what its network finds in the low stream. Here a tile is worth what is
-//! missing there: its *uncertainty* (the energy of what super-resolution, or the built-in filters, would add: where
-//! they add much there is much to know) times the share of its captured detail that is lost. Detail is lost where it no longer fits what
-//! flow carries it to, which the subscribers' twin knows, and with age. Tiles that people look at ([`Subjects`](super::Subjects)) count for more. DDS forgets; this remembers, so that what is known is not asked for again.
+//! DDS has the server choose regions by what its network finds in the low stream. Here a tile is worth what is missing
+//! there: its *uncertainty* (the energy of what super-resolution, or the built-in filters, would add: where they add
+//! much there is much to know) times the share of its captured detail that is lost. Detail is lost where it no longer
+//! fits what flow carries it to, which the subscribers' twin knows, and with age. Tiles that people look at
+//! ([`Subjects`](super::Subjects)) count for more. DDS forgets; this remembers, so that what is known is not asked for
+//! again.
 //!
-//! A still is asked for from time to time, and sooner where most of what was captured is lost: at a scene cut, or when somebody
-//! turns round. It may take what has been saved since the last one, so that the bit rate holds however often it is asked.
+//! A still is asked for from time to time, and sooner where most of what was captured is lost: at a scene cut, or when
+//! somebody turns round. It may take what has been saved since the last one, so that the bit rate holds however often
+//! it is asked.
 //!
-//! Worth: stills of regions give +8.2 dB PSNR-Y over Lanczos on a shared notebook and +4.3 dB on a terminal, at 50 kbit/s for the low
-//! layer; 2.2 dB more than DDS of the same bytes on the notebook, about equal elsewhere (`lab/notes/captured-anchors.md`, *Shared
-//! screens*, *Regions*).
+//! Worth: stills of regions give +8.2 dB PSNR-Y over Lanczos on a shared notebook and +4.3 dB on a terminal, at 50
+//! kbit/s for the low layer; 2.2 dB more than DDS of the same bytes on the notebook, about equal elsewhere
+//! (`lab/notes/captured-anchors.md`, *Shared screens*, *Regions*).
 //!
-//! Pure: time is an argument. In: what is lost by tile, what is at stake by tile if known. Out: tiles within a cap on area, and
-//! bytes.
+//! Pure: time is an argument. In: what is lost by tile, what is at stake by tile if known. Out: tiles within a cap on
+//! area, and bytes.
 
 use std::time::Duration;
 
@@ -76,8 +79,8 @@ pub struct Request {
     pub bytes: usize,
 }
 
-/// What is at stake in each tile: its uncertainty (square grey levels by sample; where none is known, 1) times what it counts for
-/// by what people look at. `None` where neither is known.
+/// What is at stake in each tile: its uncertainty (square grey levels by sample; where none is known, 1) times what it
+/// counts for by what people look at. `None` where neither is known.
 pub fn stakes(uncertainty: &[f64], subjects: &[f64]) -> Option<Vec<f64>> {
     let tiles = uncertainty.len().max(subjects.len());
     let of = |known: &[f64], i: usize| known.get(i).copied().unwrap_or(1.0);
@@ -98,9 +101,9 @@ pub struct RegionLedger {
 }
 
 impl RegionLedger {
-    /// The tiles of a low picture of this size that are worth most at `now`, which then count as asked for; `None` where
-    /// none is worth it. `lost`: the share of each tile's captured detail that no longer fits. `stakes`: what each tile lacks while nothing is known
-    /// of it, as of [`stakes`]; without, all are alike.
+    /// The tiles of a low picture of this size that are worth most at `now`, which then count as asked for; `None`
+    /// where none is worth it. `lost`: the share of each tile's captured detail that no longer fits. `stakes`: what
+    /// each tile lacks while nothing is known of it, as of [`stakes`]; without, all are alike.
     pub fn choose(
         &mut self,
         (width, height): (usize, usize),

@@ -1,5 +1,5 @@
-//! Dense flow: six bytes (width, height, stride, iterations, and where and what of the picture changes), then samples of
-//! the reference and of now, repeated as often as it takes. The scalar and the fastest kernels find the same
+//! Dense flow: six bytes (width, height, stride, iterations, and where and what of the picture changes), then samples
+//! of the reference and of now, repeated as often as it takes. The scalar and the fastest kernels find the same
 //! vectors, and a search that remembers the last one finds what a new one finds.
 
 #![no_main]

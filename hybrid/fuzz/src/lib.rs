@@ -1,4 +1,5 @@
-//! Inputs of the target `hybrid`, in the container of VP9's target: chunks are frames, messages of anchors, or [`RESET`].
+//! Inputs of the target `hybrid`, in the container of VP9's target: chunks are frames, messages of anchors, or
+//! [`RESET`].
 
 use windlass_types::message::VERSION;
 

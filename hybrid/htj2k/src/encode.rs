@@ -26,8 +26,8 @@ impl Encoder {
         Self::with_memory(Vec::new(), samples, format, levels)
     }
 
-    /// Transforms a picture as [`new`](Self::new) does, in memory that [`into_memory`](Self::into_memory) gave back. To find
-    /// and clear new memory takes as long as the transform, for large pictures.
+    /// Transforms a picture as [`new`](Self::new) does, in memory that [`into_memory`](Self::into_memory) gave back. To
+    /// find and clear new memory takes as long as the transform, for large pictures.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! In which blocks a transformed picture is coded, and the codestream of blocks that are coded.
 //!
-//! [`Encoder`](crate::Encoder) codes the blocks by itself; whoever codes them elsewhere, byte for byte the same, has the
-//! codestream made of them here.
+//! [`Encoder`](crate::Encoder) codes the blocks by itself; whoever codes them elsewhere, byte for byte the same, has
+//! the codestream made of them here.
 
 use std::ops::Range;
 
@@ -66,8 +66,8 @@ struct BandBlocks {
 }
 
 impl Layout {
-    /// Of a picture under a number of levels of the transform (more than [`MAX_LEVELS`] are as many). It takes memory for
-    /// each block of the picture, however large that is.
+    /// Of a picture under a number of levels of the transform (more than [`MAX_LEVELS`] are as many). It takes memory
+    /// for each block of the picture, however large that is.
     ///
     /// # Errors
     ///
@@ -115,7 +115,8 @@ impl Layout {
         &self.blocks
     }
 
-    /// The quantisers of all bands at a step in sample units; steps out of what can be written become the nearest that can.
+    /// The quantisers of all bands at a step in sample units; steps out of what can be written become the nearest that
+    /// can.
     pub fn quantisers(&self, step: f32) -> Vec<Quantiser> {
         let steps = self.steps(step).into_iter();
         let quantiser = |(step, bands): (Step, &BandBlocks)| Quantiser {
@@ -125,8 +126,8 @@ impl Layout {
         steps.zip(&self.bands).map(quantiser).collect()
     }
 
-    /// The codestream at the same step of coded blocks: `coded` gives the cleanup pass of each by its number, nothing for
-    /// one whose coefficients are all 0.
+    /// The codestream at the same step of coded blocks: `coded` gives the cleanup pass of each by its number, nothing
+    /// for one whose coefficients are all 0.
     pub fn assemble<'a>(&self, step: f32, coded: impl Fn(usize) -> &'a [u8]) -> Vec<u8> {
         self.write(Transform::Irreversible, self.steps(step), coded)
     }

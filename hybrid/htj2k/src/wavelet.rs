@@ -264,8 +264,8 @@ impl<L: Lifting> Level<'_, L> {
 }
 
 wide! {
-    /// Transforms a row; `halves` is as long. `scaled`: whether it is a row of the high band, or of the low one, whose last
-    /// vertical step has been done.
+    /// Transforms a row; `halves` is as long. `scaled`: whether it is a row of the high band, or of the low one, whose
+    /// last vertical step has been done.
     fn split<L: Lifting>(row: &mut [L::Value], halves: &mut [L::Value], scaled: Option<bool>) = split_by
 }
 

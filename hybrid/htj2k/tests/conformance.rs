@@ -174,8 +174,8 @@ proptest! {
     }
 }
 
-/// Whether a stream stands for these samples by OpenJPEG. OpenJPH's port writes others too: a byte too much behind a packet's
-/// header that ends near a byte of 0xff, and coefficients that are larger than its headers say.
+/// Whether a stream stands for these samples by OpenJPEG. OpenJPH's port writes others too: a byte too much behind a
+/// packet's header that ends near a byte of 0xff, and coefficients that are larger than its headers say.
 fn is_of(coded: &[u8], samples: &[i16], step: Option<f32>) -> bool {
     openjpeg::decode(coded).is_some_and(|picture| {
         let step = step.map(|step| step * f32::from(picture.format.bits).exp2());

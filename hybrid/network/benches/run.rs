@@ -1,5 +1,5 @@
-//! Times of frame networks of untrained weights: `cargo bench -p windlass-network --bench run`. Beside each is the form that defines
-//! its result.
+//! Times of frame networks of untrained weights: `cargo bench -p windlass-network --bench run`. Beside each is the form
+//! that defines its result.
 
 #![allow(missing_docs)] // criterion's macros make public functions
 

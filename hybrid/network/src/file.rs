@@ -4,8 +4,8 @@
 //!
 //! - `conv{n}.weight [out, in, 3, 3]` and `conv{n}.bias [out]`, numbered from 0: a chain of 3×3 convolutions with zero
 //!   padding 1 at the size of the low picture, ReLU after each but the last.
-//! - `conv{n}.range [out]` of each but the last: the largest usual value of each channel after ReLU; 0 for one that is always zero.
-//!   Integers are scaled by it.
+//! - `conv{n}.range [out]` of each but the last: the largest usual value of each channel after ReLU; 0 for one that is
+//!   always zero. Integers are scaled by it.
 //! - Metadata: `arch` is `chain`, `inputs` is `luma+twin`, `base` is `twin`, `scale` is 2, 3 or 4.
 //!
 //! Inputs: `Y/255 − 0.5`, then `T/255 − 0.5` folded by pixel unshuffle (channel `1 + scale·dy + dx`). Outputs: `scale²`

@@ -24,7 +24,8 @@ pub(crate) struct Layer {
     pub outputs: usize,
     /// Channels of `outputs` that are used; the others are padding.
     pub used: usize,
-    /// By row of the window, by pair of neighbouring inputs along it (from left to right, by channel), by output: two weights.
+    /// By row of the window, by pair of neighbouring inputs along it (from left to right, by channel), by output: two
+    /// weights.
     pub weights: Vec<i16>,
     /// By output channel: the bias, with half a unit added for rounding.
     pub bias: Vec<i32>,

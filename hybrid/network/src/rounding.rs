@@ -1,8 +1,8 @@
 //! The integers of a file's weights.
 //!
 //! An activation `a` of channel `c` is the integer `round(a · A[c])`, a weight from channel `i` to channel `o` is
-//! `round(w · B[o] / A[i])`, where `B[o] = A[o] · 2^shift`. A convolution sums products in 32 bits, adds the bias and half
-//! a unit, shifts to the right by `shift` and saturates to 16 bits.
+//! `round(w · B[o] / A[i])`, where `B[o] = A[o] · 2^shift`. A convolution sums products in 32 bits, adds the bias and
+//! half a unit, shifts to the right by `shift` and saturates to 16 bits.
 //!
 //! - Inputs: `2·Y − 255`, which is exact: `A` is 510.
 //! - Between convolutions: `A[c]` makes the channel's usual range [`USUAL`], a quarter of what fits. Ranges below a
@@ -59,8 +59,8 @@ impl Network {
     }
 }
 
-/// What 1 is in integers, by channel. A channel of a far smaller range than others is taken to have more: its weights would else
-/// leave no room for theirs.
+/// What 1 is in integers, by channel. A channel of a far smaller range than others is taken to have more: its weights
+/// would else leave no room for theirs.
 fn units(range: &[f32]) -> Vec<f64> {
     let min = range.iter().copied().fold(MIN_RANGE, f32::max) / MAX_RATIO;
     range.iter().map(|&r| USUAL / f64::from(r.max(min))).collect()

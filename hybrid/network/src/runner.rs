@@ -15,7 +15,8 @@ use crate::spans::Spans;
 pub enum Changed<'a> {
     /// All of them, or there was no last run.
     All,
-    /// By cell of `side` × `side` low samples, row by row: whether a low sample of it, or a high one over it, has changed.
+    /// By cell of `side` × `side` low samples, row by row: whether a low sample of it, or a high one over it, has
+    /// changed.
     Cells {
         /// By cell, row by row: whether it has changed.
         changed: &'a [bool],
@@ -28,7 +29,8 @@ pub enum Changed<'a> {
 #[derive(Debug)]
 pub struct Runner {
     isa: Isa,
-    /// By layer: the last rows of its input, and which samples of its output must be made. The last ring is of the residual.
+    /// By layer: the last rows of its input, and which samples of its output must be made. The last ring is of the
+    /// residual.
     rings: Vec<Ring>,
     /// The first are of the input.
     spans: Vec<Spans>,
@@ -42,13 +44,13 @@ impl Runner {
         Self { isa, rings: Vec::new(), spans: Vec::new(), needed: Spans::default() }
     }
 
-    /// Makes `shown` of the low and the high luma. Where some cells have changed alone, `shown` must be what the last run of
-    /// this network made: the other samples stay, and the result is that of a run over everything.
+    /// Makes `shown` of the low and the high luma. Where some cells have changed alone, `shown` must be what the last
+    /// run of this network made: the other samples stay, and the result is that of a run over everything.
     ///
     /// # Panics
     ///
-    /// Where the high picture or `shown` is not [`Network::scale`] times as large as the low one, or there is another number
-    /// of cells.
+    /// Where the high picture or `shown` is not [`Network::scale`] times as large as the low one, or there is another
+    /// number of cells.
     pub fn run(
         &mut self,
         network: &Network,

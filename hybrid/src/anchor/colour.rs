@@ -1,9 +1,9 @@
 //! The colour of an anchor's frame: what its chroma has beyond the bicubic picture of the low one.
 //!
-//! It travels behind the luma's detail in the same payload, as a second codestream of
-//! [HTJ2K](super::codec): one image, of the U of the chosen [tiles](windlass_types::tiles) and below it their V, each half as wide and high
-//! as the luma's. Only the publisher's own pixels have colour; networks make luma alone. Cells that the code says
-//! nothing of keep the low picture's colour.
+//! It travels behind the luma's detail in the same payload, as a second codestream of [HTJ2K](super::codec): one image,
+//! of the U of the chosen [tiles](windlass_types::tiles) and below it their V, each half as wide and high as the
+//! luma's. Only the publisher's own pixels have colour; networks make luma alone. Cells that the code says nothing of
+//! keep the low picture's colour.
 
 use super::codec::{AnchorCodecError, Htj2k};
 use crate::detail::{Detail, ONE};

@@ -1,4 +1,5 @@
-//! Anchors: the HR detail of frames or [tiles](windlass_types::tiles), coded ([`codec`]). [Messages](windlass_types::message) carry them.
+//! Anchors: the HR detail of frames or [tiles](windlass_types::tiles), coded ([`codec`]).
+//! [Messages](windlass_types::message) carry them.
 
 pub mod codec;
 pub mod colour;

@@ -1,7 +1,8 @@
 //! What the payload of an anchor holds: which tiles it gives, and their image.
 //!
-//! A key anchor is the image alone, of the detail at HR size. An anchor of [tiles](windlass_types::tiles) is their map and
-//! the image of their mosaic; the header says which it is. Behind the image there may be one of its [colour](super::colour).
+//! A key anchor is the image alone, of the detail at HR size. An anchor of [tiles](windlass_types::tiles) is their map
+//! and the image of their mosaic; the header says which it is. Behind the image there may be one of its
+//! [colour](super::colour).
 
 use super::codec::{self, AnchorCodecError};
 use super::mosaic::{gather, scatter};
@@ -23,7 +24,8 @@ pub fn pack(tiles: &TileMap, coded: Vec<u8>) -> (Vec<u8>, bool) {
 ///
 /// # Errors
 ///
-/// Fails if the HR size is no multiple of `scale`, or the payload does not begin with the tile map that its header announces.
+/// Fails if the HR size is no multiple of `scale`, or the payload does not begin with the tile map that its header
+/// announces.
 pub fn unpack(
     anchor: &ReassembledAnchor,
     scale: usize,

@@ -41,8 +41,8 @@ impl AnchorReader {
         Self { isa, prior: None }
     }
 
-    /// Decodes the anchor of a frame to detail at `scale`, which may be smaller than the anchor's. `references` lend memory
-    /// for the colour.
+    /// Decodes the anchor of a frame to detail at `scale`, which may be smaller than the anchor's. `references` lend
+    /// memory for the colour.
     pub(super) fn read(
         &mut self,
         anchor: &ReassembledAnchor,

@@ -48,7 +48,8 @@ impl EarlyAnchors {
         dropped
     }
 
-    /// Takes out the anchors of decoded frames, after a frame with timestamp `last`, and drops those that came to nothing.
+    /// Takes out the anchors of decoded frames, after a frame with timestamp `last`, and drops those that came to
+    /// nothing.
     pub(super) fn take_due(&mut self, last: u32, is_decoded: impl Fn(u32) -> bool) -> Due {
         let mut due = Due::default();
         for _ in 0..self.waiting.len() {

@@ -42,8 +42,8 @@ impl FrameNetworks {
         (self.networks, self.current) = (of(tier), false);
     }
 
-    /// Makes the picture to show of a rebuilt one, where there is a network for its scale; `changed`: which cells of it have
-    /// changed since the last call, and `best` which no network makes better.
+    /// Makes the picture to show of a rebuilt one, where there is a network for its scale; `changed`: which cells of it
+    /// have changed since the last call, and `best` which no network makes better.
     pub(super) fn run(
         &mut self,
         scale: usize,

@@ -72,7 +72,8 @@ impl Reconstruction {
         let (isa, luma) = (self.config.isa, Samples::from(&low.planes()[0]));
         let mut mask = Vec::new();
         let cells = Cells::of_tiles(&tiles, low.width(), low.height(), &mut mask);
-        // A still of some tiles teaches the filters too: by its new tiles alone, and older examples fade by their share.
+        // A still of some tiles teaches the filters too: by its new tiles alone, and older examples fade by their
+        // share.
         if self.config.learning && captured {
             self.sources.learned.learn_from(isa, luma, &detail, cells, &mut self.scratch);
             self.sources.set_taught();

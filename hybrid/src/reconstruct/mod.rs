@@ -105,8 +105,8 @@ impl Rebuilder {
         &self.changed
     }
 
-    /// By cell of the picture on display, whether no network makes it better: where captured pixels are at rest, and at the
-    /// largest scale wherever they fit. There a small network guesses too much (`models/frames/xs-x4.md`).
+    /// By cell of the picture on display, whether no network makes it better: where captured pixels are at rest, and at
+    /// the largest scale wherever they fit. There a small network guesses too much (`models/frames/xs-x4.md`).
     pub(crate) fn is_best(&self, sources: &Sources) -> Vec<bool> {
         if self.scale == *SCALES.end() {
             self.plan.captured_squares(&sources.references, PLANNED)
@@ -198,7 +198,8 @@ impl Rebuilder {
         self.plan.lost(&sources.references)
     }
 
-    /// The luma that filters make of a low picture, with `rest` added where there is some. The next picture is made anew.
+    /// The luma that filters make of a low picture, with `rest` added where there is some. The next picture is made
+    /// anew.
     pub(crate) fn base(
         &mut self,
         low: &FrameBuffer,
@@ -243,8 +244,8 @@ impl Rebuilder {
         luma
     }
 
-    /// Whether the plan of the picture on display is that of frame `id` too: the same luma and the same references, of which
-    /// none is one of the two frames.
+    /// Whether the plan of the picture on display is that of frame `id` too: the same luma and the same references, of
+    /// which none is one of the two frames.
     fn is_still(&self, id: u64, low: &FrameBuffer, sources: &Sources) -> bool {
         let Some(last) = self.last.as_ref().filter(|_| !self.always) else { return false };
         let before = |id: u64| sources.references.before(id + 1);

@@ -1,4 +1,5 @@
-//! Reduces a plane to any size: each sample is the mean of the area that it covers, as browsers make their lower layers.
+//! Reduces a plane to any size: each sample is the mean of the area that it covers, as browsers make their lower
+//! layers.
 //!
 //! In integers and exact but for one rounding, so that it is the same on every machine.
 

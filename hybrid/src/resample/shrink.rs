@@ -1,7 +1,8 @@
-//! Detail of one scale made smaller, to another: for viewers whose tile is smaller than the largest that anchors are made for.
+//! Detail of one scale made smaller, to another: for viewers whose tile is smaller than the largest that anchors are
+//! made for.
 //!
-//! Means over areas, centre-aligned as everything in [`resample`](super) is. From 4 to 3, from 4 to 2 and from 3 to 2, each
-//! sample lies over two of the larger picture in each direction.
+//! Means over areas, centre-aligned as everything in [`resample`](super) is. From 4 to 3, from 4 to 2 and from 3 to 2,
+//! each sample lies over two of the larger picture in each direction.
 
 use windlass_vp9::Samples;
 use windlass_vp9::simd::Isa;

@@ -162,8 +162,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// Fails if the chunk is malformed or truncated, has a profile other than 0 or a picture beyond the size limit, or needs
-    /// a frame that the decoder does not have.
+    /// Fails if the chunk is malformed or truncated, has a profile other than 0 or a picture beyond the size limit, or
+    /// needs a frame that the decoder does not have.
     pub fn decode(&mut self, chunk: &[u8]) -> Result<&[DecodedFrame], DecodeError> {
         self.decode_with(chunk, None, &mut ())
     }

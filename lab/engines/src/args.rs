@@ -10,14 +10,14 @@ use windlass_sr::Architecture;
 
 /// Run the same networks with Windlass's engines and with inference libraries, by turns in one process.
 ///
-/// Every engine's residual is compared with that of plain single-precision code. With T threads there are two ways to use
-/// them: one picture after the other on all threads (1xT), and T pictures at once on a thread each (Tx1). Windlass's
-/// engine has only the second; libraries are measured in both.
+/// Every engine's residual is compared with that of plain single-precision code. With T threads there are two ways to
+/// use them: one picture after the other on all threads (1xT), and T pictures at once on a thread each (Tx1).
+/// Windlass's engine has only the second; libraries are measured in both.
 #[derive(Debug, Clone, Parser)]
 #[command(version, about)]
 pub struct Args {
-    /// Networks as KIND:NxCHANNELSxSCALE: KIND is chain (N convolutions) or blocks (N residual blocks). chain:5x16x2 has
-    /// the trained weights of models/xs-x2, others random ones.
+    /// Networks as KIND:NxCHANNELSxSCALE: KIND is chain (N convolutions) or blocks (N residual blocks). chain:5x16x2
+    /// has the trained weights of models/xs-x2, others random ones.
     #[arg(long, value_delimiter = ',', value_name = "NETWORK,…",
           default_values = ["chain:5x16x2", "blocks:8x32x2"])]
     pub networks: Vec<Network>,
@@ -44,8 +44,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub turn_ms: u64,
 
-    /// The shared library of onnxruntime (libonnxruntime.so.1.x): the PyPI wheel `onnxruntime` has it in its folder `capi`;
-    /// `onnxruntime-gpu` has one that finds its CUDA and TensorRT providers beside it.
+    /// The shared library of onnxruntime (libonnxruntime.so.1.x): the PyPI wheel `onnxruntime` has it in its folder
+    /// `capi`; `onnxruntime-gpu` has one that finds its CUDA and TensorRT providers beside it.
     #[arg(long, env = "ORT_DYLIB_PATH", value_name = "PATH")]
     pub onnxruntime: Option<PathBuf>,
 

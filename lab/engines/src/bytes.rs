@@ -1,6 +1,6 @@
-//! Networks as ONNX files in 8 bits, in the form that onnxruntime's own static quantisation writes (QDQ): every value is rounded to
-//! unsigned bytes by a scale and a zero point and taken back at once, weights are bytes with sign, scaled by output. What
-//! runs it recognises a convolution or sum between those and computes in bytes.
+//! Networks as ONNX files in 8 bits, in the form that onnxruntime's own static quantisation writes (QDQ): every value
+//! is rounded to unsigned bytes by a scale and a zero point and taken back at once, weights are bytes with sign, scaled
+//! by output. What runs it recognises a convolution or sum between those and computes in bytes.
 
 use crate::onnx::wire::{Number, node, with_int};
 use crate::onnx::{Graph, LOW, Steps, take};

@@ -19,8 +19,8 @@ use crate::report::{Outcome, Row};
 pub const PICTURES: usize = 4;
 /// Between engines: threads of the one before, which wait for more work by running in circles, have given up by then.
 const REST: Duration = Duration::from_millis(15);
-/// An engine's turn begins with a picture that does not count, unless pictures take longer than this: its memory has then
-/// left the caches, which only many fast pictures would not show.
+/// An engine's turn begins with a picture that does not count, unless pictures take longer than this: its memory has
+/// then left the caches, which only many fast pictures would not show.
 const WARM: Duration = Duration::from_millis(100);
 
 /// What is measured at a time.

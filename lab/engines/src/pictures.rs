@@ -1,7 +1,8 @@
 //! Pictures that a VP9 decoder made, at any size.
 //!
-//! Source: `hybrid/vp9/tests/fixtures/realtime.ivf`, a stream as a browser codes a call. Its pictures are small: beyond their
-//! edges they go on mirrored, so that larger ones have the same texture and artefacts instead of a smooth enlargement.
+//! Source: `hybrid/vp9/tests/fixtures/realtime.ivf`, a stream as a browser codes a call. Its pictures are small: beyond
+//! their edges they go on mirrored, so that larger ones have the same texture and artefacts instead of a smooth
+//! enlargement.
 
 use anyhow::{Context, Result, ensure};
 use windlass_vp9::Decoder;

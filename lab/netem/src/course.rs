@@ -73,7 +73,8 @@ impl Course {
         Course { period: (!period.is_zero()).then_some(period), ..self }
     }
 
-    /// The first conditions for so long, and then the same course. (One that repeats itself does so from its beginning on.)
+    /// The first conditions for so long, and then the same course. (One that repeats itself does so from its beginning
+    /// on.)
     #[must_use]
     pub fn delayed(mut self, by: Duration) -> Course {
         if !by.is_zero() {

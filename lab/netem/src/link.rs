@@ -109,7 +109,8 @@ impl<T> Link<T> {
         Fate::Sent
     }
 
-    /// The next datagram that has arrived by `now`, with how long it had waited before the bottleneck was through with it.
+    /// The next datagram that has arrived by `now`, with how long it had waited before the bottleneck was through with
+    /// it.
     pub fn poll(&mut self, now: Instant) -> Option<(T, Duration)> {
         self.transmit(now);
         if self.flying.front()?.0 > now {

@@ -1,8 +1,9 @@
 //! Links by name.
 //!
-//! Rates, delays and losses are those that people report of such access networks; none is a recording.
-//! `3g`: HSPA at a cell's edge. `lte`: a rate that walks, and a deep buffer. `wifi-lossy`: losses that come in bursts, and air time that others take.
-//! `dsl`: steady, with a modem's buffer. `step-down`, `step-up`: what a second user of the same line does. `bursty`: another's downloads, every few seconds.
+//! Rates, delays and losses are those that people report of such access networks; none is a recording. `3g`: HSPA at a
+//! cell's edge. `lte`: a rate that walks, and a deep buffer. `wifi-lossy`: losses that come in bursts, and air time
+//! that others take. `dsl`: steady, with a modem's buffer. `step-down`, `step-up`: what a second user of the same line
+//! does. `bursty`: another's downloads, every few seconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -75,7 +76,8 @@ impl Profile {
         }
     }
 
-    /// The way from the participant: the same delay, jitter and loss, and a quarter of the first rate, but 300 kbit/s at least.
+    /// The way from the participant: the same delay, jitter and loss, and a quarter of the first rate, but 300 kbit/s
+    /// at least.
     pub fn up(self) -> Course {
         let base = self.base();
         Course::steady(Conditions { rate_bps: (base.rate_bps / 4).max(300_000), ..base })

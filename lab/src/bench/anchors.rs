@@ -1,9 +1,10 @@
 //! `windlass-lab bench anchors`: coding anchors against encoding every frame anew.
 //!
-//! Source: NeuroScaler §8.2 and appendix B: 2160p at 60 frames a second, 7.5 % of the frames anchors, against encoding every 2160p frame
-//! by libvpx at 35.5 Mbit/s. The paper does not say which `-speed` it took; ours is given on the command line. There is no 2160p source:
-//! the clip's pictures and the detail of their anchors are [mirrored](super::mirror) to that size, not scaled. Decoding, inference and reading are left
-//! out on both sides. One thread, processor time, one run.
+//! Source: NeuroScaler §8.2 and appendix B: 2160p at 60 frames a second, 7.5 % of the frames anchors, against encoding
+//! every 2160p frame by libvpx at 35.5 Mbit/s. The paper does not say which `-speed` it took; ours is given on the
+//! command line. There is no 2160p source: the clip's pictures and the detail of their anchors are
+//! [mirrored](super::mirror) to that size, not scaled. Decoding, inference and reading are left out on both sides. One
+//! thread, processor time, one run.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;

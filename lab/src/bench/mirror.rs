@@ -1,4 +1,5 @@
-//! Pictures larger than any clip: a clip's own, mirrored and repeated side by side, sharp as they are and without seams.
+//! Pictures larger than any clip: a clip's own, mirrored and repeated side by side, sharp as they are and without
+//! seams.
 
 use windlass_hybrid::detail::Detail;
 use windlass_vp9::{Picture, Plane};

@@ -1,7 +1,8 @@
-//! What planning for streams with a promised quality costs (`windlass-lab bench schedule`): ARISE takes 0.8 ms each 200 ms.
+//! What planning for streams with a promised quality costs (`windlass-lab bench schedule`): ARISE takes 0.8 ms each 200
+//! ms.
 //!
-//! In: clients like those of `lab/scenarios/clients.yaml`, on one accelerator for each 40 of them, as many again as fit. Every
-//! plan is carried out as it says, and what decays changes, so that some are refused and others come back.
+//! In: clients like those of `lab/scenarios/clients.yaml`, on one accelerator for each 40 of them, as many again as
+//! fit. Every plan is carried out as it says, and what decays changes, so that some are refused and others come back.
 
 use std::num::NonZeroU32;
 

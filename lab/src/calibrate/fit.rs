@@ -86,8 +86,8 @@ fn layer(known: &Constants, cost: &FrameCost, (run, t): &(Run, Taken)) -> Result
     })
 }
 
-/// What is not negative and has the least squares of errors, in parts of the right side: a busy run counts no more than a quiet
-/// one. One unknown after the other, again and again.
+/// What is not negative and has the least squares of errors, in parts of the right side: a busy run counts no more than
+/// a quiet one. One unknown after the other, again and again.
 fn least_squares<const N: usize>(equations: &[([f64; N], f64)]) -> [f64; N] {
     let mut found = [0.0; N];
     let scaled: Vec<([f64; N], f64)> = equations

@@ -1,9 +1,10 @@
 //! `windlass-lab calibrate`: what parts take on this machine, for `windlass plan`.
 //!
-//! Short load tests on a server of our own, of real clients ([`runs`]): few and many publishers, few and many viewers, two sizes, with
-//! enhancement and without, three budgets. Slopes between them are the costs ([`fit`](fit())). Beside them the product's decoder and twin
-//! ([`frames`]), and its networks as a server measures them at its start. All is processor time, so that what else runs disturbs
-//! it little. [`check`] plays load tests of other sizes and holds them against what the constants predict.
+//! Short load tests on a server of our own, of real clients ([`runs`]): few and many publishers, few and many viewers,
+//! two sizes, with enhancement and without, three budgets. Slopes between them are the costs ([`fit`](fit())). Beside
+//! them the product's decoder and twin ([`frames`]), and its networks as a server measures them at its start. All is
+//! processor time, so that what else runs disturbs it little. [`check`] plays load tests of other sizes and holds them
+//! against what the constants predict.
 
 mod check;
 mod fit;
@@ -32,7 +33,8 @@ pub(crate) struct CalibrateArgs {
     #[arg(required_unless_present = "check", value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Measure no constants: play load tests of sizes that none was fitted to, and say how far prediction and measurement differ
+    /// Measure no constants: play load tests of sizes that none was fitted to, and say how far prediction and
+    /// measurement differ
     #[arg(long)]
     check: bool,
 

@@ -1,7 +1,7 @@
 //! What the answers come to: how often one set was preferred to another, and between what bounds that share lies.
 //!
-//! Source: Clopper and Pearson, 1934 (exact binomial interval). Pairs that were called equal decide nothing. The bounds take
-//! answers for independent, which those of one person are only in part.
+//! Source: Clopper and Pearson, 1934 (exact binomial interval). Pairs that were called equal decide nothing. The bounds
+//! take answers for independent, which those of one person are only in part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,10 +1,11 @@
 //! `windlass-lab eval --adapt`: what a network gains that learns its last layer from the call itself.
 //!
-//! Source: NeuroScaler §2 and LiveNAS; [`LastLayer`]. The first seconds of a clip are the call so far: one picture a second of
-//! them has an HR picture, the camera's own or as the full layer has it (what a server that decodes `f` knows). The
-//! pictures after are measured, each through the network alone, without anchors: by Lanczos, by the generic network and by what
-//! it has become. The same frames for all seconds, so that rows compare. Once a second what was learned is tried on a picture
-//! of which the server knows the truth, and given up for good where it does not help any more.
+//! Source: NeuroScaler §2 and LiveNAS; [`LastLayer`]. The first seconds of a clip are the call so far: one picture a
+//! second of them has an HR picture, the camera's own or as the full layer has it (what a server that decodes `f`
+//! knows). The pictures after are measured, each through the network alone, without anchors: by Lanczos, by the generic
+//! network and by what it has become. The same frames for all seconds, so that rows compare. Once a second what was
+//! learned is tried on a picture of which the server knows the truth, and given up for good where it does not help any
+//! more.
 
 use std::fmt::Write as _;
 use std::path::Path;

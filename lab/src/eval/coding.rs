@@ -27,8 +27,8 @@ impl fmt::Display for Target {
     }
 }
 
-/// The payload of an anchor of some tiles, of pictures `scale` times as large as the low layer, and whether it is tiled; with a
-/// budget that nothing fits, it is coded as coarsely as can be.
+/// The payload of an anchor of some tiles, of pictures `scale` times as large as the low layer, and whether it is
+/// tiled; with a budget that nothing fits, it is coded as coarsely as can be.
 pub(super) fn code(
     target: Target,
     scale: usize,

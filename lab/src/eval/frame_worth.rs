@@ -1,5 +1,5 @@
-//! How much each frame is worth as an anchor: what each frame's anchor alone would have given, beside what is known of the frame
-//! without inference, and how far the two go together.
+//! How much each frame is worth as an anchor: what each frame's anchor alone would have given, beside what is known of
+//! the frame without inference, and how far the two go together.
 //!
 //! Source: NeuroScaler §4.1, whose middle tier (alternative references) real-time VP9 does not have. Rank correlation
 //! (Spearman's) by clip; a feature that can rank nothing (all frames are alike) has none.

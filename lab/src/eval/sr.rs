@@ -109,8 +109,8 @@ impl Upscaler {
         self.residual.to_detail().context("the network's picture has another size than it says")
     }
 
-    /// The detail of some tiles of an LR picture of which viewers see `seen`, and how many samples went through the network
-    /// for it.
+    /// The detail of some tiles of an LR picture of which viewers see `seen`, and how many samples went through the
+    /// network for it.
     pub(crate) fn tiles(
         &mut self,
         lr: &Plane,

@@ -1,8 +1,9 @@
 //! `windlass-lab link`: an access link by name, as a UDP proxy between clients and a server's media port.
 //!
-//! Each client that comes has both ways of its own, emulated by `windlass-netem`, and a socket of its own to the server. The browser is told the
-//! proxy's address in the place of the server's (`windlass serve --advertise`). Where the kernel has them, `tc` and network namespaces emulate links
-//! too; this needs neither rights nor a kernel module, and plays the same course each time.
+//! Each client that comes has both ways of its own, emulated by `windlass-netem`, and a socket of its own to the
+//! server. The browser is told the proxy's address in the place of the server's (`windlass serve --advertise`). Where
+//! the kernel has them, `tc` and network namespaces emulate links too; this needs neither rights nor a kernel module,
+//! and plays the same course each time.
 
 mod path;
 
@@ -146,7 +147,8 @@ async fn serve(
 mod tests {
     use super::*;
 
-    /// A server that sends back what it gets, and a client that sends a datagram of 972 bytes each `every` through the link.
+    /// A server that sends back what it gets, and a client that sends a datagram of 972 bytes each `every` through the
+    /// link.
     async fn echoed(profile: Profile, count: usize, every: Duration) -> (usize, Duration) {
         let server = UdpSocket::bind("127.0.0.1:0").await.expect("server");
         let to = server.local_addr().expect("address");

@@ -23,7 +23,8 @@ impl Access {
         Access { watched, ..Access::new(down, profile.up(), seed, now) }
     }
 
-    /// The link of a publisher, whose bit rate does not adapt: the profile's downlink towards the server, and no limit back.
+    /// The link of a publisher, whose bit rate does not adapt: the profile's downlink towards the server, and no limit
+    /// back.
     pub(super) fn of_publisher(profile: Profile, seed: u64, now: Instant) -> Access {
         Access::new(Course::steady(Conditions::default()), profile.down(seed), seed, now)
     }

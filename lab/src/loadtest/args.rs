@@ -55,8 +55,8 @@ pub(crate) struct LoadtestArgs {
     )]
     pub server: String,
 
-    /// Start a server for the test, on free ports of this machine, and stop it in the end. What follows `--` are options of
-    /// `windlass serve`.
+    /// Start a server for the test, on free ports of this machine, and stop it in the end. What follows `--` are
+    /// options of `windlass serve`.
     #[arg(long)]
     pub own: bool,
 
@@ -68,8 +68,8 @@ pub(crate) struct LoadtestArgs {
     #[arg(long, value_name = "PID", conflicts_with = "own")]
     pub pid: Option<u32>,
 
-    /// Do not ask the server for its own figures: it is asked once a second, and its answer of some 20 kB would be a good part of what a
-    /// narrow link to it carries.
+    /// Do not ask the server for its own figures: it is asked once a second, and its answer of some 20 kB would be a
+    /// good part of what a narrow link to it carries.
     #[arg(long, conflicts_with = "stay")]
     pub no_metrics: bool,
 
@@ -89,19 +89,20 @@ pub(crate) struct LoadtestArgs {
     #[arg(long, value_name = "ID=SECRET", env = "WINDLASS_TOKEN_KEY", hide_env_values = true)]
     pub token_key: Option<TokenKey>,
 
-    /// All clients say that a proxy passed them on from this address: a server that trusts them (`--trusted-proxies`) counts them as
-    /// one office's.
+    /// All clients say that a proxy passed them on from this address: a server that trusts them (`--trusted-proxies`)
+    /// counts them as one office's.
     #[arg(long, value_name = "ADDRESS")]
     pub forwarded_for: Option<IpAddr>,
 
-    /// How long each client stays in the mean; others come in the place of those that go, of whom every fourth says nothing. After the
-    /// run the server must have nobody and nothing left, and what it counted must add up [default: all stay until the end].
+    /// How long each client stays in the mean; others come in the place of those that go, of whom every fourth says
+    /// nothing. After the run the server must have nobody and nothing left, and what it counted must add up [default:
+    /// all stay until the end].
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with_all = ["client_processes", "idle"])]
     pub stay: Option<f64>,
 
-    /// Emulated access links, one drawn for each client each time it comes: 3g, lte, wifi-lossy, dsl, step-down, step-up, bursty, or a
-    /// rate in kbit/s (300k).
-    /// Publishers have the rate of the way down, since they do not adapt what they send.
+    /// Emulated access links, one drawn for each client each time it comes: 3g, lte, wifi-lossy, dsl, step-down,
+    /// step-up, bursty, or a rate in kbit/s (300k). Publishers have the rate of the way down, since they do not adapt
+    /// what they send.
     #[arg(long, value_delimiter = ',', value_name = "LINK,…")]
     pub links: Vec<Profile>,
 
@@ -121,8 +122,8 @@ pub(crate) struct LoadtestArgs {
     #[arg(long, value_name = "q|q+|h|h+|f", value_parser = rung)]
     pub max_rung: Option<Rung>,
 
-    /// Ask for plain layers only: the best one that is sent. Packets then carry the time at which they were sent, and how
-    /// long they took is reported.
+    /// Ask for plain layers only: the best one that is sent. Packets then carry the time at which they were sent, and
+    /// how long they took is reported.
     #[arg(long, conflicts_with = "max_rung")]
     pub no_anchors: bool,
 
@@ -143,13 +144,13 @@ pub(crate) struct LoadtestArgs {
     #[arg(long, hide = true)]
     pub part: Option<Part>,
 
-    /// A folder with q.ivf, h.ivf and f.ivf: VP9, profile 0, key frames at the same pictures. Layers without a file are not
-    /// sent.
+    /// A folder with q.ivf, h.ivf and f.ivf: VP9, profile 0, key frames at the same pictures. Layers without a file are
+    /// not sent.
     #[arg(long, value_name = "DIR", conflicts_with = "clip")]
     pub media: Option<PathBuf>,
 
-    /// A video to code the layers of, as Chromium does, by ffmpeg and libvpx. Without --media and --clip a moving scene is
-    /// drawn.
+    /// A video to code the layers of, as Chromium does, by ffmpeg and libvpx. Without --media and --clip a moving scene
+    /// is drawn.
     #[arg(long, value_name = "FILE")]
     pub clip: Option<PathBuf>,
 
@@ -157,8 +158,8 @@ pub(crate) struct LoadtestArgs {
     #[arg(long, default_value_t = 10.0, value_name = "S", value_parser = seconds)]
     pub clip_seconds: f64,
 
-    /// Seconds between key frames of what is coded here. A publisher that is asked for one goes on from the next one of the
-    /// recording, at once.
+    /// Seconds between key frames of what is coded here. A publisher that is asked for one goes on from the next one of
+    /// the recording, at once.
     #[arg(long, default_value_t = 2.0, value_name = "S", value_parser = seconds)]
     pub key_every: f64,
 
@@ -174,8 +175,9 @@ pub(crate) struct LoadtestArgs {
     #[arg(long, default_value = "1", value_name = "N")]
     pub threads: NonZeroUsize,
 
-    /// Say on standard error what subscribers got in each tenth of a second: a line of JSON with `at_s` (since the beginning of the run),
-    /// `kbps`, `frames`, `shown`, `freezes`, `lost`, `anchors`, `anchor_max_ms`, `transit_p95_ms`, `paused` and `rungs` (tracks by rung).
+    /// Say on standard error what subscribers got in each tenth of a second: a line of JSON with `at_s` (since the
+    /// beginning of the run), `kbps`, `frames`, `shown`, `freezes`, `lost`, `anchors`, `anchor_max_ms`,
+    /// `transit_p95_ms`, `paused` and `rungs` (tracks by rung).
     #[arg(long, conflicts_with = "client_processes")]
     pub trace: bool,
 

@@ -203,7 +203,8 @@ impl Balance {
         known.is_none_or(|(kept, took)| kept <= KEPT_MIB || kept <= KEPT_SHARE * took)
     }
 
-    /// Whether nothing more is to come. Sums may be wrong for an instant: the scheduler publishes its counts once an interval.
+    /// Whether nothing more is to come. Sums may be wrong for an instant: the scheduler publishes its counts once an
+    /// interval.
     pub(super) fn settled(&self) -> bool {
         self.empty() && self.gave_back() && self.wrong().next().is_none()
     }

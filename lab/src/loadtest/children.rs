@@ -1,5 +1,5 @@
-//! Subscribers in processes of their own: each runs this program with a part of the clients, and tells once a second, as a
-//! line of JSON on standard output, what they counted. A process ends when its standard input does.
+//! Subscribers in processes of their own: each runs this program with a part of the clients, and tells once a second,
+//! as a line of JSON on standard output, what they counted. A process ends when its standard input does.
 
 use std::io::Read;
 use std::process::Stdio;

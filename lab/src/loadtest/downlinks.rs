@@ -1,5 +1,5 @@
-//! What came of subscribers' emulated links, on the way to them: what they could carry and did, how long datagrams waited, and how soon
-//! changes of their rates were followed.
+//! What came of subscribers' emulated links, on the way to them: what they could carry and did, how long datagrams
+//! waited, and how soon changes of their rates were followed.
 
 use std::time::{Duration, Instant};
 

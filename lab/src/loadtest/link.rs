@@ -1,7 +1,7 @@
 //! One client's WebRTC connection and its UDP socket.
 //!
-//! The server knows clients by their addresses, so each has a socket of its own. Media is sent in the stack's RTP mode: a
-//! replay sets numbers and timestamps itself.
+//! The server knows clients by their addresses, so each has a socket of its own. Media is sent in the stack's RTP mode:
+//! a replay sets numbers and timestamps itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::time::{Duration, Instant};

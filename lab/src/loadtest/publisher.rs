@@ -1,4 +1,5 @@
-//! One publisher: joins, offers its layers as the SDK does, and sends the recording at its rate until it is told to stop.
+//! One publisher: joins, offers its layers as the SDK does, and sends the recording at its rate until it is told to
+//! stop.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
-//! What publishers send: the same camera coded once, as one stream a layer, and a playhead that goes round in it for ever.
+//! What publishers send: the same camera coded once, as one stream a layer, and a playhead that goes round in it for
+//! ever.
 //!
-//! Layers go in step: picture n of one is picture n of the others, as a camera's simulcast has it. So a key frame that is
-//! asked for is where *all* layers have one: the playhead goes on from the next such picture. Numbers and timestamps go
-//! on over loops and jumps, so that receivers see one stream without end.
+//! Layers go in step: picture n of one is picture n of the others, as a camera's simulcast has it. So a key frame that
+//! is asked for is where *all* layers have one: the playhead goes on from the next such picture. Numbers and timestamps
+//! go on over loops and jumps, so that receivers see one stream without end.
 
 use anyhow::{Result, bail, ensure};
 use windlass_types::Layer;

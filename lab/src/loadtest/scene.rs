@@ -1,4 +1,5 @@
-//! A moving scene for machines without clips: a textured wall that pans, and something like a head before it that sways.
+//! A moving scene for machines without clips: a textured wall that pans, and something like a head before it that
+//! sways.
 
 use windlass_vp9::{Picture, Plane};
 

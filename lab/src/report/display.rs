@@ -38,7 +38,8 @@ fn clip(row: &Row) -> &str {
     row.get("clip").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Rows that differ in their clip alone, as one of their mean; a figure that a clip lacks, or whose row it lacks, is null.
+/// Rows that differ in their clip alone, as one of their mean; a figure that a clip lacks, or whose row it lacks, is
+/// null.
 fn means(rows: &[&Row]) -> Vec<Row> {
     let mut groups: BTreeMap<Vec<&str>, Vec<&Row>> = BTreeMap::new();
     for row in rows {

@@ -1,9 +1,10 @@
 //! Figures by name, from what commands printed with `--json`.
 //!
-//! A cell's `{links/3g/utilisation:0%}` is, of `figures/links.json`, `utilisation` of the only row that has this key and a
-//! value `3g`, written by its [format](super::number). `~VALUE` may be a part of the row's, `NAME=NUMBER` is a number. Before the
-//! key, `least ` or `most ` takes all rows that match. Besides: `{display/CLIP/SIZES/STILLS/seen}`, the four differences of
-//! `eval --display`; `{A >= 1.2 && B <= 6}`, whether a goal is met; `{clips}`, how many clips were shown.
+//! A cell's `{links/3g/utilisation:0%}` is, of `figures/links.json`, `utilisation` of the only row that has this key
+//! and a value `3g`, written by its [format](super::number). `~VALUE` may be a part of the row's, `NAME=NUMBER` is a
+//! number. Before the key, `least ` or `most ` takes all rows that match. Besides: `{display/CLIP/SIZES/STILLS/seen}`,
+//! the four differences of `eval --display`; `{A >= 1.2 && B <= 6}`, whether a goal is met; `{clips}`, how many clips
+//! were shown.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result};
 
-/// Writes a figure by its format: digits after the point, with `+` before them where gains are signed, with `%` behind them where
-/// shares are percents; or `fps`, frames a second of a frame's milliseconds. What was not measured is a dash.
+/// Writes a figure by its format: digits after the point, with `+` before them where gains are signed, with `%` behind
+/// them where shares are percents; or `fps`, frames a second of a frame's milliseconds. What was not measured is a
+/// dash.
 pub(super) fn written(value: Option<f64>, format: &str) -> Result<String> {
     let Some(value) = value else { return Ok("–".into()) };
     if format == "fps" {

@@ -1,4 +1,5 @@
-//! What a command printed with `--json`, as Markdown: a table of each of its lists of rows, with all keys that hold one value.
+//! What a command printed with `--json`, as Markdown: a table of each of its lists of rows, with all keys that hold one
+//! value.
 
 use anyhow::{Result, ensure};
 use serde_json::{Map, Value};

@@ -16,8 +16,8 @@ const ACCELERATORS: usize = 64;
 /// What came of one way to have workers.
 #[derive(Debug, Serialize)]
 struct Row {
-    /// `anchors` with workers that are `scaled`, or as many from the beginning to the end as the `peak` or the `mean` wants; `per-frame`, as many as the rule
-    /// wants `at once`, or `peak`.
+    /// `anchors` with workers that are `scaled`, or as many from the beginning to the end as the `peak` or the `mean`
+    /// wants; `per-frame`, as many as the rule wants `at once`, or `peak`.
     way: &'static str,
     machine_hours: f64,
     /// Workers that the rule wants at the most.

@@ -1,7 +1,9 @@
 //! `windlass-lab simulate`: the scheduler's own code, under load that is made up.
 //!
-//! In: scenarios (YAML): of streams ([`streams`]), of requests to the accelerators' queue ([`requests`]), of clients with a promise ([`clients`]), of requests with stages on the
-//! processor ([`stages`]), of servers that share rooms ([`cluster`]), or of a day on workers that come and go ([`day`]). Out: what came of them, as tables or as JSON. Equal scenarios and seeds give equal reports.
+//! In: scenarios (YAML): of streams ([`streams`]), of requests to the accelerators' queue ([`requests`]), of clients
+//! with a promise ([`clients`]), of requests with stages on the processor ([`stages`]), of servers that share rooms
+//! ([`cluster`]), or of a day on workers that come and go ([`day`]). Out: what came of them, as tables or as JSON.
+//! Equal scenarios and seeds give equal reports.
 
 mod clients;
 mod cluster;
@@ -38,8 +40,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_delimiter = ',', value_name = "ORDER,…")]
     pub order: Vec<OrderArg>,
 
-    /// How all streams' anchors are chosen, in place of what the scenario says (latency-sensitive, cost-effective, quality-sla,
-    /// per-frame, key-uniform, nemo); several are compared.
+    /// How all streams' anchors are chosen, in place of what the scenario says (latency-sensitive, cost-effective,
+    /// quality-sla, per-frame, key-uniform, nemo); several are compared.
     #[arg(long, value_delimiter = ',', value_name = "POLICY,…")]
     pub policy: Vec<PlayedPolicy>,
 
@@ -47,8 +49,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_delimiter = ',', value_name = "PLACEMENT,…")]
     pub placement: Vec<PlacementArg>,
 
-    /// Draw what came of it too, as SVG to this folder: anchor latency, its distribution, what was missed, fraction, utilisation and
-    /// predicted quality second by second; of requests, latency, throughput and loads by load.
+    /// Draw what came of it too, as SVG to this folder: anchor latency, its distribution, what was missed, fraction,
+    /// utilisation and predicted quality second by second; of requests, latency, throughput and loads by load.
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
 

@@ -1,8 +1,9 @@
 //! How soon the traffic on a link follows its rate.
 //!
-//! After a rise: the time until a second's traffic is 85 % of the rate. After a fall: until no more than a twentieth of a second's datagrams
-//! wait 100 ms before the bottleneck. Changes of less than a tenth are none, and rates that last for less than two seconds are not to be followed.
-//! A step that has not been followed when it is asked counts as long as it has lasted, from five seconds on.
+//! After a rise: the time until a second's traffic is 85 % of the rate. After a fall: until no more than a twentieth of
+//! a second's datagrams wait 100 ms before the bottleneck. Changes of less than a tenth are none, and rates that last
+//! for less than two seconds are not to be followed. A step that has not been followed when it is asked counts as long
+//! as it has lasted, from five seconds on.
 
 use std::collections::VecDeque;
 use std::time::Duration;

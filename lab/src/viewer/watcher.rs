@@ -1,6 +1,7 @@
 //! What a viewer makes of one track's packets: frames in order, freezes, wishes for key frames.
 //!
-//! As Chromium counts: a freeze is a frame that comes later after the last than three times the mean of the last thirty such times, and than 150 ms more than it.
+//! As Chromium counts: a freeze is a frame that comes later after the last than three times the mean of the last thirty
+//! such times, and than 150 ms more than it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

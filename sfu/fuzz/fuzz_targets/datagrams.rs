@@ -1,5 +1,5 @@
-//! Datagrams of strangers, and from the addresses of participants whose connections are up or were never: no panic, each
-//! counted once, and the call goes on.
+//! Datagrams of strangers, and from the addresses of participants whose connections are up or were never: no panic,
+//! each counted once, and the call goes on.
 
 #![no_main]
 #![allow(missing_docs)]

@@ -1,5 +1,5 @@
-//! What a participant may say over a connection that is up: packets of any payload, number and time in any layer, and messages on data
-//! channels. No panic, and the subscriber's connection lives.
+//! What a participant may say over a connection that is up: packets of any payload, number and time in any layer, and
+//! messages on data channels. No panic, and the subscriber's connection lives.
 
 #![no_main]
 #![allow(missing_docs)]

@@ -1,5 +1,5 @@
-//! Session descriptions with lists of what is in them, of one participant after another and again: no panic, and what is refused
-//! leaves the next one alone.
+//! Session descriptions with lists of what is in them, of one participant after another and again: no panic, and what
+//! is refused leaves the next one alone.
 
 #![no_main]
 #![allow(missing_docs)]

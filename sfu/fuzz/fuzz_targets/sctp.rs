@@ -1,5 +1,5 @@
-//! The data channels' transport, below DTLS: packets with right checksums and any content, into an association that is up. A
-//! participant can send these.
+//! The data channels' transport, below DTLS: packets with right checksums and any content, into an association that is
+//! up. A participant can send these.
 
 #![no_main]
 #![allow(missing_docs)]

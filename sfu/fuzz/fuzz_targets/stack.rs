@@ -1,5 +1,5 @@
-//! The parsers of the WebRTC stack that a packet meets before ours: STUN, RTP and its extensions, RTCP, descriptions, and the
-//! whole receive path of a connection.
+//! The parsers of the WebRTC stack that a packet meets before ours: STUN, RTP and its extensions, RTCP, descriptions,
+//! and the whole receive path of a connection.
 
 #![no_main]
 #![allow(missing_docs)]

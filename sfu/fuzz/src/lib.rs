@@ -1,5 +1,5 @@
-//! A call in memory for the targets: the SFU's core, a publisher and a subscriber of the WebRTC stack, and inputs cut from
-//! the fuzzer's bytes.
+//! A call in memory for the targets: the SFU's core, a publisher and a subscriber of the WebRTC stack, and inputs cut
+//! from the fuzzer's bytes.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -76,7 +76,8 @@ impl LocalAddrs {
         udp.chain(tcp).filter_map(usable).collect()
     }
 
-    /// The local address that ICE takes for the destination of a datagram: one of the client's protocol and address family.
+    /// The local address that ICE takes for the destination of a datagram: one of the client's protocol and address
+    /// family.
     pub(super) fn destination(&self, source: RemoteAddr) -> Option<SocketAddr> {
         let locals = match source.via {
             Via::Udp => &self.udp,

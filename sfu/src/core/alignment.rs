@@ -1,10 +1,10 @@
 //! Finds the frames of two simulcast layers that show the same camera frame.
 //!
-//! Each layer has its own RTP timestamps: the capture time at 90 kHz plus a constant. So the timestamps of two layers differ by a
-//! constant *shift*. Sender reports (RFC 3550 §6.4.1) map timestamps to wall-clock time, rounded to milliseconds. That is enough to pair
-//! frames, and a pair yields the shift to the tick (measured in `client-web/src/worker/regions/frame-clock.ts`). A shift is certain
-//! once a second pair confirms it. It is measured again when frames miss it, or when sender reports contradict it: the camera was
-//! exchanged, or an encoder restarted.
+//! Each layer has its own RTP timestamps: the capture time at 90 kHz plus a constant. So the timestamps of two layers
+//! differ by a constant *shift*. Sender reports (RFC 3550 §6.4.1) map timestamps to wall-clock time, rounded to
+//! milliseconds. That is enough to pair frames, and a pair yields the shift to the tick (measured in
+//! `client-web/src/worker/regions/frame-clock.ts`). A shift is certain once a second pair confirms it. It is measured
+//! again when frames miss it, or when sender reports contradict it: the camera was exchanged, or an encoder restarted.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -18,8 +18,9 @@ pub(super) type Report = (SystemTime, u32);
 const MAX_FRAMES: usize = 64;
 /// Error of a shift from sender reports, in ticks of 90 kHz: 8 ms, half a frame interval at 60 frames a second.
 const TOLERANCE: u32 = 720;
-/// Error of a measured shift for one frame, in ticks. A camera has none. Other sources (a canvas) have clocks that each sender smooths
-/// by itself: more than 3 ms in half of all connections. The next frame at 60 frames a second is twice as far.
+/// Error of a measured shift for one frame, in ticks. A camera has none. Other sources (a canvas) have clocks that each
+/// sender smooths by itself: more than 3 ms in half of all connections. The next frame at 60 frames a second is twice
+/// as far.
 const MAX_JITTER: u32 = TOLERANCE;
 /// Consecutive frames without a counterpart after which a shift is measured again.
 const MAX_MISSES: u32 = 8;
@@ -75,8 +76,8 @@ impl Alignment {
         timeline.frames.push_back(timestamp);
     }
 
-    /// The timestamp in layer `to` of the camera frame with `timestamp` in layer `from`; `None` while the shift is not certain. Layer `to`
-    /// may lack the frame.
+    /// The timestamp in layer `to` of the camera frame with `timestamp` in layer `from`; `None` while the shift is not
+    /// certain. Layer `to` may lack the frame.
     pub(super) fn map(&mut self, from: Layer, timestamp: u32, to: Layer) -> Option<u32> {
         let reported = self.reported_shift(from, to);
         let timeline = &self.timelines[to as usize];

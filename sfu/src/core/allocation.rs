@@ -156,7 +156,8 @@ pub(super) fn count_ways(peers: &Peers) -> WayCounts {
 }
 
 impl Peer {
-    /// The demands of the video slots that are visible and not muted, with the slots' indices. Hidden slots lose their rung.
+    /// The demands of the video slots that are visible and not muted, with the slots' indices. Hidden slots lose their
+    /// rung.
     fn demands(
         &mut self,
         now: Instant,
@@ -185,8 +186,8 @@ impl Peer {
         (slots, demands)
     }
 
-    /// Grants rungs to `slots` by their demands, and the rest to anchors. `initial`: bandwidth before the first estimate; `None`:
-    /// without congestion control.
+    /// Grants rungs to `slots` by their demands, and the rest to anchors. `initial`: bandwidth before the first
+    /// estimate; `None`: without congestion control.
     fn allocate(
         &mut self,
         now: Instant,
@@ -237,8 +238,8 @@ impl Peer {
         slot.video.set_target(rung.map(|rung| Source { track, layer: rung.layer() }));
     }
 
-    /// Announces to the client what it receives on a slot, if that has changed. `tapped` and `scale` are of the slot's track. Returns
-    /// whether the client begins to receive anchors of another epoch.
+    /// Announces to the client what it receives on a slot, if that has changed. `tapped` and `scale` are of the slot's
+    /// track. Returns whether the client begins to receive anchors of another epoch.
     pub(super) fn announce(
         &mut self,
         slot: usize,

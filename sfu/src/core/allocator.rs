@@ -1,14 +1,18 @@
 //! Allocates one subscriber's bandwidth among its tracks: each gets a rung, or is paused.
 //!
-//! A *rung* is a quality level (LiveKit's `VideoQuality`, libwebrtc's target layer): a simulcast layer, or (`+`) a layer with anchors. The
-//! rungs are q, q+, h, h+ and f. A track's *ladder* has those whose layer is sent, up to the client's maximum, without rungs that a
-//! cheaper one equals in quality, and without anchors that are not worth their bytes beside the viewer's own network. Quality in the
-//! tile is predicted ([`quality`]); bitrates of anchors are measured ([`anchor_costs`](super::anchor_costs)).
+//! A *rung* is a quality level (LiveKit's `VideoQuality`, libwebrtc's target layer): a simulcast layer, or (`+`) a
+//! layer with anchors. The rungs are q, q+, h, h+ and f. A track's *ladder* has those whose layer is sent, up to the
+//! client's maximum, without rungs that a cheaper one equals in quality, and without anchors that are not worth their
+//! bytes beside the viewer's own network. Quality in the tile is predicted ([`quality`]); bitrates of anchors are
+//! measured ([`anchor_costs`](super::anchor_costs)).
 //!
-//! 1. Each track gets its lowest rung, by descending weight, while the budget lasts. The others are paused; the first never is.
-//! 2. Tracks rise by the step with the greatest weight × gain of quality / additional bitrate that fits, until none fits.
+//! 1. Each track gets its lowest rung, by descending weight, while the budget lasts. The others are paused; the first
+//!    never is.
+//! 2. Tracks rise by the step with the greatest weight × gain of quality / additional bitrate that fits, until none
+//!    fits.
 //!
-//! Hysteresis: a rise needs more room than a held rung, waits for [`RISE_DELAY`] after a fall, and a held step counts more.
+//! Hysteresis: a rise needs more room than a held rung, waits for [`RISE_DELAY`] after a fall, and a held step counts
+//! more.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +23,8 @@ use super::quality::{self, Shown};
 
 /// Time after a fall in which no rung rises, so that the estimate can settle.
 const RISE_DELAY: Duration = Duration::from_secs(3);
-/// Time for which the estimate may be too low before a rung falls: on a busy machine it dips for moments. Congestion lowers rungs at once.
+/// Time for which the estimate may be too low before a rung falls: on a busy machine it dips for moments. Congestion
+/// lowers rungs at once.
 const FALL_DELAY: Duration = Duration::from_millis(1500);
 /// Share of the estimate that the sum of rungs may use after a rise.
 const RISE_SHARE: f64 = 0.9;
@@ -27,7 +32,8 @@ const RISE_SHARE: f64 = 0.9;
 const HOLD_SHARE: f64 = 1.1;
 /// Factor of the weight of what a subscriber has already.
 const HELD_FACTOR: f64 = 4.0;
-/// Points of quality by which another layer must be better than the held one, unless it is cheaper: a change costs a key frame.
+/// Points of quality by which another layer must be better than the held one, unless it is cheaper: a change costs a
+/// key frame.
 const HELD_BONUS: f64 = 2.0;
 /// Factor of the bitrate to probe for above the next rung's need, as room for swings.
 const PROBE_MARGIN: f64 = 1.15;
@@ -119,8 +125,8 @@ impl Demand {
         BitrateNeeds { held, next, best }
     }
 
-    /// The ladder, each rung with more bitrate and quality than the one before. If no layer up to the maximum is sent, the smallest layer
-    /// that is sent.
+    /// The ladder, each rung with more bitrate and quality than the one before. If no layer up to the maximum is sent,
+    /// the smallest layer that is sent.
     fn ladder(&self) -> Vec<Step> {
         let mut ladder: Vec<_> = LADDER.into_iter().filter_map(|rung| self.step(rung)).collect();
         if ladder.is_empty() {
@@ -189,8 +195,8 @@ impl Budget {
 }
 
 impl Allocator {
-    /// Grants each demand its rung. `available` is for video and anchors; `None` means no limit. `congested`: rungs fall at once,
-    /// without [`FALL_DELAY`].
+    /// Grants each demand its rung. `available` is for video and anchors; `None` means no limit. `congested`: rungs
+    /// fall at once, without [`FALL_DELAY`].
     pub(super) fn allocate(
         &mut self,
         now: Instant,
@@ -259,8 +265,8 @@ fn lowest_steps(
     steps
 }
 
-/// Raises tracks by the step with the greatest gain for its bitrate, until none fits. Of the tracks that are shown only one rises at a
-/// time: each rise is a key frame, and several at once would fill the queue.
+/// Raises tracks by the step with the greatest gain for its bitrate, until none fits. Of the tracks that are shown only
+/// one rises at a time: each rise is a key frame, and several at once would fill the queue.
 fn raise_steps(
     demands: &[Demand],
     ladders: &[Vec<Step>],

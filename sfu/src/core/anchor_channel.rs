@@ -77,8 +77,8 @@ impl AnchorChannel {
         self.open && self.may_receive(permissions)
     }
 
-    /// Opens the channel of a connection that is up, if it can be opened and is not open. Messages older than `budget` are not
-    /// retransmitted.
+    /// Opens the channel of a connection that is up, if it can be opened and is not open. Messages older than `budget`
+    /// are not retransmitted.
     pub(super) fn begin(&mut self, permissions: Permissions, budget: Duration, link: &mut Link) {
         if !self.negotiated || !self.may_receive(permissions) || self.id.is_some() {
             return;

@@ -1,7 +1,7 @@
 //! Measured bitrates of a track's anchors, by their source.
 //!
-//! Bytes are averaged over [`TIME_CONSTANT`], as there may be one anchor in four seconds. While no subscriber holds a rung with
-//! anchors, the mean returns to its assumed value: later anchors may be of another scene.
+//! Bytes are averaged over [`TIME_CONSTANT`], as there may be one anchor in four seconds. While no subscriber holds a
+//! rung with anchors, the mean returns to its assumed value: later anchors may be of another scene.
 
 use std::time::Duration;
 
@@ -101,7 +101,8 @@ impl AnchorCostMeter {
         meter.bytes += bytes as u64;
     }
 
-    /// Updates the means after a `span` in which anchors were made (`enhanced`), and the publisher's pixels were there (`captured`).
+    /// Updates the means after a `span` in which anchors were made (`enhanced`), and the publisher's pixels were there
+    /// (`captured`).
     pub(super) fn update(&mut self, span: Duration, enhanced: bool, captured: bool) {
         self.captured.update(span, enhanced && captured);
         self.enhanced.update(span, enhanced);

@@ -1,9 +1,10 @@
 //! The pacer of one subscriber's anchors.
 //!
-//! Anchors share the downlink with video, which has priority. A token bucket at the rate that video leaves admits or drops an anchor as
-//! a whole. An admitted anchor is sent as messages, spread over time at half of the downlink's rate, so that they do not delay the video
-//! behind them. Messages wait while the link is busy with a large video frame. What is left of an anchor at its deadline is dropped,
-//! never sent late. The bytes that wait here and in the data channel are bounded.
+//! Anchors share the downlink with video, which has priority. A token bucket at the rate that video leaves admits or
+//! drops an anchor as a whole. An admitted anchor is sent as messages, spread over time at half of the downlink's rate,
+//! so that they do not delay the video behind them. Messages wait while the link is busy with a large video frame. What
+//! is left of an anchor at its deadline is dropped, never sent late. The bytes that wait here and in the data channel
+//! are bounded.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -129,8 +130,8 @@ impl AnchorPacer {
         bytes.clamp(MIN_MESSAGE_BYTES, message::MAX_CHUNK)
     }
 
-    /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate` is the mean rate of anchors, `buffered` the bytes in the
-    /// data channel.
+    /// Decides about an anchor of `bytes` whose frame came `age` ago. `rate` is the mean rate of anchors, `buffered`
+    /// the bytes in the data channel.
     pub(super) fn admit(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! The publisher's own high-resolution frames, for captured anchors: a layer above the tapped one, where it is sent.
 //!
-//! A second tap copies that layer while the low layer is tapped, that is, while a subscriber holds an enhanced rung. Each frame goes
-//! to the enhancer with the RTP timestamp that the same camera frame has in the tapped layer.
+//! A second tap copies that layer while the low layer is tapped, that is, while a subscriber holds an enhanced rung.
+//! Each frame goes to the enhancer with the RTP timestamp that the same camera frame has in the tapped layer.
 
 use windlass_types::{CapturedFrame, Layer, TapInput};
 

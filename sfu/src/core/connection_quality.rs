@@ -10,11 +10,12 @@
 //! | downlink | its estimate is below half of what the best rungs take | a video is paused | |
 //! | nothing comes from the client | | | for [`SILENCE`] |
 //!
-//! A browser with a narrow uplink loses few packets: it sends fewer layers. So layers count. Which are asked for is what the client says that it
-//! may send (or has sent), without those that nobody needs.
+//! A browser with a narrow uplink loses few packets: it sends fewer layers. So layers count. Which are asked for is
+//! what the client says that it may send (or has sent), without those that nobody needs.
 //!
-//! What is told is slower, so that it does not flicker: it gets worse when [`WORSE_AFTER`] assessments in a row were worse, better when
-//! [`BETTER_AFTER`] were better, and changes once in [`MIN_INTERVAL`] at most. That a connection is lost is told at once.
+//! What is told is slower, so that it does not flicker: it gets worse when [`WORSE_AFTER`] assessments in a row were
+//! worse, better when [`BETTER_AFTER`] were better, and changes once in [`MIN_INTERVAL`] at most. That a connection is
+//! lost is told at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -29,7 +30,8 @@ const FAIR_LOSS: f64 = 0.02;
 const POOR_LOSS: f64 = 0.08;
 /// Weight of one feedback in the mean of the loss: with ten feedbacks a second a time constant of two seconds.
 const LOSS_WEIGHT: f64 = 0.05;
-/// Round trip that is heard in a conversation (two of them are between two people). With up to 250 ms of it the client may hold back its feedback.
+/// Round trip that is heard in a conversation (two of them are between two people). With up to 250 ms of it the client
+/// may hold back its feedback.
 const FAIR_RTT: Duration = Duration::from_millis(400);
 /// Round trip with which people begin to speak at the same time.
 const POOR_RTT: Duration = Duration::from_millis(800);

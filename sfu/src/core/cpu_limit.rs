@@ -1,10 +1,11 @@
 //! Limits the time that one connection's input takes of its media thread.
 //!
-//! `rtcp` and `sctp_filter` bound the costs that are known; this limit is for the rest. A connection over its share has its
-//! input dropped until the share has caught up. One that stays over it is removed, as all other media on the thread waits for it.
+//! `rtcp` and `sctp_filter` bound the costs that are known; this limit is for the rest. A connection over its share has
+//! its input dropped until the share has caught up. One that stays over it is removed, as all other media on the thread
+//! waits for it.
 //!
-//! Charged is the time that the stack takes for a client's input, not the forwarding that follows: a publisher does not pay for
-//! its subscribers. Only input that was decrypted is charged, as source addresses can be forged.
+//! Charged is the time that the stack takes for a client's input, not the forwarding that follows: a publisher does not
+//! pay for its subscribers. Only input that was decrypted is charged, as source addresses can be forged.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -15,7 +16,8 @@ use super::gcra::Gcra;
 const SHARE: u32 = 20;
 /// Thread time that a connection may take at once: for its DTLS handshake, or for packets that have waited.
 const BURST: Duration = Duration::from_millis(50);
-/// Largest charge for one datagram. A longer time is seldom the stack's: on a virtual machine, stolen CPU time counts too.
+/// Largest charge for one datagram. A longer time is seldom the stack's: on a virtual machine, stolen CPU time counts
+/// too.
 const MAX_CHARGE: Duration = Duration::from_millis(20);
 /// Consecutive seconds over the share after which the connection is removed.
 const MAX_SECONDS: u32 = 5;
@@ -70,7 +72,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Sends `rate` datagrams a second that take `takes` each. Returns how many are admitted, and in which second the connection is to be removed.
+    /// Sends `rate` datagrams a second that take `takes` each. Returns how many are admitted, and in which second the
+    /// connection is to be removed.
     fn sends(rate: u32, takes: Duration, seconds: u32) -> (u32, Option<u32>) {
         let (mut limit, mut taken) = (CpuLimit::default(), 0);
         let began = Instant::now();

@@ -1,10 +1,11 @@
 //! Messages of participants to each other, and changes of what is known of them.
 //!
-//! Every receiver gets a sender's messages in their order, as all of them take one way: this core's outputs, the link to the other node and its core.
-//! Rates are bounded at the sender's node: by room, so that many senders do not fill the queues of a room's members, and for all that goes to other
-//! nodes, so that links stay free for the rest. Each participant has a small rate of its own that others of this node cannot use up, but for what links
-//! can carry. In large rooms, where one message is many, what counts is how many get it: by sender, and for the whole core. A change of a name or of
-//! attributes counts as a message of its size to all.
+//! Every receiver gets a sender's messages in their order, as all of them take one way: this core's outputs, the link
+//! to the other node and its core. Rates are bounded at the sender's node: by room, so that many senders do not fill
+//! the queues of a room's members, and for all that goes to other nodes, so that links stay free for the rest. Each
+//! participant has a small rate of its own that others of this node cannot use up, but for what links can carry. In
+//! large rooms, where one message is many, what counts is how many get it: by sender, and for the whole core. A change
+//! of a name or of attributes counts as a message of its size to all.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +17,8 @@ use crate::api::{DataError, DataMessage, Delivery, ParticipantId, SfuEvent};
 use crate::relay::{Relayed, RelayedData};
 
 impl Core {
-    /// Sends a message of a participant to others of its room; `None`: to all others. Those that are not there are passed over.
+    /// Sends a message of a participant to others of its room; `None`: to all others. Those that are not there are
+    /// passed over.
     ///
     /// # Errors
     ///
@@ -67,7 +69,8 @@ impl Core {
         Err(DataError::Limited)
     }
 
-    /// Gives a message to participants of this node; `to`: to these, or all. The sender gets its own in a loopback room.
+    /// Gives a message to participants of this node; `to`: to these, or all. The sender gets its own in a loopback
+    /// room.
     pub(super) fn deliver(
         &mut self,
         room: &str,
@@ -85,7 +88,8 @@ impl Core {
         }
     }
 
-    /// Counts a change of a participant's name or attributes, which with them has so many bytes, as a message to all others.
+    /// Counts a change of a participant's name or attributes, which with them has so many bytes, as a message to all
+    /// others.
     ///
     /// # Errors
     ///
@@ -237,7 +241,8 @@ mod tests {
         assert_eq!(sent(&mut world, ANA, Some(&[BO]), 1), 0);
         world.now += Duration::from_secs(1);
         assert_eq!(sent(&mut world, ANA, None, 40), 5);
-        // Others are not held by that, up to what the core can take: 20 of them in a second. Then each has one of its own, which costs it four.
+        // Others are not held by that, up to what the core can take: 20 of them in a second. Then each has one of its
+        // own, which costs it four.
         let taken: usize = ids[1..].iter().map(|&id| sent(&mut world, id, None, 9)).sum();
         assert!((100..120).contains(&taken), "{taken}");
         assert_eq!(sent(&mut world, ids[50], Some(&[ANA]), 1), 0);

@@ -28,7 +28,8 @@ const ROOM: Rate = Rate {
     kib: Duration::from_millis(4),
     burst: Duration::from_secs(1),
 };
-/// What a participant has for its receivers, wherever they are: 4,000 messages or 8 MiB a second, as many times as they are received.
+/// What a participant has for its receivers, wherever they are: 4,000 messages or 8 MiB a second, as many times as they
+/// are received.
 const RECEIVED: Rate = Rate {
     message: Duration::from_micros(250),
     kib: Duration::from_micros(122),
@@ -40,7 +41,8 @@ const ALL_RECEIVED: Rate = Rate {
     kib: Duration::from_micros(31),
     burst: Duration::from_secs(1),
 };
-/// What all rooms of this core have together for other nodes: 2,000 messages or 4 MiB a second. A message counts once for each node.
+/// What all rooms of this core have together for other nodes: 2,000 messages or 4 MiB a second. A message counts once
+/// for each node.
 const NODES: Rate = Rate {
     message: Duration::from_micros(500),
     kib: Duration::from_micros(250),
@@ -112,7 +114,8 @@ impl DataLimits {
         let all = ALL_RECEIVED.admits(self.received, now);
         let to_nodes = |rate: &Rate| nodes == 0 || rate.admits(self.to_nodes, now);
         if OWN.admits(sender.used, now) && to_nodes(&OWN_NODES) {
-            // What others have used up of the core's time takes nothing from it, but large rooms have no more of that time by it.
+            // What others have used up of the core's time takes nothing from it, but large rooms have no more of that
+            // time by it.
             let times = if all { 1 } else { receivers.div_ceil(OWN_RECEIVERS).max(1) };
             sender.used.add(now, OWN.cost_of_all(bytes, times));
         } else if all && ROOM.admits(*room, now) && to_nodes(&NODES) {

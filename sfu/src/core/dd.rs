@@ -68,8 +68,9 @@ impl FrameDependency {
         }
     }
 
-    /// Puts it among a packet's values for [`Serializer`]. The stack has a place for user values, a hash map that is made,
-    /// copied and dropped with each packet; frame marking, which is never negotiated here, has one that costs nothing.
+    /// Puts it among a packet's values for [`Serializer`]. The stack has a place for user values, a hash map that is
+    /// made, copied and dropped with each packet; frame marking, which is never negotiated here, has one that costs
+    /// nothing.
     pub(super) fn set(self, values: &mut ExtensionValues) {
         let flags = u32::from(self.key) | u32::from(self.begin) << 1 | u32::from(self.end) << 2;
         values.frame_mark = Some(u32::from(self.frame) | flags << 16);

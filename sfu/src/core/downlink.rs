@@ -2,10 +2,10 @@
 //!
 //! # Overview
 //!
-//! The stack (str0m) estimates the bandwidth by GoogCC over transport-wide feedback. Its estimate rises well and falls late:
-//! where a link narrows and its buffer is short, the delay gradient is over before it is detected. Then the estimate falls by
-//! losses alone, over seconds in which the queue stays full. It also falls where nothing is congested: after a burst of losses
-//! on a wireless link, or because little was sent.
+//! The stack (str0m) estimates the bandwidth by GoogCC over transport-wide feedback. Its estimate rises well and falls
+//! late: where a link narrows and its buffer is short, the delay gradient is over before it is detected. Then the
+//! estimate falls by losses alone, over seconds in which the queue stays full. It also falls where nothing is
+//! congested: after a burst of losses on a wireless link, or because little was sent.
 //!
 //! [`Downlink`] corrects both errors. It reads the estimate, the round trip and the loss each [`FEEDBACK_INTERVAL`]:
 //!
@@ -39,10 +39,11 @@
 //! ```
 //!
 //! * [`State::Normal`]: no cap.
-//! * [`State::Congested`]: cap = max([`DRAIN_SHARE`] × delivered rate, [`MIN_CAP`]), and not above half of the estimate at
-//!   first if the queue is certainly full. It falls again only after [`CAP_HOLD`], and not while the queue drains.
-//! * [`State::Recovering`]: the cap stays until the queue delay is below [`DRAINED_QUEUE_DELAY`]. Then it is multiplied by
-//!   [`CAP_GROWTH`] with each feedback, up to the link rate = [`LINK_SHARE`] × the rate delivered while the queue was full.
+//! * [`State::Congested`]: cap = max([`DRAIN_SHARE`] × delivered rate, [`MIN_CAP`]), and not above half of the estimate
+//!   at first if the queue is certainly full. It falls again only after [`CAP_HOLD`], and not while the queue drains.
+//! * [`State::Recovering`]: the cap stays until the queue delay is below [`DRAINED_QUEUE_DELAY`]. Then it is multiplied
+//!   by [`CAP_GROWTH`] with each feedback, up to the link rate = [`LINK_SHARE`] × the rate delivered while the queue
+//!   was full.
 //!
 //! # Output
 //!
@@ -53,17 +54,20 @@
 //!
 //! Without a full queue, and [`CONGESTION_HOLD`] after one, the floor of a plausible estimate is the greater of
 //!
-//! * 0.9 × the best estimate of the last [`STABLE_ESTIMATE_AGE`], if the estimate fell below [`SPURIOUS_DROP`] of that while quiet;
+//! * 0.9 × the best estimate of the last [`STABLE_ESTIMATE_AGE`], if the estimate fell below [`SPURIOUS_DROP`] of that
+//!   while quiet;
 //! * [`DELIVERED_FLOOR_QUIET`] (quiet) or [`DELIVERED_FLOOR`] (not quiet) × the delivered rate.
 //!
-//! An estimate below 0.9 × the floor is reset to the floor. And an estimate that probes do not raise is reset to itself after
-//! [`MIN_STAGNATION`], as a reset makes the stack probe; the time doubles up to [`MAX_STAGNATION`].
+//! An estimate below 0.9 × the floor is reset to the floor. And an estimate that probes do not raise is reset to itself
+//! after [`MIN_STAGNATION`], as a reset makes the stack probe; the time doubles up to [`MAX_STAGNATION`].
 //!
 //! # Sources
 //!
-//! * GoogCC: draft-ietf-rmcat-gcc-02 and libwebrtc's `modules/congestion_controller/goog_cc`, as in `str0m::bwe`. The cap has
-//!   the form of its decrease (§5.5: a share of the received rate), with a smaller share, so that the queue drains.
-//! * The minimum of the round trip over ten seconds, as BBR has it (draft-cardwell-iccrg-bbr-congestion-control, `MinRTTFilterLen`).
+//! * GoogCC: draft-ietf-rmcat-gcc-02 and libwebrtc's `modules/congestion_controller/goog_cc`, as in `str0m::bwe`. The
+//!   cap has the form of its decrease (§5.5: a share of the received rate), with a smaller share, so that the queue
+//!   drains.
+//! * The minimum of the round trip over ten seconds, as BBR has it (draft-cardwell-iccrg-bbr-congestion-control,
+//!   `MinRTTFilterLen`).
 //! * All other constants were tuned with `windlass-lab bench links` (`lab/notes/links.md`).
 
 use std::collections::VecDeque;
@@ -71,11 +75,14 @@ use std::time::{Duration, Instant};
 
 use windlass_types::Bitrate;
 
-/// Interval of the stack's statistics, each of which is one feedback. Short, so that a full queue is seen before it is felt.
+/// Interval of the stack's statistics, each of which is one feedback. Short, so that a full queue is seen before it is
+/// felt.
 pub(super) const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
-/// Window of the minimum round trip. As long as BBR's: a path that became longer counts as congested for this time at most.
+/// Window of the minimum round trip. As long as BBR's: a path that became longer counts as congested for this time at
+/// most.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// Queue delay (RTT − min RTT) above which the queue is full. Below the shortest buffer of the test links (200 ms), above their jitter.
+/// Queue delay (RTT − min RTT) above which the queue is full. Below the shortest buffer of the test links (200 ms),
+/// above their jitter.
 const FULL_QUEUE_DELAY: Duration = Duration::from_millis(120);
 /// Queue delay below which a full queue has drained. Above the jitter of the test links (at most 15 ms each way).
 const DRAINED_QUEUE_DELAY: Duration = Duration::from_millis(50);
@@ -85,13 +92,15 @@ const BACKOFF_QUEUE_DELAY: Duration = Duration::from_millis(35);
 const BACKOFF: f64 = 0.2;
 /// Loss (0 to 1) that makes a full queue certain at the first feedback, without waiting for [`FULL_FEEDBACKS`].
 const CERTAIN_LOSS: f32 = 0.08;
-/// Loss (0 to 1) that means a full queue beside half of [`FULL_QUEUE_DELAY`]. At 8 % bursts of a wireless link were taken for it.
+/// Loss (0 to 1) that means a full queue beside half of [`FULL_QUEUE_DELAY`]. At 8 % bursts of a wireless link were
+/// taken for it.
 const HALF_FULL_LOSS: f32 = 0.2;
 /// Loss (0 to 1) that means a full queue at any delay: links with short buffers drop before the delay grows.
 const FULL_LOSS: f32 = 0.35;
 /// Consecutive feedbacks with a full queue that mean congestion. One or two long round trips are jitter.
 const FULL_FEEDBACKS: u32 = 3;
-/// Cap as a share of the delivered rate, which has no headers of RTP, UDP and IP (about a tenth). The rest drains the queue.
+/// Cap as a share of the delivered rate, which has no headers of RTP, UDP and IP (about a tenth). The rest drains the
+/// queue.
 const DRAIN_SHARE: f64 = 0.68;
 /// Link rate as a share of the rate delivered while the queue was full. The rest is for headers and for swings.
 const LINK_SHARE: f64 = 0.85;
@@ -109,9 +118,11 @@ const UNLIMITED: Bitrate = Bitrate::bps(u64::MAX);
 const DRAINING: f64 = 0.85;
 /// Time between two probes for more bandwidth, so that each has had its feedback and shown its effect.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Growth of the estimate between two feedbacks that only a successful probe makes: GoogCC's own increase is 8 % a second.
+/// Growth of the estimate between two feedbacks that only a successful probe makes: GoogCC's own increase is 8 % a
+/// second.
 const PROBE_SUCCESS_GROWTH: f64 = 1.25;
-/// Time for which padding holds an estimate that a probe has found. Rungs rise meanwhile; an unused estimate would fall.
+/// Time for which padding holds an estimate that a probe has found. Rungs rise meanwhile; an unused estimate would
+/// fall.
 const PROBE_SUCCESS_HOLD: Duration = Duration::from_secs(2);
 /// Queue delay below which the link is quiet, so that drops of the estimate are not caused by a queue.
 const QUIET_QUEUE_DELAY: Duration = Duration::from_millis(40);
@@ -238,7 +249,8 @@ pub(super) struct Downlink {
 }
 
 impl Downlink {
-    /// Takes the stack's measurements. Returns whether the cap has just fallen, so that rungs must be allocated at once.
+    /// Takes the stack's measurements. Returns whether the cap has just fallen, so that rungs must be allocated at
+    /// once.
     pub(super) fn on_feedback(&mut self, now: Instant, feedback: Feedback) -> bool {
         if let Some(estimate) = feedback.estimate {
             if self.estimate.is_some_and(|last| estimate > last.mul_f64(PROBE_SUCCESS_GROWTH)) {
@@ -341,7 +353,8 @@ impl Downlink {
         self.reset_if_stagnant(now, estimate);
     }
 
-    /// Resets the estimator to its own estimate where that does not grow although more is wanted. The reset makes the stack probe again.
+    /// Resets the estimator to its own estimate where that does not grow although more is wanted. The reset makes the
+    /// stack probe again.
     fn reset_if_stagnant(&mut self, now: Instant, estimate: Bitrate) {
         let wanted = self.last_targets.is_some_and(|targets| targets.minimum > Bitrate::ZERO);
         let timeout = self.stagnation_timeout.max(MIN_STAGNATION);
@@ -407,8 +420,8 @@ impl Downlink {
         }
     }
 
-    /// Whether packets may bypass the stack's pacer. Everything wanted fits, and the link has been quiet with the packets as
-    /// the publishers' own pacers spread them.
+    /// Whether packets may bypass the stack's pacer. Everything wanted fits, and the link has been quiet with the
+    /// packets as the publishers' own pacers spread them.
     pub(super) fn is_unpaced(&self, now: Instant) -> bool {
         let quiet_for = self.quiet_since.map(|since| now.saturating_duration_since(since));
         quiet_for.is_some_and(|quiet_for| quiet_for >= UNPACED_AFTER)
@@ -497,7 +510,8 @@ mod tests {
     const MBIT: Bitrate = Bitrate::bps(1_000_000);
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// A downlink with an estimate and a send rate of 1 Mbit/s, after two quiet seconds and feedbacks with these round trips (ms) and losses.
+    /// A downlink with an estimate and a send rate of 1 Mbit/s, after two quiet seconds and feedbacks with these round
+    /// trips (ms) and losses.
     fn after(at: &[(u64, f32)]) -> (Downlink, Instant) {
         let (mut downlink, mut now) = (Downlink::default(), Instant::now());
         let quiet = [(40, 0.0); 20];

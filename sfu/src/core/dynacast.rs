@@ -1,7 +1,7 @@
 //! Dynacast: publishers pause simulcast layers that no subscriber needs.
 //!
-//! A layer is paused after it was not needed for [`UNUSED_TIMEOUT`], and resumed at once. Until its packets come, the allocator
-//! counts it with its last bitrate.
+//! A layer is paused after it was not needed for [`UNUSED_TIMEOUT`], and resumed at once. Until its packets come, the
+//! allocator counts it with its last bitrate.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ pub(super) const STARVED: Bitrate = Bitrate::bps(60_000);
 /// Largest bitrate of another layer with which newcomers may begin.
 const MAX_FIRST: Bitrate = Bitrate::bps(300_000);
 
-/// The layer with which newcomers begin: the smallest one sent. If that is starved and unused, a larger layer that is in use and
-/// small enough: on a narrow uplink its bits are better spent.
+/// The layer with which newcomers begin: the smallest one sent. If that is starved and unused, a larger layer that is
+/// in use and small enough: on a narrow uplink its bits are better spent.
 pub(super) fn first_layer(needed: [bool; 3], sent: [Option<Bitrate>; 3]) -> Option<Layer> {
     let mut layers = Layer::ALL.into_iter().filter_map(|l| Some((l, sent[l as usize]?)));
     let (smallest, rate) = layers.next()?;
@@ -61,7 +61,8 @@ impl Dynacast {
         self.0[layer as usize].paused
     }
 
-    /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to resume.
+    /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to
+    /// resume.
     pub(super) fn update(
         &mut self,
         now: Instant,

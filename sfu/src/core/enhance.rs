@@ -87,7 +87,8 @@ impl Core {
         self.send_anchor(now, &OutgoingAnchor { anchor, source, tapped });
     }
 
-    /// Passes a publisher's uplink bandwidth to the enhancer's controller. Our SDK reports it where the user has agreed to stills.
+    /// Passes a publisher's uplink bandwidth to the enhancer's controller. Our SDK reports it where the user has agreed
+    /// to stills.
     pub fn uplink(
         &mut self,
         now: Instant,
@@ -188,8 +189,8 @@ impl Core {
         self.schedule.allocate_now(now);
     }
 
-    /// Takes a subscriber's report on a track: anchors, their decay as in [`Core::decay`], and the network that runs on every frame. Where
-    /// that has begun or ended, rungs are allocated at once.
+    /// Takes a subscriber's report on a track: anchors, their decay as in [`Core::decay`], and the network that runs on
+    /// every frame. Where that has begun or ended, rungs are allocated at once.
     ///
     /// # Errors
     ///

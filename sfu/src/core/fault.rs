@@ -1,8 +1,8 @@
 //! A fault stays where it is: what panics inside one connection ends that connection, and nothing else.
 //!
-//! Network input reaches the WebRTC stack, which asserts and indexes. So each call into the stack is [`contained`], and a connection
-//! that panicked is dropped (`Stack`). [`Core`](super::Core) also contains its own work for one connection. Any other panic
-//! ends its thread, and the process with it.
+//! Network input reaches the WebRTC stack, which asserts and indexes. So each call into the stack is [`contained`], and
+//! a connection that panicked is dropped (`Stack`). [`Core`](super::Core) also contains its own work for one
+//! connection. Any other panic ends its thread, and the process with it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -15,7 +15,8 @@ thread_local! {
     static LAST: RefCell<Option<Fault>> = const { RefCell::new(None) };
 }
 
-/// A panic: its place, and its message if that is a constant. A formatted message may contain network input, and is left out.
+/// A panic: its place, and its message if that is a constant. A formatted message may contain network input, and is
+/// left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     at: String,
@@ -51,8 +52,8 @@ pub fn contained<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     })
 }
 
-/// Logs panics without network input, in place of Rust's message. For programs, at their start. A contained panic is logged where its
-/// connection is ended.
+/// Logs panics without network input, in place of Rust's message. For programs, at their start. A contained panic is
+/// logged where its connection is ended.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|info| {
         let fault = Fault::of(info);

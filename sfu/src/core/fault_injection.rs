@@ -1,8 +1,8 @@
 //! Fault injection for tests, in development builds only.
 //!
-//! The environment variable `WINDLASS_PLANT` lists faults as `FAULT@ROOM`, each injected once: `offer@tea,packet@salon`. A fault
-//! panics in the named step of a connection of the room. `thread@ROOM` ends the room's media thread, `hang@ROOM` blocks it, and
-//! `connect@SECONDS` sets the timeout of new connections.
+//! The environment variable `WINDLASS_PLANT` lists faults as `FAULT@ROOM`, each injected once:
+//! `offer@tea,packet@salon`. A fault panics in the named step of a connection of the room. `thread@ROOM` ends the
+//! room's media thread, `hang@ROOM` blocks it, and `connect@SECONDS` sets the timeout of new connections.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -64,8 +64,8 @@ impl Forwarding<'_> {
         }
     }
 
-    /// Forwards a video packet of a publisher on this node, with its last sender report, or on another. `scale`: that of anchors, until the
-    /// enhancer has reported it.
+    /// Forwards a video packet of a publisher on this node, with its last sender report, or on another. `scale`: that
+    /// of anchors, until the enhancer has reported it.
     pub(super) fn video(
         &mut self,
         track: &mut Track,
@@ -129,8 +129,8 @@ impl Forwarding<'_> {
         }
     }
 
-    /// A single encoding counts as another layer from this key frame on, as its size has changed. Its subscribers stay with it until the
-    /// next allocation.
+    /// A single encoding counts as another layer from this key frame on, as its size has changed. Its subscribers stay
+    /// with it until the next allocation.
     pub(super) fn rename_layer(&mut self, track: &mut Track, former: Layer, layer: Layer) {
         track.layers.rename(former, layer);
         if let Some(recording) = &mut track.recording {

@@ -1,4 +1,5 @@
-//! A rate limit by the generic cell rate algorithm (GCRA, ITU-T I.371, as virtual scheduling): one instant, and no timer.
+//! A rate limit by the generic cell rate algorithm (GCRA, ITU-T I.371, as virtual scheduling): one instant, and no
+//! timer.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Arrival times of packets that wait in a connection's pacer, by their outgoing sequence numbers, to measure forwarding latency.
-//! Bounded: the arrival of a packet with [`MAX_PACKETS`] newer ones before it is forgotten.
+//! Arrival times of packets that wait in a connection's pacer, by their outgoing sequence numbers, to measure
+//! forwarding latency. Bounded: the arrival of a packet with [`MAX_PACKETS`] newer ones before it is forgotten.
 
 use std::time::Instant;
 

@@ -1,16 +1,16 @@
 //! When publishers are asked for key frames.
 //!
-//! A request for one layer makes Chromium encode a key frame on every layer, and Chromium silently merges requests that follow a
-//! recent key frame. So the requests of all subscribers are merged and throttled for each track, and repeated while a subscriber
-//! still waits. A waiting subscriber renews its request; one that is not renewed ends with the next request to the publisher, as
-//! the layer may have ended, and each request costs every other layer a key frame.
+//! A request for one layer makes Chromium encode a key frame on every layer, and Chromium silently merges requests that
+//! follow a recent key frame. So the requests of all subscribers are merged and throttled for each track, and repeated
+//! while a subscriber still waits. A waiting subscriber renews its request; one that is not renewed ends with the next
+//! request to the publisher, as the layer may have ended, and each request costs every other layer a key frame.
 //!
-//! A new subscriber waits for one request. A decoder that lost frames may lose the next key frame, too: on a narrow uplink each
-//! one displaces the frames and the repairs that would end the loss. For such decoders the interval is at least twice the time that
-//! the last key frame took from its first packet to its last.
+//! A new subscriber waits for one request. A decoder that lost frames may lose the next key frame, too: on a narrow
+//! uplink each one displaces the frames and the repairs that would end the loss. For such decoders the interval is at
+//! least twice the time that the last key frame took from its first packet to its last.
 //!
-//! Rate limits: one request in two seconds for each subscriber, and one a second for all, in the mean. Unused requests are saved up
-//! to a burst, so that a subscriber can begin, change layers and lose a frame within a second.
+//! Rate limits: one request in two seconds for each subscriber, and one a second for all, in the mean. Unused requests
+//! are saved up to a burst, so that a subscriber can begin, change layers and lose a frame within a second.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -187,8 +187,8 @@ mod tests {
         assert_eq!(k.poll(now + 2 * MIN_INTERVAL), None);
     }
 
-    /// When requests are sent, in ms, while `asks` names at each time the decoder that lost frames and the subscriber that begins. A key
-    /// frame takes `takes`.
+    /// When requests are sent, in ms, while `asks` names at each time the decoder that lost frames and the subscriber
+    /// that begins. A key frame takes `takes`.
     fn requests(
         k: &mut KeyFrameRequests,
         (begin, seconds): (Instant, u64),

@@ -6,7 +6,8 @@ use windlass_types::{Bitrate, Layer, Size};
 
 use super::vp9::{Descriptor, key_frame_size};
 
-/// Maximum bitrates of the layers in our SDK (`client-web/src/sdk/uplink/layers.ts`), which are those that Chromium gives them.
+/// Maximum bitrates of the layers in our SDK (`client-web/src/sdk/uplink/layers.ts`), which are those that Chromium
+/// gives them.
 pub(super) const SDK_MAX: [Bitrate; 3] =
     [Bitrate::bps(150_000), Bitrate::bps(500_000), Bitrate::bps(1_500_000)];
 /// Time without packets after which a layer counts as not sent.
@@ -50,7 +51,8 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// The layer of an encoding, and its former layer if that has changed. A single encoding counts by the size of its last key frame.
+    /// The layer of an encoding, and its former layer if that has changed. A single encoding counts by the size of its
+    /// last key frame.
     pub(super) fn layer_of(
         &mut self,
         encoding: Encoding,
@@ -94,7 +96,8 @@ impl Layers {
         self.sizes
     }
 
-    /// The largest layer that can be enhanced: at most the half layer, and with at most `max_pixels` where its size is known.
+    /// The largest layer that can be enhanced: at most the half layer, and with at most `max_pixels` where its size is
+    /// known.
     pub(super) fn max_enhanced(&self, max_pixels: u32) -> Option<Layer> {
         let too_large = self.sizes.map(|size| size.is_some_and(|size| size.pixels() > max_pixels));
         match too_large {

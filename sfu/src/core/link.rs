@@ -1,4 +1,5 @@
-//! One participant's connection: the WebRTC stack with what limits its input, what was negotiated, and when it has work.
+//! One participant's connection: the WebRTC stack with what limits its input, what was negotiated, and when it has
+//! work.
 
 use std::time::Instant;
 
@@ -76,8 +77,8 @@ impl Link {
         self.stack.call(&mut self.wake, work)
     }
 
-    /// Passes an offer to the stack, which makes the connection for the first one. Returns the answer and its ICE user name
-    /// fragment; `None` if the stack panicked.
+    /// Passes an offer to the stack, which makes the connection for the first one. Returns the answer and its ICE user
+    /// name fragment; `None` if the stack panicked.
     pub(super) fn accept(
         &mut self,
         offer: SdpOffer,

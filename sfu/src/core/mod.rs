@@ -1,10 +1,11 @@
 //! The SFU without I/O: datagrams, commands and time go in, datagrams, events and tap frames come out.
 //!
-//! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`rooms`), participants (`peers`), tracks
-//! (`tracks`), other nodes (`relays`), routes of datagrams (`routes`), rates of messages (`data_rate`). It gives them their events, in this
-//! file and by subject in `members`, `permissions`, `negotiate`, `media`, `enhance`, `data`, `record` and `relay`. Work over all participants and
-//! tracks is in `allocation` (rungs), `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and `forward`
-//! (packets to subscribers and taps). Time is an argument everywhere.
+//! [`Core`] holds its parts, each of which owns its state and knows nothing of the core: rooms (`rooms`), participants
+//! (`peers`), tracks (`tracks`), other nodes (`relays`), routes of datagrams (`routes`), rates of messages
+//! (`data_rate`). It gives them their events, in this file and by subject in `members`, `permissions`, `negotiate`,
+//! `media`, `enhance`, `data`, `record` and `relay`. Work over all participants and tracks is in `allocation` (rungs),
+//! `enhancement` (which layers the enhancer gets), `publishers` (what publishers send) and `forward` (packets to
+//! subscribers and taps). Time is an argument everywhere.
 
 mod addresses;
 mod alignment;
@@ -194,7 +195,8 @@ impl Core {
         }
     }
 
-    /// Limits the CPU time of each connection's input. `clock` is the thread's CPU time, so that preemption is not charged.
+    /// Limits the CPU time of each connection's input. `clock` is the thread's CPU time, so that preemption is not
+    /// charged.
     pub fn limit_cpu_time(&mut self, clock: fn() -> Duration) {
         self.clock = Some(clock);
     }
@@ -204,8 +206,8 @@ impl Core {
         self.routes.set_tcp(candidates);
     }
 
-    /// Sets the anchor policy of a room, or of all rooms without their own. `None` removes a room's own policy, or restores the configured
-    /// one. False if too many rooms have their own policy.
+    /// Sets the anchor policy of a room, or of all rooms without their own. `None` removes a room's own policy, or
+    /// restores the configured one. False if too many rooms have their own policy.
     pub fn set_policy(
         &mut self,
         now: Instant,
@@ -253,7 +255,8 @@ impl Core {
         self.routes.other_owner(source, data)
     }
 
-    /// Takes a datagram. One that another thread received first may have arrived before the last step; it then counts as arrived now.
+    /// Takes a datagram. One that another thread received first may have arrived before the last step; it then counts
+    /// as arrived now.
     pub fn datagram(&mut self, arrival: Instant, source: impl Into<RemoteAddr>, data: &[u8]) {
         let source = source.into();
         let arrival = self.schedule.arrive(arrival);
@@ -314,8 +317,8 @@ impl Core {
         self.process_events(arrival);
     }
 
-    /// The participant of a datagram: by its source address, or by the user name of a STUN request, which may move the address to
-    /// another participant.
+    /// The participant of a datagram: by its source address, or by the user name of a STUN request, which may move the
+    /// address to another participant.
     fn route(&mut self, source: RemoteAddr, data: &[u8], input: &Input) -> Option<ParticipantId> {
         let accepts = |p: &Peer| p.link.stack.rtc().is_some_and(|rtc| rtc.accepts(input));
         let is_stun = data.first().is_some_and(|&b| b < 4);
@@ -376,8 +379,8 @@ impl Core {
         self.peers.collect_ready(now);
     }
 
-    /// Services up to `max` connections with work, so that the caller can send their datagrams before the others' turn. Returns whether
-    /// there are more; they must be serviced before any other call.
+    /// Services up to `max` connections with work, so that the caller can send their datagrams before the others' turn.
+    /// Returns whether there are more; they must be serviced before any other call.
     pub fn continue_step(&mut self, now: Instant, max: usize) -> bool {
         if self.peers.service(now, max, &mut self.counters, &mut self.outputs) {
             return true;
@@ -490,7 +493,8 @@ impl Core {
         self.end(now, id, DisconnectReason::Fault);
     }
 
-    /// Counts a panic at a datagram of an unauthenticated source. As it can be sent again and again, only the first one is logged.
+    /// Counts a panic at a datagram of an unauthenticated source. As it can be sent again and again, only the first one
+    /// is logged.
     fn on_unauthenticated_fault(&mut self, fault: &Fault) {
         if self.counters.faults == 0 {
             tracing::error!(%fault, "panic at a datagram of an unauthenticated source: it was dropped, later ones are only counted; please report this as a bug");
@@ -506,7 +510,8 @@ impl Core {
         }
     }
 
-    /// Ends a second, which took `span`: updates meters, removes participants over their CPU limit, and sends statistics.
+    /// Ends a second, which took `span`: updates meters, removes participants over their CPU limit, and sends
+    /// statistics.
     fn end_second(&mut self, now: Instant, span: Duration) {
         for track in self.tracks.iter_mut() {
             let (enhanced, captured) = (track.tapped().is_some(), track.has_captured_source());

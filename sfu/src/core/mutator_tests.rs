@@ -1,7 +1,8 @@
-//! Whole offers, spoiled at random: several sections, types renumbered, lines repeated. They come from participants who are
-//! connected, while a call goes on beside them.
+//! Whole offers, spoiled at random: several sections, types renumbered, lines repeated. They come from participants who
+//! are connected, while a call goes on beside them.
 //!
-//! `WINDLASS_MUTATOR_SECONDS` says for how long (30), `WINDLASS_MUTATOR_SEED` with which seed (the clock's); it is printed.
+//! `WINDLASS_MUTATOR_SECONDS` says for how long (30), `WINDLASS_MUTATOR_SEED` with which seed (the clock's); it is
+//! printed.
 
 use std::time::{Instant as Clock, SystemTime, UNIX_EPOCH};
 

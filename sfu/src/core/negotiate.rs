@@ -1,9 +1,9 @@
 //! Answers offers: what a participant publishes and subscribes to.
 //!
-//! To parse a long session description takes milliseconds, so [`ReadOffer`] does it on the caller's thread, and writes a new one for the
-//! stack ([`stack_offer`](super::stack_offer)). An offer that contradicts earlier ones ([`Negotiated`](super::negotiated::Negotiated)) or
-//! its lists ([`Lists`]) is refused before the stack reads it. If the stack itself refuses an offer, its state may be half changed, so the
-//! connection ends.
+//! To parse a long session description takes milliseconds, so [`ReadOffer`] does it on the caller's thread, and writes
+//! a new one for the stack ([`stack_offer`](super::stack_offer)). An offer that contradicts earlier ones
+//! ([`Negotiated`](super::negotiated::Negotiated)) or its lists ([`Lists`]) is refused before the stack reads it. If
+//! the stack itself refuses an offer, its state may be half changed, so the connection ends.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -22,8 +22,8 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// Fails if the participant has not joined, the description or a list is malformed or asks for what is not supported, not
-    /// permitted or beyond the limits, or the stack panics at it, which removes the participant.
+    /// Fails if the participant has not joined, the description or a list is malformed or asks for what is not
+    /// supported, not permitted or beyond the limits, or the stack panics at it, which removes the participant.
     pub fn offer(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! What a connection has negotiated, and whether an offer may follow.
 //!
-//! The stack changes its state while it reads an offer, and stops in the middle at a contradiction to an earlier offer. So this file
-//! refuses such an offer before the stack reads it.
+//! The stack changes its state while it reads an offer, and stops in the middle at a contradiction to an earlier offer.
+//! So this file refuses such an offer before the stack reads it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

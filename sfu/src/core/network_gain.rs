@@ -1,8 +1,10 @@
-//! What a network on every frame adds to a rung in the tile that shows it, in points of VMAF-NEG, and what it leaves for anchors to add.
+//! What a network on every frame adds to a rung in the tile that shows it, in points of VMAF-NEG, and what it leaves
+//! for anchors to add.
 //!
-//! The figures are means over the rows of `fixtures/network_gain.csv` whose clips were looked at while the networks were trained; the
-//! rows of people whom no choice was made on judge them (`models/frames`, the cards of the networks; a test repeats both). That
-//! enhanced anchors add nothing beside a network is assumed, not measured: both guess the same detail (`hybrid@xs` of `windlass-lab eval`).
+//! The figures are means over the rows of `fixtures/network_gain.csv` whose clips were looked at while the networks
+//! were trained; the rows of people whom no choice was made on judge them (`models/frames`, the cards of the networks;
+//! a test repeats both). That enhanced anchors add nothing beside a network is assumed, not measured: both guess the
+//! same detail (`hybrid@xs` of `windlass-lab eval`).
 
 use windlass_types::FrameNetwork;
 
@@ -26,8 +28,8 @@ impl NetworkGain {
 /// What enhanced anchors keep of their gain beside a network: assumed.
 const ENHANCED_LEFT: f64 = 0.0;
 
-/// What a network does where pictures are shown `scale` times as large as their layer. `octaves` is that without the step to whole
-/// scales: a picture that is made smaller again shows less of it.
+/// What a network does where pictures are shown `scale` times as large as their layer. `octaves` is that without the
+/// step to whole scales: a picture that is made smaller again shows less of it.
 pub(super) fn gain(network: FrameNetwork, scale: u16, octaves: f64) -> NetworkGain {
     let (points, captured_left) = match (network, scale) {
         (FrameNetwork::Xxs, 2) => (1.4, 1.0),

@@ -1,12 +1,14 @@
 //! Where a client receives: at the address from which it last nominated a candidate pair.
 //!
 //! A client of an ICE-lite server names the pair that it has chosen by USE-CANDIDATE in each of its connectivity checks
-//! (RFC 8445 §8.1.1), every few seconds. The stack keeps a pair of equal or higher priority for 15 s after its last packet: when a NAT
-//! rebinds, or the client changes from UDP to TCP, the stack sends to a dead address for as long. So all but STUN follows the nominations.
+//! (RFC 8445 §8.1.1), every few seconds. The stack keeps a pair of equal or higher priority for 15 s after its last
+//! packet: when a NAT rebinds, or the client changes from UDP to TCP, the stack sends to a dead address for as long. So
+//! all but STUN follows the nominations.
 //!
-//! One request proves little: its source address may be forged, to flood a third party. So an address is *unverified* until more
-//! than that one request has come from it, and is sent [`MAX_UNVERIFIED_BYTES`] at most. A *verified* address is left when for
-//! [`SILENCE`] only other addresses sent something. A client that has really moved sends at once: checks, reports and media.
+//! One request proves little: its source address may be forged, to flood a third party. So an address is *unverified*
+//! until more than that one request has come from it, and is sent [`MAX_UNVERIFIED_BYTES`] at most. A *verified*
+//! address is left when for [`SILENCE`] only other addresses sent something. A client that has really moved sends at
+//! once: checks, reports and media.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -36,8 +38,8 @@ pub(super) struct Nomination {
 }
 
 impl Nomination {
-    /// Takes a datagram that the connection accepts: STUN by its integrity, others by their address. Returns whether the client now
-    /// receives at another address.
+    /// Takes a datagram that the connection accepts: STUN by its integrity, others by their address. Returns whether
+    /// the client now receives at another address.
     pub(super) fn on_datagram(&mut self, now: Instant, from: RemoteAddr, datagram: &[u8]) -> bool {
         let Some(fresh) = self.is_fresh(datagram) else { return false };
         if fresh && attribute(datagram, USE_CANDIDATE).is_some() {

@@ -1,4 +1,5 @@
-//! An offer: its parsed session description and its lists, which must fit each other, the participant's permissions and the limits.
+//! An offer: its parsed session description and its lists, which must fit each other, the participant's permissions and
+//! the limits.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,8 @@
 //! Payload types: which ones of a section are forwarded, and a check that none stands for two codecs.
 //!
 //! All sections share one transport, so a number must mean the same in each of them (RFC 8843 §10.1.1); the stack
-//! panics if it does not. The stack reads only the forwarded codec of each section, with its retransmission or redundancy type.
+//! panics if it does not. The stack reads only the forwarded codec of each section, with its retransmission or
+//! redundancy type.
 
 use std::collections::HashMap;
 
@@ -22,7 +23,8 @@ pub(super) struct Payload {
     pt: u8,
     /// Name, clock rate and channels, in lower case.
     codec: String,
-    /// What distinguishes types of one codec, in lower case: the profile, or the payload type that is repaired or repeated.
+    /// What distinguishes types of one codec, in lower case: the profile, or the payload type that is repaired or
+    /// repeated.
     meaning: String,
     parameters: Vec<(String, String)>,
 }
@@ -165,8 +167,8 @@ pub(super) struct Payloads {
 }
 
 impl Payloads {
-    /// Chooses the payload types of a section for the stack; `None` without a forwarded codec. A section that `receives` must have
-    /// the codec's payload type of the first section.
+    /// Chooses the payload types of a section for the stack; `None` without a forwarded codec. A section that
+    /// `receives` must have the codec's payload type of the first section.
     pub(super) fn choose<'a>(
         &mut self,
         kind: Kind,

@@ -140,7 +140,8 @@ impl Peer {
         self.anchors.can_receive(self.permissions)
     }
 
-    /// Opens the anchor channel if it can be opened and is not open. Messages older than `budget` are not retransmitted.
+    /// Opens the anchor channel if it can be opened and is not open. Messages older than `budget` are not
+    /// retransmitted.
     pub(super) fn open_anchor_channel(&mut self, budget: Duration) {
         if self.link.connected {
             self.anchors.begin(self.permissions, budget, &mut self.link);
@@ -184,8 +185,8 @@ impl Peer {
         &mut self.slots[at]
     }
 
-    /// Sets the rates that the stack's bandwidth estimator is to sustain and to probe for: `next` for the next rung, `best`
-    /// for the best ones.
+    /// Sets the rates that the stack's bandwidth estimator is to sustain and to probe for: `next` for the next rung,
+    /// `best` for the best ones.
     pub(super) fn set_bitrate_targets(&mut self, now: Instant, next: Bitrate, best: Bitrate) {
         if let Some(rate) = self.downlink.take_reset().map(stack_bitrate) {
             self.link.call(|rtc| {
@@ -270,7 +271,8 @@ impl Peer {
         out
     }
 
-    /// Forwards an audio packet on a slot. `red`: the packet with its redundancy, and the publisher's payload type of its blocks.
+    /// Forwards an audio packet on a slot. `red`: the packet with its redundancy, and the publisher's payload type of
+    /// its blocks.
     pub(super) fn send_audio(
         &mut self,
         slot: usize,

@@ -133,8 +133,8 @@ fn service(
     events: &mut Vec<(ParticipantId, PeerEvent)>,
 ) {
     peer.release_anchors(now, counters);
-    // The stack's pacer releases one packet at a time, and is due again a microsecond later. If other connections had their turn in
-    // between, a frame's packets would leave one by one.
+    // The stack's pacer releases one packet at a time, and is due again a microsecond later. If other connections had
+    // their turn in between, a frame's packets would leave one by one.
     let mut at = now;
     for _ in 0..MAX_PACKETS_PER_TURN {
         peer.link.tick(at);

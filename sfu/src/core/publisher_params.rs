@@ -9,7 +9,8 @@ use super::layers::SDK_MAX;
 
 /// A frame rate above that of any camera: no limit.
 const UNLIMITED_FPS: f64 = 120.0;
-/// The quarter layer while no subscriber holds it and its bits serve the half layer better. It stays on, so that newcomers have it at once.
+/// The quarter layer while no subscriber holds it and its bits serve the half layer better. It stays on, so that
+/// newcomers have it at once.
 const STANDBY: LayerKnobs =
     LayerKnobs { active: true, bitrate: Bitrate::bps(30_000), fps: 10.0, needed: false };
 
@@ -55,13 +56,14 @@ impl PublisherParams {
         self.adapted.is_some_and(|adapted| adapted.layer == layer)
     }
 
-    /// Whether the publisher was asked not to send the layer: nobody needs it, or the controller has ended it, as it would take bits from the
-    /// adapted one.
+    /// Whether the publisher was asked not to send the layer: nobody needs it, or the controller has ended it, as it
+    /// would take bits from the adapted one.
     pub(super) fn is_off(&self, layer: Layer) -> bool {
         self.dynacast.is_paused(layer) || (layer == Layer::H && self.adapts(Layer::Q))
     }
 
-    /// Bitrates of the layers for the allocator: measured, and the last ones of layers that are paused or being resumed.
+    /// Bitrates of the layers for the allocator: measured, and the last ones of layers that are paused or being
+    /// resumed.
     pub(super) fn rates(
         &self,
         now: Instant,
@@ -101,8 +103,9 @@ impl PublisherParams {
         Some(self.set(layers.to_vec()))
     }
 
-    /// Requests the smallest layer where it does not come (`missing`) and a subscriber that takes no larger one goes without; withdraws the
-    /// request when no subscriber is limited to it. `goes_without` is `None` without such a subscriber.
+    /// Requests the smallest layer where it does not come (`missing`) and a subscriber that takes no larger one goes
+    /// without; withdraws the request when no subscriber is limited to it. `goes_without` is `None` without such a
+    /// subscriber.
     pub(super) fn request_smallest(
         &mut self,
         goes_without: Option<bool>,
@@ -117,8 +120,8 @@ impl PublisherParams {
         Some(self.set(vec![(Layer::Q, self.smallest)]))
     }
 
-    /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to resume; the one with which
-    /// newcomers begin stays.
+    /// Takes which layers are needed, and the bitrates of those sent. Returns the layers to pause (`false`) and to
+    /// resume; the one with which newcomers begin stays.
     pub(super) fn unused(
         &mut self,
         now: Instant,

@@ -14,8 +14,9 @@ use super::tracks::Tracks;
 use super::view::View;
 use crate::api::{Kind, TrackId};
 
-/// Requests the smallest layer where a subscriber takes no larger one and the layer does not come: on a narrow uplink, browsers may
-/// give all bits to a larger one. Withdraws the request when no subscriber is limited to the smallest layer.
+/// Requests the smallest layer where a subscriber takes no larger one and the layer does not come: on a narrow uplink,
+/// browsers may give all bits to a larger one. Withdraws the request when no subscriber is limited to the smallest
+/// layer.
 pub(super) fn request_smallest_layers(
     now: Instant,
     tracks: &mut Tracks,
@@ -81,8 +82,8 @@ pub(super) fn pause_unused_layers(
     }
 }
 
-/// Reports to the enhancer which publishers it may ask for stills: those whose low layer is tapped and whose larger layer is not sent.
-/// `allowed`: the server requests stills.
+/// Reports to the enhancer which publishers it may ask for stills: those whose low layer is tapped and whose larger
+/// layer is not sent. `allowed`: the server requests stills.
 pub(super) fn update_still_sources(
     allowed: bool,
     tracks: &mut Tracks,

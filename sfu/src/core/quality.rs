@@ -1,15 +1,16 @@
 //! Predicted quality of a rung in the tile that shows it, in points of VMAF-NEG.
 //!
-//! A rung loses quality in two ways: by enlargement (octaves of the tile over the layer; receivers' filters are counted in), and by
-//! quantisation, which more bits reduce. Captured anchors give back a part of the first loss, and so does a network that the viewer runs
-//! on every frame ([`network_gain`]). The model is for the usual face at 25 to 30 frames a second:
+//! A rung loses quality in two ways: by enlargement (octaves of the tile over the layer; receivers' filters are counted
+//! in), and by quantisation, which more bits reduce. Captured anchors give back a part of the first loss, and so does a
+//! network that the viewer runs on every frame ([`network_gain`]). The model is for the usual face at 25 to 30 frames a
+//! second:
 //!
 //! `quality = a₀ + a₁ × octaves + a₂ × octaves² + a₃ × bits^NOISE_POWER + anchors + network`,
 //! `bits = video bit/s / REFERENCE_BPS × (REFERENCE_PIXELS / pixels)^BITS_POWER`.
 //!
-//! The coefficients are fitted by least squares to `fixtures/quality.csv`, which `windlass-lab eval` measured (`lab/notes/rungs.md`);
-//! a test repeats the fit. Mean absolute error: 3.5 points; 5.3 for a clip that was not fitted to, and 3.8 without that clip's mean.
-//! The last one counts: rungs of one camera are compared, never two cameras.
+//! The coefficients are fitted by least squares to `fixtures/quality.csv`, which `windlass-lab eval` measured
+//! (`lab/notes/rungs.md`); a test repeats the fit. Mean absolute error: 3.5 points; 5.3 for a clip that was not fitted
+//! to, and 3.8 without that clip's mean. The last one counts: rungs of one camera are compared, never two cameras.
 
 use windlass_types::{Bitrate, FrameNetwork, Size};
 
@@ -23,14 +24,16 @@ const COEFFICIENTS: [f64; 4] = [98.9, -7.0, -6.1, -25.9];
 const REFERENCE_BPS: f64 = 100_000.0;
 /// Pixels of a frame that needs [`REFERENCE_BPS`] for `bits` = 1.
 const REFERENCE_PIXELS: f64 = 640.0 * 360.0;
-/// Bits that a frame needs grow with its pixels by this power. Of thirty pairs with [`NOISE_POWER`], the one with the least error.
+/// Bits that a frame needs grow with its pixels by this power. Of thirty pairs with [`NOISE_POWER`], the one with the
+/// least error.
 const BITS_POWER: f64 = 0.75;
 /// The loss by quantisation falls with bits by this power.
 const NOISE_POWER: f64 = -1.2;
-/// Minimum value of `bits`, as nothing below was measured. There the frame rate falls rather than the quality, as of a shared screen.
+/// Minimum value of `bits`, as nothing below was measured. There the frame rate falls rather than the quality, as of a
+/// shared screen.
 const MIN_BITS: f64 = 0.7;
-/// Points that captured anchors give back with all the bits that they can use, by octaves³. The mean of three people: one gains 16
-/// points at the quarter layer, one gains 1 (error 5 points there, 0.8 at the half layer).
+/// Points that captured anchors give back with all the bits that they can use, by octaves³. The mean of three people:
+/// one gains 16 points at the quarter layer, one gains 1 (error 5 points there, 0.8 at the half layer).
 const CAPTURED_GAIN: f64 = 1.0;
 /// Share of the video's bits with which captured anchors reach 63 % (1 − 1/e) of their gain.
 const CAPTURED_SHARE: f64 = 0.05;
@@ -41,7 +44,8 @@ const ENHANCED_BPS: f64 = 20_000.0;
 /// Points for a rung with anchors, so that it wins against an equal one without.
 const TIE_BREAK: f64 = 0.05;
 
-/// Points below which anchors are not worth their bytes beside a network that costs none: what enhanced anchors give at most.
+/// Points below which anchors are not worth their bytes beside a network that costs none: what enhanced anchors give at
+/// most.
 const MIN_BESIDE_NETWORK: f64 = ENHANCED_GAIN;
 
 /// How a subscriber shows a track.
@@ -88,8 +92,9 @@ pub(super) fn predict(
     plain + network.points + gain
 }
 
-/// Whether anchors of a layer are worth their bytes: to a viewer without a network always. Beside a network, with all the bits that they
-/// can use they must add [`MIN_BESIDE_NETWORK`]. What they take now does not count: it falls while nobody has them.
+/// Whether anchors of a layer are worth their bytes: to a viewer without a network always. Beside a network, with all
+/// the bits that they can use they must add [`MIN_BESIDE_NETWORK`]. What they take now does not count: it falls while
+/// nobody has them.
 pub(super) fn anchors_pay(layer: Size, anchors: AnchorCosts, shown: Shown) -> bool {
     let network = shown.network_gain(layer);
     let captured = captured_gain(anchors, shown.octaves(layer)) * network.captured_left;
@@ -200,7 +205,8 @@ mod tests {
         assert!(fitted.iter().zip(COEFFICIENTS).all(|(a, b)| (a - b).abs() < 0.06), "{fitted:?}");
     }
 
-    /// What the module says of its error: a clip by the others' fit, as it is and with the clip's own mean taken out, which is what rungs are compared by.
+    /// What the module says of its error: a clip by the others' fit, as it is and with the clip's own mean taken out,
+    /// which is what rungs are compared by.
     #[test]
     fn of_a_clip_not_fitted_to_the_error_is_under_six_points_and_four_between_its_own_rungs() {
         let rows = rows();

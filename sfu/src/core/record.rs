@@ -7,7 +7,8 @@ use super::recorded::{Recorded, set_track};
 use crate::api::TrackId;
 
 impl Core {
-    /// Records a room, or ends that. Recorded are the tracks that are published here, of those of now and of later ones.
+    /// Records a room, or ends that. Recorded are the tracks that are published here, of those of now and of later
+    /// ones.
     pub fn set_recorded(&mut self, now: Instant, room: &str, recorded: Option<Recorded>) {
         self.recorded.set(room, recorded);
         let max = self.config.limits.tap_frame_bytes;

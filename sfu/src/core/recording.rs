@@ -1,7 +1,7 @@
 //! What the recorder gets of a recorded track: of video the best layer that arrives, and audio as it comes.
 //!
-//! A recording asks for all layers, so that its publishers send what their uplinks carry. A larger layer takes the place of a smaller
-//! one where its first key frame is complete: until then the smaller one goes on.
+//! A recording asks for all layers, so that its publishers send what their uplinks carry. A larger layer takes the
+//! place of a smaller one where its first key frame is complete: until then the smaller one goes on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

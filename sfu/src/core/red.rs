@@ -1,7 +1,7 @@
 //! Opus with redundancy (RED, RFC 2198): a packet repeats the blocks of earlier packets, each with a header.
 //!
-//! Block headers contain payload types, which are local to a connection. So they are renamed for subscribers with other types.
-//! Subscribers without RED get the newest block alone.
+//! Block headers contain payload types, which are local to a connection. So they are renamed for subscribers with other
+//! types. Subscribers without RED get the newest block alone.
 
 /// Maximum of blocks in a packet. Senders repeat one to three.
 const MAX_BLOCKS: usize = 8;
@@ -18,8 +18,8 @@ pub(super) struct Red<'a> {
 }
 
 impl<'a> Red<'a> {
-    /// Parses a payload whose blocks all have type `pt`; `None` if it is malformed or has other types (RFC 2198 permits them; browsers do not
-    /// send them).
+    /// Parses a payload whose blocks all have type `pt`; `None` if it is malformed or has other types (RFC 2198 permits
+    /// them; browsers do not send them).
     pub(super) fn parse(payload: &'a [u8], pt: u8) -> Option<Red<'a>> {
         let (mut at, mut repeated) = (0, 0);
         for _ in 0..MAX_BLOCKS {

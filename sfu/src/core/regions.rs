@@ -1,8 +1,9 @@
-//! Stills: tiles of the next camera frame, or all of it, that the server requests from a publisher, and the publisher's answers.
+//! Stills: tiles of the next camera frame, or all of it, that the server requests from a publisher, and the publisher's
+//! answers.
 //!
-//! As in DDS (Du et al., SIGCOMM 2020) the server, which decodes the low layer, chooses the regions. A request names tiles of the low
-//! layer. The answer comes on a data channel that the client opens, as anchor messages whose epoch is the request's id, in HTJ2K.
-//! An answer must match an open request in id, tiles, size and bytes.
+//! As in DDS (Du et al., SIGCOMM 2020) the server, which decodes the low layer, chooses the regions. A request names
+//! tiles of the low layer. The answer comes on a data channel that the client opens, as anchor messages whose epoch is
+//! the request's id, in HTJ2K. An answer must match an open request in id, tiles, size and bytes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -50,8 +51,8 @@ pub(super) struct Stills {
 }
 
 impl Stills {
-    /// Takes whether the publisher answers requests now, and whether the track's low layer and a larger one are tapped. Returns what to
-    /// tell the enhancer, if that has changed: whether it may request stills.
+    /// Takes whether the publisher answers requests now, and whether the track's low layer and a larger one are tapped.
+    /// Returns what to tell the enhancer, if that has changed: whether it may request stills.
     pub(super) fn update(&mut self, answers: bool, tapped: bool, captured: bool) -> Option<bool> {
         let usable = answers && tapped && !captured;
         let changed = self.usable != usable;
@@ -81,7 +82,8 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    /// Makes a request for tiles of a track's low layer (`size`), at `scale` times its size; `None` within [`MIN_INTERVAL`] of the last.
+    /// Makes a request for tiles of a track's low layer (`size`), at `scale` times its size; `None` within
+    /// [`MIN_INTERVAL`] of the last.
     pub(super) fn request(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! Rooms on several SFUs (decision 014): local tracks are relayed to other nodes, and tracks of other nodes come from there.
+//! Rooms on several SFUs (decision 014): local tracks are relayed to other nodes, and tracks of other nodes come from
+//! there.
 //!
 //! A track of another node is a [`Track`] like others. Only its publisher's side differs
 //! ([`RemotePublisher`]): key frames, layers and anchors are requested from the node.

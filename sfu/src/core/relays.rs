@@ -67,7 +67,8 @@ impl Relays {
         pending.into_iter().filter(|node| nodes.contains(node)).collect()
     }
 
-    /// Sets whether there is a link to a node. Returns whether that has changed. Without a link it wants nothing any more.
+    /// Sets whether there is a link to a node. Returns whether that has changed. Without a link it wants nothing any
+    /// more.
     pub(super) fn set_link(&mut self, node: NodeId, up: bool) -> bool {
         if up {
             return self.linked.insert(node);

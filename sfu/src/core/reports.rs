@@ -1,7 +1,7 @@
 //! Subscribers' reports on their anchors, bounded by what was sent to them.
 //!
-//! A report is about one subscription, once a second. It counts at most the anchors that were sent on that subscription since the
-//! last report, so that metrics and alerts made of reports cannot be forged.
+//! A report is about one subscription, once a second. It counts at most the anchors that were sent on that subscription
+//! since the last report, so that metrics and alerts made of reports cannot be forged.
 
 use std::time::{Duration, Instant};
 

@@ -218,7 +218,8 @@ impl Rewriter {
         Ok(out)
     }
 
-    /// Places a packet in the subscriber's timeline. Returns its numbers and the changes of its payload descriptor, or why it is dropped.
+    /// Places a packet in the subscriber's timeline. Returns its numbers and the changes of its payload descriptor, or
+    /// why it is dropped.
     pub(super) fn renumber(
         &mut self,
         source: Source,

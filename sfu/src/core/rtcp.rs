@@ -1,8 +1,8 @@
 //! Limits of what clients may ask of the stack by RTCP.
 //!
-//! The stack serves all that a datagram cost for, and some requests cost by their claim, not by their size: 28 bytes can report on
-//! 32,764 packets, and a NACK of four bytes requests 17 retransmissions. So `srtp` checks each decrypted datagram first
-//! ([`RtcpLimits`]). Each limit is many times what browsers send.
+//! The stack serves all that a datagram cost for, and some requests cost by their claim, not by their size: 28 bytes
+//! can report on 32,764 packets, and a NACK of four bytes requests 17 retransmissions. So `srtp` checks each decrypted
+//! datagram first ([`RtcpLimits`]). Each limit is many times what browsers send.
 
 use std::time::{Duration, Instant};
 
@@ -171,7 +171,8 @@ pub(super) mod tests {
         let datagram = report.repeat(41);
         assert_eq!(RtcpCost::of(&datagram).twcc_statuses, 41 * 32_764);
         assert_eq!(taken(&datagram, 400, 10), 0);
-        // And one by one as many get through as the stack bears: 20,000 packets a second, after those that may come at once.
+        // And one by one as many get through as the stack bears: 20,000 packets a second, after those that may come at
+        // once.
         assert!(taken(&report, 400, 10) <= 2 + 20_000 * 10 / 32_764 + 1);
     }
 

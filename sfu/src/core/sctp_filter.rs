@@ -1,8 +1,8 @@
 //! Filters decrypted SCTP packets before the stack processes them.
 //!
-//! The stack accepts data on any of 65,536 streams, polls all of them each time, and reports none without an open channel. It also
-//! keeps fragments and data ahead of a gap without a sufficient bound. So each connection's DTLS is wrapped ([`provider`]), and
-//! [`SctpFilter`] checks what it decrypts.
+//! The stack accepts data on any of 65,536 streams, polls all of them each time, and reports none without an open
+//! channel. It also keeps fragments and data ahead of a gap without a sufficient bound. So each connection's DTLS is
+//! wrapped ([`provider`]), and [`SctpFilter`] checks what it decrypts.
 
 use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
@@ -17,8 +17,8 @@ use super::{cpu_limit, srtp};
 
 /// Streams on which a client may send: those of the channels that it may open, and of the anchor channel.
 const MAX_STREAMS: usize = super::channels::MAX_CHANNELS + 1;
-/// A fragment with fewer bytes is small. The stack bounds waiting fragments by bytes alone, needs 150 bytes for each, and searches
-/// all of them. A fragmented message has one or two small ones.
+/// A fragment with fewer bytes is small. The stack bounds waiting fragments by bytes alone, needs 150 bytes for each,
+/// and searches all of them. A fragmented message has one or two small ones.
 const SMALL_BYTES: usize = 200;
 /// Small fragments that may wait in the stack.
 const MAX_SMALL: usize = 2048;
@@ -185,7 +185,8 @@ impl SctpFilter {
                 SACK | COOKIE_ECHO => {}
                 _ if is_whole(kind, packet.get(at + 4..at + length)) => {}
                 FORWARD_TSN if length % 4 == 0 => {}
-                // The stack may parse another chunk as shorter than its length: the next chunk could begin anywhere in it.
+                // The stack may parse another chunk as shorter than its length: the next chunk could begin anywhere in
+                // it.
                 _ => {
                     let hidden = |&at: &usize| may_be_data(packet, at);
                     if let Some(first) = (at + 4..end).step_by(4).find(hidden) {
@@ -241,8 +242,8 @@ impl SctpFilter {
     }
 }
 
-/// Whether the stack parses a chunk exactly as long as its length says. HEARTBEAT and RECONFIG chunks of real clients are; their
-/// content may look like DATA.
+/// Whether the stack parses a chunk exactly as long as its length says. HEARTBEAT and RECONFIG chunks of real clients
+/// are; their content may look like DATA.
 fn is_whole(kind: u8, value: Option<&[u8]>) -> bool {
     let (Some(mut value), Some(max_parameters)) = (
         value,

@@ -1,8 +1,8 @@
-//! Parses a client's offer. The WebRTC stack reads only what [`Description::to_stack_offer`](super::stack_offer) writes from the
-//! result, so text that this parser does not understand cannot reach it.
+//! Parses a client's offer. The WebRTC stack reads only what [`Description::to_stack_offer`](super::stack_offer) writes
+//! from the result, so text that this parser does not understand cannot reach it.
 //!
-//! The parser is strict where an error would reach the stack or make its answer wrong. It ignores unknown attributes, codecs that
-//! are not forwarded, and attributes of payload types that an m-line does not list.
+//! The parser is strict where an error would reach the stack or make its answer wrong. It ignores unknown attributes,
+//! codecs that are not forwarded, and attributes of payload types that an m-line does not list.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,8 @@ use str0m::media::Mid;
 use super::payloads::{Chosen, Payload, Payloads};
 use crate::api::{Kind, OfferError};
 
-/// Maximum of lines with one attribute in a section, and before the first section. A browser writes less than half of it.
+/// Maximum of lines with one attribute in a section, and before the first section. A browser writes less than half of
+/// it.
 const MAX_LINES: usize = 128;
 /// Longest mid that the WebRTC stack distinguishes, in bytes.
 pub(super) const MAX_MID: usize = 16;
@@ -77,7 +78,8 @@ pub(super) struct Transport {
     pub setup: Option<&'static str>,
 }
 
-/// A parsed offer, consistent by itself. [`Negotiated`](super::negotiated::Negotiated) checks it against earlier offers.
+/// A parsed offer, consistent by itself. [`Negotiated`](super::negotiated::Negotiated) checks it against earlier
+/// offers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Description {
     /// The sections, in order.
@@ -253,7 +255,8 @@ impl Section {
         if mids.next().is_some() {
             return Err(bad("a section has two `a=mid`"));
         }
-        // Port 0 also means a bundled section without its own port (RFC 8843 §7.2.1), as Firefox and GStreamer write it.
+        // Port 0 also means a bundled section without its own port (RFC 8843 §7.2.1), as Firefox and GStreamer write
+        // it.
         let bundled = bundle.contains(mid.as_str());
         let rejected = port == "0" && !bundled && !lines.has("bundle-only");
         let mut section = Section { rejected, ..Section::default() };

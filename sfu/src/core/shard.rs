@@ -1,8 +1,8 @@
 //! Rooms spread over several cores. Each [`Core`](super::Core) has whole rooms; this file holds what the cores share.
 //!
-//! The kernel may give a datagram to any core's thread, so all cores know which of them owns an address or an ICE user name
-//! fragment ([`Shard::other_owner`]). Limits of the whole server (rooms, participants, unauthenticated datagrams) are counted for
-//! all cores together.
+//! The kernel may give a datagram to any core's thread, so all cores know which of them owns an address or an ICE user
+//! name fragment ([`Shard::other_owner`]). Limits of the whole server (rooms, participants, unauthenticated datagrams)
+//! are counted for all cores together.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -57,7 +57,8 @@ impl Shard {
         self.number
     }
 
-    /// The core that owns a datagram, if it is another one. A STUN request names its receiver; others are known by their address.
+    /// The core that owns a datagram, if it is another one. A STUN request names its receiver; others are known by
+    /// their address.
     pub fn other_owner(&self, source: RemoteAddr, datagram: &[u8]) -> Option<usize> {
         if self.count == 1 {
             return None;

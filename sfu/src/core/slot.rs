@@ -172,8 +172,8 @@ impl Slot {
         Some(stats)
     }
 
-    /// The track and rung that the client receives now: the forwarded layer, with anchors if it has the tapped layer of an enhanced
-    /// rung. `anchors`: the client can receive anchors.
+    /// The track and rung that the client receives now: the forwarded layer, with anchors if it has the tapped layer of
+    /// an enhanced rung. `anchors`: the client can receive anchors.
     pub(super) fn effective_rung(
         &self,
         tapped: Option<Layer>,

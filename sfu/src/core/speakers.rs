@@ -1,7 +1,7 @@
 //! Active speaker detection, by the audio levels in RTP headers (RFC 6464).
 //!
-//! Levels are averaged over some tenths of a second, so that a cough is no speech. The active speaker stays through pauses, until
-//! another participant has been clearly louder for [`MIN_LOUDER_TIME`].
+//! Levels are averaged over some tenths of a second, so that a cough is no speech. The active speaker stays through
+//! pauses, until another participant has been clearly louder for [`MIN_LOUDER_TIME`].
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -1,7 +1,8 @@
 //! Checks decrypted RTCP against its limits before the stack processes it.
 //!
-//! The ciphers of the stack's SRTP are wrapped ([`provider`]). They do not know the connection whose datagram they decrypt, so
-//! [`RtcpGuard::guard`] stores it for the thread meanwhile. A refused datagram fails as if it could not be decrypted: it counts as lost.
+//! The ciphers of the stack's SRTP are wrapped ([`provider`]). They do not know the connection whose datagram they
+//! decrypt, so [`RtcpGuard::guard`] stores it for the thread meanwhile. A refused datagram fails as if it could not be
+//! decrypted: it counts as lost.
 
 use std::cell::{Cell, RefCell};
 use std::sync::LazyLock;
@@ -44,7 +45,8 @@ pub(super) struct RtcpGuard {
 }
 
 impl RtcpGuard {
-    /// Runs `process`, by which the connection decrypts and processes a datagram, with the check; `None` if that is refused at once.
+    /// Runs `process`, by which the connection decrypts and processes a datagram, with the check; `None` if that is
+    /// refused at once.
     pub(super) fn guard<T>(
         &mut self,
         now: Instant,

@@ -47,7 +47,8 @@ impl Stack {
         }
     }
 
-    /// Calls the connection; `None` without one, or after a panic. Then the peer is touched, so that the core removes it.
+    /// Calls the connection; `None` without one, or after a panic. Then the peer is touched, so that the core removes
+    /// it.
     pub(super) fn call<T>(
         &mut self,
         wake: &mut Wake,

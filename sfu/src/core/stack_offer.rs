@@ -1,14 +1,16 @@
-//! Writes the offer that the WebRTC stack reads, from the parsed [`Description`]: the stack never reads the client's text.
+//! Writes the offer that the WebRTC stack reads, from the parsed [`Description`]: the stack never reads the client's
+//! text.
 //!
-//! The stack's work grows faster than in proportion to sections and payload types. Here a section has at most two payload types,
-//! whatever the client lists (decision 020).
+//! The stack's work grows faster than in proportion to sections and payload types. Here a section has at most two
+//! payload types, whatever the client lists (decision 020).
 
 use std::fmt::Write as _;
 
 use super::sdp::{Description, Section};
 use crate::api::Kind;
 
-/// The `a=rtpmap` of a section without a common codec: a codec that the stack does not know, so that it answers with port 0.
+/// The `a=rtpmap` of a section without a common codec: a codec that the stack does not know, so that it answers with
+/// port 0.
 const UNKNOWN_CODEC: &str = "35 nothing/90000";
 
 impl Description {

@@ -1,10 +1,10 @@
 //! A tap: the server's copy of one layer, as complete VP9 frames in decoding order, for the enhancer.
 //!
-//! Packets are reordered within a small window, so that retransmissions fit in. A packet that does not come within [`MAX_WAIT`] or
-//! [`MAX_WAITING`] packets is a gap: the decoder then needs a key frame, and so does the tap.
+//! Packets are reordered within a small window, so that retransmissions fit in. A packet that does not come within
+//! [`MAX_WAIT`] or [`MAX_WAITING`] packets is a gap: the decoder then needs a key frame, and so does the tap.
 //!
-//! A tap that needs a key frame again and again (a decoder that cannot read the stream, a full queue of the enhancer) requests them less
-//! and less often ([`TapKeys`]).
+//! A tap that needs a key frame again and again (a decoder that cannot read the stream, a full queue of the enhancer)
+//! requests them less and less often ([`TapKeys`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! When a tap asks for key frames: less and less often while it needs one again and again, as each takes bits from all subscribers.
+//! When a tap asks for key frames: less and less often while it needs one again and again, as each takes bits from all
+//! subscribers.
 
 use std::time::{Duration, Instant};
 

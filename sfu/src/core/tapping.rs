@@ -1,4 +1,5 @@
-//! Which layers of a track the enhancer gets: the tap of a low layer, and the tap of a higher layer for captured anchors.
+//! Which layers of a track the enhancer gets: the tap of a low layer, and the tap of a higher layer for captured
+//! anchors.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use super::rewriter::PacketIn;
 use super::tap::{Tap, TapTerms};
 use crate::stats::Counters;
 
-/// Time for which the tapped layer and its scale stay in use: each change costs all subscribers a key frame or their detail.
+/// Time for which the tapped layer and its scale stay in use: each change costs all subscribers a key frame or their
+/// detail.
 const HOLD_TIME: Duration = Duration::from_secs(10);
 
 /// Subscribers of the enhanced rungs of one track, by layer: their number, and the largest scale that their tiles need.
@@ -44,7 +46,8 @@ impl LayerDemand {
         self.0[layer as usize].max_scale
     }
 
-    /// The layer with the most subscribers, where each step down doubles their weight: a smaller layer loses more without anchors.
+    /// The layer with the most subscribers, where each step down doubles their weight: a smaller layer loses more
+    /// without anchors.
     fn best_layer(self) -> Option<Layer> {
         let steps = |layer: Layer| Layer::F as usize - layer as usize;
         let weight = |layer: Layer| self.count(layer) << steps(layer);
@@ -179,8 +182,8 @@ impl Taps {
         false
     }
 
-    /// Taps the largest layer that is sent above the tapped one, of the size of anchors or a whole part of it; `None`: captured anchors
-    /// are off. Returns what to tell the enhancer.
+    /// Taps the largest layer that is sent above the tapped one, of the size of anchors or a whole part of it; `None`:
+    /// captured anchors are off. Returns what to tell the enhancer.
     pub(super) fn set_capture(
         &mut self,
         now: Instant,
@@ -246,7 +249,8 @@ impl Taps {
         [&mut self.low, &mut self.capture].into_iter().flatten().for_each(Tap::await_key);
     }
 
-    /// The enhancer's queue was full: for frames of the higher layer if `captured`. Returns whether there is such a tap.
+    /// The enhancer's queue was full: for frames of the higher layer if `captured`. Returns whether there is such a
+    /// tap.
     pub(super) fn on_overflow(&mut self, captured: bool) -> bool {
         let tap = if captured { &mut self.capture } else { &mut self.low };
         tap.as_mut().map(Tap::on_overflow).is_some()
@@ -313,8 +317,9 @@ impl Taps {
     }
 }
 
-/// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`: the smallest that is enough, or a larger one
-/// whose layer is sent, as captured pixels are better than made ones. It never exceeds the camera's size.
+/// The largest scale that is of use for the tapped layer, where tiles need `tile_scale`: the smallest that is enough,
+/// or a larger one whose layer is sent, as captured pixels are better than made ones. It never exceeds the camera's
+/// size.
 fn useful_scale(now: Instant, low: Layer, layers: &Layers, tile_scale: u16) -> u16 {
     let sent = |&scale: &u16| low.enlarged(scale).is_some_and(|l| layers.rate(l, now).is_some());
     let enough = |&scale: &u16| scale >= tile_scale;

@@ -96,7 +96,8 @@ impl Track {
         self.taps.captures() || self.stills.usable() || self.remote.is_some()
     }
 
-    /// Latency budget from a frame's arrival to its anchor's use: the configured one, plus the time for which the policy holds frames.
+    /// Latency budget from a frame's arrival to its anchor's use: the configured one, plus the time for which the
+    /// policy holds frames.
     pub(super) fn budget(&self, configured: Duration) -> Duration {
         configured + self.remote.as_ref().map_or(self.holds(), |remote| remote.anchor_state().holds)
     }
@@ -141,8 +142,8 @@ impl Track {
         Some(Output::Request(stream, EnhancerRequest::Uplink(uplink)))
     }
 
-    /// A publisher's answer to a request for a still as an anchor; `None` if it has not the size of anchors. `scale`: that of anchors until
-    /// the enhancer has reported it.
+    /// A publisher's answer to a request for a still as an anchor; `None` if it has not the size of anchors. `scale`:
+    /// that of anchors until the enhancer has reported it.
     pub(super) fn still(
         &self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! Rate limit for datagrams of addresses without a connection: each costs a search by its STUN user name.
 //!
-//! An address counts by what one customer has (IPv6: its /64, RFC 6177). Source addresses can be forged, so this protects from
-//! clients that ask too often, not from a distributed flood; the memory for that is bounded.
+//! An address counts by what one customer has (IPv6: its /64, RFC 6177). Source addresses can be forged, so this
+//! protects from clients that ask too often, not from a distributed flood; the memory for that is bounded.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -27,7 +27,8 @@ const PINNED: f64 = 16.0;
 const ACTIVE_SPEAKER: f64 = 6.0;
 /// By how much the browser may enlarge a frame before the next layer or scale is worth its bits.
 const MAX_BROWSER_SCALE: f64 = 1.25;
-/// Maximum pixels of a picture that browsers rebuild at more than the smallest scale (`client-web/src/worker/scale.ts`).
+/// Maximum pixels of a picture that browsers rebuild at more than the smallest scale
+/// (`client-web/src/worker/scale.ts`).
 const MAX_REBUILT_PIXELS: u64 = 1280 * 736;
 /// The tile of a client that sends no view: a window of this size is common, and a larger one changes little.
 const DEFAULT_TILE: Size = Size::new(1280, 720);

@@ -1,8 +1,8 @@
 //! The network that a viewer runs on every frame of a track, as its reports say.
 //!
-//! One that ends counts as gone at once: anchors begin. One that begins counts after [`FIRST_PROOF`]: so long anchors go on, since a
-//! network may turn out too slow. Each one that ends after its proof doubles the next proof, so that anchors do not come and go; one that
-//! ran for [`FORGIVEN`] resets that.
+//! One that ends counts as gone at once: anchors begin. One that begins counts after [`FIRST_PROOF`]: so long anchors
+//! go on, since a network may turn out too slow. Each one that ends after its proof doubles the next proof, so that
+//! anchors do not come and go; one that ran for [`FORGIVEN`] resets that.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,7 @@
 //! The VP9 RTP payload descriptor (RFC 9628).
 //!
-//! Parses the fields that forwarding needs, and rewrites picture id and TL0PICIDX in place. Malformed input is an error, never a panic.
+//! Parses the fields that forwarding needs, and rewrites picture id and TL0PICIDX in place. Malformed input is an
+//! error, never a panic.
 
 pub(super) use windlass_types::key_frame::key_frame_size;
 
@@ -156,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_key_frame_as_chromium_sends_it_is_read() {
-        // I, L, B, E, V; 15-bit id; layer indices; TL0PICIDX; structure: one layer with its size, one picture in the group.
+        // I, L, B, E, V; 15-bit id; layer indices; TL0PICIDX; structure: one layer with its size, one picture in the
+        // group.
         let payload =
             [0xae, 0x81, 0x02, 0x00, 0x07, 0x18, 0x01, 0x40, 0x00, 0xb4, 0x01, 0x00, 0x82];
         let d = Descriptor::parse(&payload).expect("descriptor");

@@ -1,6 +1,6 @@
-//! Which connections have work to do, so that the core does not poll all of them: connections that were *touched*, as they may
-//! have something to send, and a timer for each of the others. The core and its peers share a list and a heap; the lock is never
-//! held over a call.
+//! Which connections have work to do, so that the core does not poll all of them: connections that were *touched*, as
+//! they may have something to send, and a timer for each of the others. The core and its peers share a list and a heap;
+//! the lock is never held over a call.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,7 +38,8 @@ impl Wakes {
         std::mem::take(&mut self.lock().touched)
     }
 
-    /// Takes the timers that are due, each with its peer. The peer may have set another time since: see [`Wake::is_due`].
+    /// Takes the timers that are due, each with its peer. The peer may have set another time since: see
+    /// [`Wake::is_due`].
     pub(super) fn take_due(&self, now: Instant) -> Vec<(Instant, ParticipantId)> {
         let (mut lists, mut due) = (self.lock(), Vec::new());
         while lists.due.peek().is_some_and(|Reverse((at, _))| *at <= now) {
@@ -97,7 +98,8 @@ impl Wake {
         }
     }
 
-    /// Whether the peer is due when `entry` comes up in the heap. If its timer was set to a later time, it is listed again.
+    /// Whether the peer is due when `entry` comes up in the heap. If its timer was set to a later time, it is listed
+    /// again.
     pub(super) fn is_due(&mut self, entry: Instant, now: Instant) -> bool {
         if self.listed != Some(entry) {
             return false;

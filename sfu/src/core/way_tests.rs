@@ -1,4 +1,5 @@
-//! Viewers of one publisher, with and without networks of their own: who gets anchors, what each is told, and whether any are made.
+//! Viewers of one publisher, with and without networks of their own: who gets anchors, what each is told, and whether
+//! any are made.
 
 use windlass_types::{FrameNetwork, Layer, NoNetwork, Rung, TapInput, Way, WayReason};
 

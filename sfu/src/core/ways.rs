@@ -1,5 +1,5 @@
-//! How each viewer's picture of a track is made, and why: what the allocation came to and what the viewer's machine reports, in one word
-//! each for the viewer, metrics and people ([`Way`], [`WayReason`]).
+//! How each viewer's picture of a track is made, and why: what the allocation came to and what the viewer's machine
+//! reports, in one word each for the viewer, metrics and people ([`Way`], [`WayReason`]).
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! A whole SFU in memory: WebRTC clients on both ends, a network that is a queue, and time that is an argument.
 //!
-//! The crate `windlass-testkit` has such a world too, built on this crate's public API. The tests here look into [`Core`], which no other
-//! crate can.
+//! The crate `windlass-testkit` has such a world too, built on this crate's public API. The tests here look into
+//! [`Core`], which no other crate can.
 
 use crate::api::{JoinOptions, Kind};
 use std::collections::HashMap;

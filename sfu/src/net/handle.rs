@@ -54,8 +54,9 @@ impl SfuHandle {
         self.watchdog.fault()
     }
 
-    /// Watches the media threads, on the caller's thread. Returns a fault when a thread has ended or hangs for good, and `None` when the SFU
-    /// has stopped. Calls `on_hang` for a thread that does not respond; without a watch that is not noticed.
+    /// Watches the media threads, on the caller's thread. Returns a fault when a thread has ended or hangs for good,
+    /// and `None` when the SFU has stopped. Calls `on_hang` for a thread that does not respond; without a watch that is
+    /// not noticed.
     pub fn watch(&self, on_hang: impl Fn(ThreadFault)) -> Option<ThreadFault> {
         self.watchdog.watch(on_hang)
     }
@@ -111,7 +112,8 @@ impl SfuHandle {
     ///
     /// # Errors
     ///
-    /// Fails if the id is in use, the room or the server is full, the room is new and the SFU takes no new rooms, or it has stopped.
+    /// Fails if the id is in use, the room or the server is full, the room is new and the SFU takes no new rooms, or it
+    /// has stopped.
     pub async fn join(
         &self,
         room: &str,
@@ -131,8 +133,9 @@ impl SfuHandle {
     ///
     /// # Errors
     ///
-    /// Fails if the participant has not joined, the description or a list is malformed or asks for what is not supported, not
-    /// permitted or beyond the limits, the SFU panics at it, which removes the participant, or it has stopped.
+    /// Fails if the participant has not joined, the description or a list is malformed or asks for what is not
+    /// supported, not permitted or beyond the limits, the SFU panics at it, which removes the participant, or it has
+    /// stopped.
     pub async fn offer(&self, id: ParticipantId, offer: Offer) -> Result<Answer, OfferError> {
         // Parsing may take milliseconds, so it runs neither on a media thread nor on a runtime's worker.
         let sdp_bytes = self.shared.sdp_bytes;
@@ -188,7 +191,8 @@ impl SfuHandle {
         self.commands(id).send(Command::SetView(id, track, view)).await.map_err(|_| SfuClosed)
     }
 
-    /// Requests a key anchor of a track, for a participant without earlier anchors. One anchor serves all subscribers, at a limited rate.
+    /// Requests a key anchor of a track, for a participant without earlier anchors. One anchor serves all subscribers,
+    /// at a limited rate.
     ///
     /// # Errors
     ///
@@ -215,12 +219,13 @@ impl SfuHandle {
         self.commands(id).send(Command::Uplink(id, track, report)).await.map_err(|_| SfuClosed)
     }
 
-    /// Takes a subscriber's report on a track, at most once a second. Returns that on its anchors, bounded by what was sent.
+    /// Takes a subscriber's report on a track, at most once a second. Returns that on its anchors, bounded by what was
+    /// sent.
     ///
     /// # Errors
     ///
-    /// Fails if the participant does not subscribe to the track, has sent a report on it less than a second ago, or the SFU has
-    /// stopped.
+    /// Fails if the participant does not subscribe to the track, has sent a report on it less than a second ago, or the
+    /// SFU has stopped.
     pub async fn report(
         &self,
         id: ParticipantId,
@@ -247,7 +252,8 @@ impl SfuHandle {
         self.commands(id).send(Command::SetMuted(id, track, muted)).await.map_err(|_| SfuClosed)
     }
 
-    /// Sends a message of a participant to others of its room; `None`: to all others. Those that are not there are passed over.
+    /// Sends a message of a participant to others of its room; `None`: to all others. Those that are not there are
+    /// passed over.
     ///
     /// # Errors
     ///
@@ -264,7 +270,8 @@ impl SfuHandle {
         answered.await.unwrap_or(Err(DataError::Closed))
     }
 
-    /// Counts a change of a participant's name or attributes, which with them has so many bytes, as a message to all others. Ask for it before they are told.
+    /// Counts a change of a participant's name or attributes, which with them has so many bytes, as a message to all
+    /// others. Ask for it before they are told.
     ///
     /// # Errors
     ///
@@ -301,8 +308,8 @@ impl SfuHandle {
             .map_err(|_| SfuClosed)
     }
 
-    /// Sets the anchor policy of a room, or of all rooms without their own. `None` removes a room's own policy, or restores the configured
-    /// one. False if too many rooms have their own policy.
+    /// Sets the anchor policy of a room, or of all rooms without their own. `None` removes a room's own policy, or
+    /// restores the configured one. False if too many rooms have their own policy.
     ///
     /// # Errors
     ///
@@ -380,7 +387,8 @@ impl SfuHandle {
         self.send_from_node(FromNode::Link(node, up)).await
     }
 
-    /// Takes a message of another SFU about a room. What may be dropped is dropped and counted if the queue is full; other messages wait for room.
+    /// Takes a message of another SFU about a room. What may be dropped is dropped and counted if the queue is full;
+    /// other messages wait for room.
     ///
     /// # Errors
     ///
@@ -415,7 +423,8 @@ impl SfuHandle {
         Ok(())
     }
 
-    /// Takes an output of the enhancer. Never waits; `false` if the queue is full (dropped and counted) or the SFU has stopped.
+    /// Takes an output of the enhancer. Never waits; `false` if the queue is full (dropped and counted) or the SFU has
+    /// stopped.
     pub fn push(&self, output: EnhancerOutput) -> bool {
         let stream = u64::from(output.stream().0);
         let thread = &self.threads[Shard::of_id(stream, self.threads.len())];
@@ -429,8 +438,8 @@ impl SfuHandle {
         }
     }
 
-    /// Sets whether an enhancer is available; at the start it is. Without one no enhanced rung is allocated, and no layer is tapped. Takes
-    /// effect within a second.
+    /// Sets whether an enhancer is available; at the start it is. Without one no enhanced rung is allocated, and no
+    /// layer is tapped. Takes effect within a second.
     pub fn set_enhancement(&self, available: bool) {
         self.shared.enhancement.store(available, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
 //! Hands over datagrams that the kernel gave to one media thread and that belong to another.
 //!
-//! The kernel chooses a thread's socket by the sender's address; rooms are placed by the threads' load. So with several threads some
-//! datagrams arrive at the wrong one. They are handed over in batches through bounded queues. A full queue drops and counts them, as a
-//! full socket would drop them.
+//! The kernel chooses a thread's socket by the sender's address; rooms are placed by the threads' load. So with several
+//! threads some datagrams arrive at the wrong one. They are handed over in batches through bounded queues. A full queue
+//! drops and counts them, as a full socket would drop them.
 
 use std::time::Instant;
 

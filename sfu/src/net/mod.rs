@@ -1,8 +1,8 @@
-//! The I/O around [`Core`](crate::core::Core): media threads, each with some of the rooms and a socket on the common UDP port, a
-//! thread for TCP, and the handle for callers.
+//! The I/O around [`Core`](crate::core::Core): media threads, each with some of the rooms and a socket on the common
+//! UDP port, a thread for TCP, and the handle for callers.
 //!
-//! Each media thread has bounded queues: commands and relay messages (senders wait for room), anchors and relayed media (dropped and
-//! counted when full), and datagrams that the kernel gave to another thread (dropped and counted).
+//! Each media thread has bounded queues: commands and relay messages (senders wait for room), anchors and relayed media
+//! (dropped and counted when full), and datagrams that the kernel gave to another thread (dropped and counted).
 
 mod events;
 mod handle;
@@ -121,8 +121,8 @@ pub struct Sfu {
 }
 
 impl Sfu {
-    /// Binds the sockets and starts the threads. `enhancer` takes the frames of tapped layers, and requests; it is called on
-    /// these threads and must not block.
+    /// Binds the sockets and starts the threads. `enhancer` takes the frames of tapped layers, and requests; it is
+    /// called on these threads and must not block.
     ///
     /// # Errors
     ///
@@ -131,8 +131,8 @@ impl Sfu {
         Sfu::start_shared(config, enhancer, None, None)
     }
 
-    /// [`Sfu::start`] for an SFU that shares rooms with others, or records: `relay` takes messages for the others and `recorder` what is recorded,
-    /// on the media threads.
+    /// [`Sfu::start`] for an SFU that shares rooms with others, or records: `relay` takes messages for the others and
+    /// `recorder` what is recorded, on the media threads.
     ///
     /// # Errors
     ///

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-/// The addresses at which this machine's routes to the rest of the world begin: at most one of each family, none without
-/// a network. Nothing is sent: connecting a UDP socket only asks the system for the route. (The destinations are those
-/// reserved for documentation, RFC 5737 and RFC 3849.)
+/// The addresses at which this machine's routes to the rest of the world begin: at most one of each family, none
+/// without a network. Nothing is sent: connecting a UDP socket only asks the system for the route. (The destinations
+/// are those reserved for documentation, RFC 5737 and RFC 3849.)
 pub fn outward_addresses() -> Vec<IpAddr> {
     [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")]
         .into_iter()

@@ -1,7 +1,7 @@
 //! Places rooms on media threads.
 //!
-//! A room stays on one thread from its first participant to its last. A new room goes to the thread with the fewest streams, if each
-//! participant received all others of its room.
+//! A room stays on one thread from its first participant to its last. A new room goes to the thread with the fewest
+//! streams, if each participant received all others of its room.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,7 +68,8 @@ impl Placement {
         Placement { state, watchdog }
     }
 
-    /// Reserves a place for a participant that joins a room. One that is in a room already gets the same thread, which refuses it.
+    /// Reserves a place for a participant that joins a room. One that is in a room already gets the same thread, which
+    /// refuses it.
     pub(super) fn join(&self, room: &str, id: ParticipantId) -> Reservation<'_> {
         let (thread, is_new) = self.place(room, id);
         Reservation { placement: self, id, thread, is_new }
@@ -127,8 +128,8 @@ impl Placement {
     }
 }
 
-/// A place for a participant whose thread has not received the join yet. Dropping it releases the place: the caller may give up waiting
-/// for room in the thread's queue.
+/// A place for a participant whose thread has not received the join yet. Dropping it releases the place: the caller may
+/// give up waiting for room in the thread's queue.
 pub(super) struct Reservation<'a> {
     placement: &'a Placement,
     id: ParticipantId,

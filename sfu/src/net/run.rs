@@ -113,8 +113,8 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
     })
 }
 
-/// The output to the enhancer. The tap recovers from a lost frame by a key frame. A lost stop would leave a decoder behind, so stops are
-/// repeated. (Their number is bounded by the published tracks.)
+/// The output to the enhancer. The tap recovers from a lost frame by a key frame. A lost stop would leave a decoder
+/// behind, so stops are repeated. (Their number is bounded by the published tracks.)
 struct TapOutput {
     sinks: EnhancerSinks,
     /// Stops that the enhancer's queue did not take.
@@ -122,7 +122,8 @@ struct TapOutput {
 }
 
 impl TapOutput {
-    /// Sends an input to the enhancer. The error names the stream that lost an input, and whether it was a high-resolution frame.
+    /// Sends an input to the enhancer. The error names the stream that lost an input, and whether it was a
+    /// high-resolution frame.
     fn send(&mut self, input: TapInput) -> Result<(), (StreamId, bool)> {
         let stream = input.stream();
         let is_stop = matches!(input, TapInput::Stop { .. });
@@ -140,8 +141,8 @@ impl TapOutput {
         Err((stream, captured))
     }
 
-    /// Sends a request or a report to the enhancer; `false`: it is lost. No frame is lost with it: a subscriber repeats its request for a
-    /// key anchor, and reports come again.
+    /// Sends a request or a report to the enhancer; `false`: it is lost. No frame is lost with it: a subscriber repeats
+    /// its request for a key anchor, and reports come again.
     fn request(&mut self, stream: StreamId, request: EnhancerRequest) -> bool {
         // The stream continues, as above: a stop that came after the request would take it along.
         self.unsent_stops.remove(&stream);
@@ -227,7 +228,8 @@ impl Shell {
         }
     }
 
-    /// Receives from the UDP socket. Returns a time before the arrival of all unread datagrams, and whether there are more.
+    /// Receives from the UDP socket. Returns a time before the arrival of all unread datagrams, and whether there are
+    /// more.
     fn drain_socket(&mut self, inbox: &mut Inbox) -> (Instant, bool) {
         for _ in 0..MAX_BATCHES {
             // Datagrams that arrive after this time are in this batch or a later one.

@@ -1,11 +1,13 @@
-//! Detects media threads that have ended or hang. Each thread sends a heartbeat with each turn of its loop, at least once a second.
+//! Detects media threads that have ended or hang. Each thread sends a heartbeat with each turn of its loop, at least
+//! once a second.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Interval between two checks. Faults are counted in checks, not by the clock, so that a suspended process is no fault.
+/// Interval between two checks. Faults are counted in checks, not by the clock, so that a suspended process is no
+/// fault.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Checks without a heartbeat after which a thread hangs: 5 s.
 const HANG_CHECKS: u32 = 20;
@@ -102,7 +104,8 @@ impl Watchdog {
         (0..self.heartbeats.len()).find_map(|thread| self.fault_of(thread))
     }
 
-    /// Watches until a thread has ended or hangs for good; `None` when all were stopped. Calls `on_hang` once for each thread that hangs.
+    /// Watches until a thread has ended or hangs for good; `None` when all were stopped. Calls `on_hang` once for each
+    /// thread that hangs.
     pub(super) fn watch(&self, on_hang: impl Fn(ThreadFault)) -> Option<ThreadFault> {
         let mut beats = vec![0; self.heartbeats.len()];
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);

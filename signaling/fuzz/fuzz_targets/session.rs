@@ -1,5 +1,5 @@
-//! One client's socket: texts of any content at any time, between what the shell answers. No panic, what is to be done stays
-//! bounded, and what goes out can be read back.
+//! One client's socket: texts of any content at any time, between what the shell answers. No panic, what is to be done
+//! stays bounded, and what goes out can be read back.
 
 #![no_main]
 #![allow(missing_docs)]

@@ -60,8 +60,8 @@ pub enum ClientMessage {
     /// Ask for servers that help to reach this one, with names and passwords that are good from now on. The answer is
     /// `ice_servers`.
     IceServers {},
-    /// One is in the room at the server that `moved` named, and needs nothing of this one any more; what one sends to it others may need still. The server
-    /// closes the socket once nobody does.
+    /// One is in the room at the server that `moved` named, and needs nothing of this one any more; what one sends to
+    /// it others may need still. The server closes the socket once nobody does.
     Arrived {},
     /// Say who else may be in the room, and what they may do there. Needs the grant `moderate`. The answer is `done`.
     Moderate(Moderate),
@@ -87,7 +87,8 @@ pub struct Join {
     /// A room of one's own, in which one receives one's own tracks as others would.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
-    /// Names of the anchor codecs that the client can decode; unknown ones are ignored. Without `htj2k` it gets plain rungs.
+    /// Names of the anchor codecs that the client can decode; unknown ones are ignored. Without `htj2k` it gets plain
+    /// rungs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub anchor_codecs: Option<Vec<String>>,
@@ -103,8 +104,8 @@ pub struct Join {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub seat: Option<String>,
-    /// What the others are told of this participant: after a lost connection, or at another server, the attributes that it had. Without the grant
-    /// `data` they are ignored.
+    /// What the others are told of this participant: after a lost connection, or at another server, the attributes that
+    /// it had. Without the grant `data` they are ignored.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<Attributes>", optional))]
     pub attributes: Attributes,
@@ -280,8 +281,8 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// Fails if the text is longer than [`limits::MESSAGE_BYTES`], is not JSON, or is not a message of the protocol within its
-    /// limits.
+    /// Fails if the text is longer than [`limits::MESSAGE_BYTES`], is not JSON, or is not a message of the protocol
+    /// within its limits.
     pub fn parse(text: &str) -> Result<Request, ProtocolError> {
         if text.len() > limits::MESSAGE_BYTES {
             return Err(ProtocolError::new(

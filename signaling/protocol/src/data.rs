@@ -72,8 +72,8 @@ pub struct SendData {
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<bool>", optional))]
     pub reliable: bool,
-    /// The client's own number for it, which the receivers get. Who sends a message again, as its connection was lost before `done`, gives it the
-    /// same number, and receivers that have it already drop it.
+    /// The client's own number for it, which the receivers get. Who sends a message again, as its connection was lost
+    /// before `done`, gives it the same number, and receivers that have it already drop it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub number: Option<u32>,

@@ -11,7 +11,8 @@ use crate::limits;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Moderate {
-    /// What a participant may do from now on, of `publish`, `subscribe`, `enhance` and `data`; its token's other grants stay.
+    /// What a participant may do from now on, of `publish`, `subscribe`, `enhance` and `data`; its token's other grants
+    /// stay.
     Grants {
         /// Id of the participant whose grants change.
         participant: String,

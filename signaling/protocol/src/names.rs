@@ -1,9 +1,10 @@
 //! What a name must not hold: nothing that does not show, that reorders what stands around it, or that covers it.
 //!
-//! Two names that look alike should be one, as far as single characters go: no controls, no marks of direction, no invisible
-//! letters, fillers or tags, and only so many marks on a letter. What joins letters or emoji may stay where it does so and is
-//! seen: in emoji of several, in scripts whose letters join (RFC 5892 Appendix A), after an emoji that it gives its colours.
-//! (Letters of different scripts that look alike are not looked for: identities by access tokens tell people apart.)
+//! Two names that look alike should be one, as far as single characters go: no controls, no marks of direction, no
+//! invisible letters, fillers or tags, and only so many marks on a letter. What joins letters or emoji may stay where
+//! it does so and is seen: in emoji of several, in scripts whose letters join (RFC 5892 Appendix A), after an emoji
+//! that it gives its colours. (Letters of different scripts that look alike are not looked for: identities by access
+//! tokens tell people apart.)
 
 use icu_properties::props::{
     CanonicalCombiningClass, DefaultIgnorableCodePoint, EmojiModifier, ExtendedPictographic,

@@ -21,8 +21,9 @@ use crate::moderate::Knock;
 pub enum ServerMessage {
     /// The client is in the room.
     Welcome(Welcome),
-    /// The room lives on another server of the cluster: go there at once, with the same room and token. Whoever is not in the room yet finds the socket
-    /// closed; for whoever is, all goes on until it has said `arrived` and so have the others, or for some seconds.
+    /// The room lives on another server of the cluster: go there at once, with the same room and token. Whoever is not
+    /// in the room yet finds the socket closed; for whoever is, all goes on until it has said `arrived` and so have the
+    /// others, or for some seconds.
     Moved {
         /// The address of that server's signalling (`wss://…/ws`).
         url: String,
@@ -55,7 +56,8 @@ pub enum ServerMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         identity: Option<String>,
-        /// Its id at the server that its room was on before, where it has just come from there: it takes that participant's place.
+        /// Its id at the server that its room was on before, where it has just come from there: it takes that
+        /// participant's place.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         was: Option<String>,
@@ -79,10 +81,11 @@ pub enum ServerMessage {
     Data {
         /// Id of the participant who sent it.
         from: String,
-        /// Its number: each message of its sender has a larger one than those before. A client that is at two servers for a while, as it moves, gets
-        /// each message at both.
+        /// Its number: each message of its sender has a larger one than those before. A client that is at two servers
+        /// for a while, as it moves, gets each message at both.
         seq: u32,
-        /// The sender's own number for it, if it gave one: the same where it sends a message again, also after it has come back with another id (`was`).
+        /// The sender's own number for it, if it gave one: the same where it sends a message again, also after it has
+        /// come back with another id (`was`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "typescript", ts(optional))]
         number: Option<u32>,
@@ -216,7 +219,8 @@ pub enum ServerMessage {
         /// All of them, who came first at first.
         waiting: Vec<Knock>,
     },
-    /// What a `moderate` asked for is so from now on; or a `send` or `attributes` with an `id` is on its way to the others.
+    /// What a `moderate` asked for is so from now on; or a `send` or `attributes` with an `id` is on its way to the
+    /// others.
     Done {
         /// The message's id, where it had one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -331,7 +335,8 @@ pub struct Participant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub identity: Option<String>,
-    /// Its id at the server that its room was on before, where it has just come from there: it takes that participant's place.
+    /// Its id at the server that its room was on before, where it has just come from there: it takes that participant's
+    /// place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub was: Option<String>,

@@ -153,8 +153,8 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// Fails if rooms need a token and there is none, it is not signed by one of the keys, it is not valid yet or has expired, or
-    /// it is for another room.
+    /// Fails if rooms need a token and there is none, it is not signed by one of the keys, it is not valid yet or has
+    /// expired, or it is for another room.
     pub fn admit(
         &self,
         now: u64,

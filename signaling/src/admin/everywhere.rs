@@ -1,7 +1,8 @@
-//! Requests of the admin API that concern all servers of a cluster: the server that is asked carries them out first, then the others.
+//! Requests of the admin API that concern all servers of a cluster: the server that is asked carries them out first,
+//! then the others.
 //!
-//! What the rules of moderators and operators do (locks, bans, grants of identities, revocations) holds on all servers anyway
-//! ([`crate::rights`]), so those requests are not passed on.
+//! What the rules of moderators and operators do (locks, bans, grants of identities, revocations) holds on all servers
+//! anyway ([`crate::rights`]), so those requests are not passed on.
 
 use std::convert::Infallible;
 use std::sync::Arc;

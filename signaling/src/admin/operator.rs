@@ -1,9 +1,10 @@
 //! Authorization of the admin API.
 //!
-//! With token keys: the bearer of an access token that grants `admin` for the room of the path, or for `*` where the path
-//! names none. Without: nobody, unless the operator allows programs of this machine (`admin-local`). A request is from such a program if
-//! it comes from a loopback address, has a loopback address as `Host` ([`crate::host`]), was not forwarded by a proxy, and was not made by
-//! a web page. Transparent forwarders (a tunnel, a sidecar) cannot be distinguished from a program of this machine.
+//! With token keys: the bearer of an access token that grants `admin` for the room of the path, or for `*` where the
+//! path names none. Without: nobody, unless the operator allows programs of this machine (`admin-local`). A request is
+//! from such a program if it comes from a loopback address, has a loopback address as `Host` ([`crate::host`]), was not
+//! forwarded by a proxy, and was not made by a web page. Transparent forwarders (a tunnel, a sidecar) cannot be
+//! distinguished from a program of this machine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

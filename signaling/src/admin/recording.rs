@@ -45,7 +45,8 @@ fn seen(room: &str, recording: Recording) -> RoomRecording {
     RoomRecording { recording, started: since as f64 / 1000.0, participant }
 }
 
-/// Record a room, or one of its participants: tracks as they come, on the servers where they are published. Everybody in the room is told.
+/// Record a room, or one of its participants: tracks as they come, on the servers where they are published. Everybody
+/// in the room is told.
 #[utoipa::path(post, path = "/admin/rooms/{room}/recording", tag = "rooms", request_body = Record,
     params(("room" = String, Path, description = "The room's name")),
     responses((status = 200, description = "The recording, also one that ran already", body = RoomRecording), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]

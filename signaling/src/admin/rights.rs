@@ -26,7 +26,8 @@ pub(crate) struct RoomDoor {
     /// New participants wait until a moderator or operator admits them.
     #[serde(default)]
     lobby: bool,
-    /// Minimum time in seconds, even if the room is empty; by default until five minutes after the last participant left.
+    /// Minimum time in seconds, even if the room is empty; by default until five minutes after the last participant
+    /// left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seconds: Option<u32>,
 }
@@ -129,7 +130,8 @@ pub(crate) async fn door(
     Ok(Json(wanted))
 }
 
-/// Set the grants of a participant. What it may no longer do ends at once. Holds for its identity until its tokens have expired.
+/// Set the grants of a participant. What it may no longer do ends at once. Holds for its identity until its tokens have
+/// expired.
 #[utoipa::path(put, path = "/admin/rooms/{room}/participants/{participant}/grants", tag = "rooms", request_body = SetGrants,
     params(("room" = String, Path, description = "The room's name"),
         ("participant" = String, Path, description = "The participant's id")),
@@ -174,7 +176,8 @@ pub(crate) async fn bans(
     Ok(Json(Bans { bans: bans.map(|(identity, until)| Ban { identity, until }).collect() }))
 }
 
-/// Ban an identity from a room, or with the room `*` from all: its participants are removed, and its tokens refused. On all servers of a cluster.
+/// Ban an identity from a room, or with the room `*` from all: its participants are removed, and its tokens refused. On
+/// all servers of a cluster.
 #[utoipa::path(put, path = "/admin/rooms/{room}/bans/{identity}", tag = "rooms", request_body = Duration,
     params(("room" = String, Path, description = "The room's name, or `*`"),
         ("identity" = String, Path, description = "The identity, as tokens say it")),
@@ -248,7 +251,8 @@ pub(crate) async fn answer(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Revoke an access token by its `jti`: its participants are removed, and the token is refused. On all servers of a cluster. Needs a token for `*`.
+/// Revoke an access token by its `jti`: its participants are removed, and the token is refused. On all servers of a
+/// cluster. Needs a token for `*`.
 #[utoipa::path(put, path = "/admin/revoked/{token}", operation_id = "revoke_token", tag = "server", request_body = Duration,
     params(("token" = String, Path, description = "The token's `jti`")),
     responses((status = 204, description = "It is revoked"), (status = "4XX", description = "Refused, with the reason", body = AdminError)))]

@@ -61,7 +61,8 @@ pub(crate) struct RoomPolicy {
     /// The room; by default all rooms without a policy of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     room: Option<String>,
-    /// Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the configuration.
+    /// Such as `latency-sensitive`; `null` restores the policy of all rooms, or for all rooms that of the
+    /// configuration.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(value_type = Option<String>, required = true)]
     policy: Option<AnchorPolicy>,

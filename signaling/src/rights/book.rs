@@ -10,7 +10,8 @@ use crate::access::ALL_ROOMS;
 
 /// Maximum number of rules. Further ones are refused, and counted.
 const MAX_RULES: usize = 20_000;
-/// Maximum number of rules of one room, so that its moderators do not exhaust [`MAX_RULES`]. Half of all may be for all rooms.
+/// Maximum number of rules of one room, so that its moderators do not exhaust [`MAX_RULES`]. Half of all may be for all
+/// rooms.
 const MAX_RULES_PER_ROOM: usize = 1_000;
 /// Maximum number of participants in one lobby.
 const MAX_WAITING_PER_ROOM: usize = 100;

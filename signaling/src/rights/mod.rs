@@ -1,8 +1,9 @@
 //! Rights while a call runs: who may enter a room, who may stay, and what they may do there.
 //!
-//! Each request of a moderator or operator becomes a rule in the [`book`], on this server and on the cluster's other servers ([`spread`]). Whenever a
-//! rule changes, its effects on local participants are evaluated ([`Rights::evaluate`]) and applied (`crate::effects`). So the result does not depend on the
-//! server of a request, nor on the order in which rules arrive.
+//! Each request of a moderator or operator becomes a rule in the [`book`], on this server and on the cluster's other
+//! servers ([`spread`]). Whenever a rule changes, its effects on local participants are evaluated
+//! ([`Rights::evaluate`]) and applied (`crate::effects`). So the result does not depend on the server of a request, nor
+//! on the order in which rules arrive.
 
 pub(crate) mod book;
 mod moderation;
@@ -481,7 +482,8 @@ impl Inner {
         }
     }
 
-    /// Renews rules that must not end yet: restrictions of rooms with local participants, and local participants in lobbies. Returns whether a rule changed.
+    /// Renews rules that must not end yet: restrictions of rooms with local participants, and local participants in
+    /// lobbies. Returns whether a rule changed.
     fn renew(&mut self, now: u64) -> bool {
         let mut renewed = Vec::new();
         let rooms: BTreeSet<&str> =

@@ -245,7 +245,8 @@ impl Moderation<'_> {
         Ok(self.rights.set(room, about, rule)?)
     }
 
-    /// Sets a rule for `seconds`, or for as long as tokens are valid: [`MIN_BAN_S`], or until the latest expiry of any token that was seen.
+    /// Sets a rule for `seconds`, or for as long as tokens are valid: [`MIN_BAN_S`], or until the latest expiry of any
+    /// token that was seen.
     fn set_following(
         &self,
         room: &str,

@@ -1,7 +1,7 @@
 //! Rules of moderators and operators: at most one rule for each subject.
 //!
-//! Of two rules about the same subject the later one holds, in whatever order they arrive. So servers that exchange all rules
-//! converge, and an old rule cannot come back.
+//! Of two rules about the same subject the later one holds, in whatever order they arrive. So servers that exchange all
+//! rules converge, and an old rule cannot come back.
 
 use std::cmp::Ordering;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! Rules as keys and bytes, for the exchange with other servers of the cluster, which [`crate::cluster`]'s implementation does.
+//! Rules as keys and bytes, for the exchange with other servers of the cluster, which [`crate::cluster`]'s
+//! implementation does.
 
 use super::Rights;
 use super::book::Update;

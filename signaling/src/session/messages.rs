@@ -120,7 +120,8 @@ impl Session {
         Ok(())
     }
 
-    /// A track of the room; `None`: there is none. That is no error: the message may have crossed with the end of the track.
+    /// A track of the room; `None`: there is none. That is no error: the message may have crossed with the end of the
+    /// track.
     fn track_or_gone(&self, track: &str) -> Result<Option<TrackId>, ProtocolError> {
         let tracks = self.inside()?;
         Ok(convert::track_id(track, |id| tracks.contains(id)).ok())

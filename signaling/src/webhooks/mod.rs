@@ -1,9 +1,10 @@
 //! Webhooks: events of rooms for the application's server.
 //!
 //! Each event is one `POST` with a JSON body, signed as [Standard Webhooks](https://www.standardwebhooks.com) say
-//! ([`sign`]). Events of a room are sent in order, each after the receiver has accepted the one before; rooms do not wait for each other.
-//! [`outbox`] is pure: it decides what to send when. [`send`] is the shell around it. Failed events are retried with
-//! growing pauses. The queue is bounded: beyond it, the oldest event of the room with the most events is dropped and counted.
+//! ([`sign`]). Events of a room are sent in order, each after the receiver has accepted the one before; rooms do not
+//! wait for each other. [`outbox`] is pure: it decides what to send when. [`send`] is the shell around it. Failed
+//! events are retried with growing pauses. The queue is bounded: beyond it, the oldest event of the room with the most
+//! events is dropped and counted.
 
 mod event;
 pub(crate) mod outbox;
@@ -90,7 +91,8 @@ struct Receiver {
 }
 
 impl Webhooks {
-    /// Checks the configuration, and starts to send if there are receivers. Then it must be called within a tokio runtime.
+    /// Checks the configuration, and starts to send if there are receivers. Then it must be called within a tokio
+    /// runtime.
     pub(crate) fn start(config: &WebhookConfig) -> Result<Webhooks, WebhookError> {
         let mut receivers = Vec::new();
         for url in &config.urls {

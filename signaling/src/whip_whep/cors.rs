@@ -1,6 +1,7 @@
 //! CORS headers: pages of other origins may use WHIP and WHEP, as they may the WebSocket.
 //!
-//! Every origin is allowed, without the browser's credentials (Fetch §3.2). Where the operator names origins, `origin` refuses the others.
+//! Every origin is allowed, without the browser's credentials (Fetch §3.2). Where the operator names origins, `origin`
+//! refuses the others.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,

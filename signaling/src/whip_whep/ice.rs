@@ -1,8 +1,8 @@
 //! Restarts of ICE by `PATCH` (RFC 9725 §4.3.3): credentials are exchanged as fragments of session descriptions.
 //!
-//! The SFU takes whole offers only. So a restart repeats the session's offer with the client's new credentials, and returns
-//! the new part of the answer. Candidates in a fragment are ignored: the server is ICE-lite and learns a client's address
-//! from its connectivity checks.
+//! The SFU takes whole offers only. So a restart repeats the session's offer with the client's new credentials, and
+//! returns the new part of the answer. Candidates in a fragment are ignored: the server is ICE-lite and learns a
+//! client's address from its connectivity checks.
 
 /// Valid lengths of a ufrag, in characters (RFC 8839 §5.4).
 const UFRAG: std::ops::RangeInclusive<usize> = 4..=256;

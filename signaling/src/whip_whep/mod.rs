@@ -1,8 +1,8 @@
 //! WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): one offer by `POST`, one answer, and a session that is a resource.
 //!
-//! For encoders and players other than the SDK. Each session is a participant like others, with the same tokens, limits, admin
-//! API and webhooks. The server is ICE-lite and learns a client's address from its connectivity checks, so trickled candidates
-//! are ignored.
+//! For encoders and players other than the SDK. Each session is a participant like others, with the same tokens,
+//! limits, admin API and webhooks. The server is ICE-lite and learns a client's address from its connectivity checks,
+//! so trickled candidates are ignored.
 
 mod caller;
 mod cors;

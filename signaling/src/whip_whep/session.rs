@@ -38,8 +38,8 @@ fn redirect(url: &str, protocol: Protocol, room: &str, query: &str) -> Response 
     (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, location)]).into_response()
 }
 
-/// Lets a client enter its room and answers its offer; or redirects it to another server, with the same `query`. `lists` gives the published and
-/// subscribed sections of the offer for the room's tracks.
+/// Lets a client enter its room and answers its offer; or redirects it to another server, with the same `query`.
+/// `lists` gives the published and subscribed sections of the offer for the room's tracks.
 pub(super) async fn begin(
     shared: &Arc<Shared>,
     caller: Caller<'_>,
@@ -193,7 +193,8 @@ async fn follow(
             changed = commands.changed() => {
                 let (Ok(()), Some(shared)) = (changed, shared.upgrade()) else { break };
                 let latest = commands.borrow_and_update().clone();
-                // The client cannot be told to move. If it may, it stays; if it must, it is disconnected and connects again.
+                // The client cannot be told to move. If it may, it stays; if it must, it is disconnected and connects
+                // again.
                 if !matches!(latest.end, None | Some(End::Moved { must: false, .. })) {
                     break;
                 }

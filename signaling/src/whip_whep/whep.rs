@@ -1,8 +1,9 @@
-//! WHEP (draft-ietf-wish-whep): a player receives the tracks of one participant of a room. The access token must grant `subscribe`.
+//! WHEP (draft-ietf-wish-whep): a player receives the tracks of one participant of a room. The access token must grant
+//! `subscribe`.
 //!
-//! The player offers sections that receive, without knowledge of the tracks. The server assigns the participant's tracks to them, in order:
-//! video tracks to sections of video, audio tracks to sections of audio. Remaining sections stay unused. The participant is
-//! the one that the query names, or the first that publishes video, or audio.
+//! The player offers sections that receive, without knowledge of the tracks. The server assigns the participant's
+//! tracks to them, in order: video tracks to sections of video, audio tracks to sections of audio. Remaining sections
+//! stay unused. The participant is the one that the query names, or the first that publishes video, or audio.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! A test that cannot run says so and counts as skipped: it adds a line to a file, which `cargo xtask test` reads at its end.
+//! A test that cannot run says so and counts as skipped: it adds a line to a file, which `cargo xtask test` reads at
+//! its end.
 //!
-//! A line is `name: why`, and why has what to install. Without the file (a test that is run by hand) it is printed alone.
-//! `tests/e2e/support/skips.mjs` is the same for JavaScript.
+//! A line is `name: why`, and why has what to install. Without the file (a test that is run by hand) it is printed
+//! alone. `tests/e2e/support/skips.mjs` is the same for JavaScript.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

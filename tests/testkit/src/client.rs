@@ -145,7 +145,8 @@ impl Client {
         }))
     }
 
-    /// Writes a packet of VP9, of a layer or of the only encoding; whether the other side takes that. [`Client::wake`] comes next.
+    /// Writes a packet of VP9, of a layer or of the only encoding; whether the other side takes that. [`Client::wake`]
+    /// comes next.
     pub fn write(
         &mut self,
         mid: Mid,

@@ -159,8 +159,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at this address (`http://127.0.0.1:7880`), which it does not connect to yet. `token`: an access token that grants
-    /// `admin`; without one, a server takes requests of its own machine only, if at all.
+    /// A client of the server at this address (`http://127.0.0.1:7880`), which it does not connect to yet. `token`: an
+    /// access token that grants `admin`; without one, a server takes requests of its own machine only, if at all.
     ///
     /// # Errors
     ///

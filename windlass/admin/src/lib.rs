@@ -1,8 +1,8 @@
 //! A client of the admin API: what an operator asks of a server, without curl.
 //!
-//! [`Order`] is what is asked for, [`AdminCommand`] the command line that says it. [`perform`] sends it by a [`Client`] and gives a
-//! [`Report`], as JSON and as text for people.
-//! The API is that of `/openapi.json`; a server of a cluster answers for all of them. [`token`] makes access tokens.
+//! [`Order`] is what is asked for, [`AdminCommand`] the command line that says it. [`perform`] sends it by a [`Client`]
+//! and gives a [`Report`], as JSON and as text for people. The API is that of `/openapi.json`; a server of a cluster
+//! answers for all of them. [`token`] makes access tokens.
 
 mod client;
 mod command;

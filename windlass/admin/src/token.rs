@@ -64,7 +64,8 @@ pub struct TokenArgs {
     #[arg(long, value_name = "TIME", default_value = "6h", value_parser = lifetime)]
     ttl: Duration,
 
-    /// Print a link to the room on the server's page at this address, with the token in it, in the place of the token alone
+    /// Print a link to the room on the server's page at this address, with the token in it, in the place of the token
+    /// alone
     #[arg(long, value_name = "URL", value_parser = page)]
     page: Option<String>,
 

@@ -27,7 +27,8 @@ pub(crate) fn tcp(host: &str, port: u16) -> Result<TcpStream, String> {
     Err(last)
 }
 
-/// Looks whether a machine takes connections at `host` and `port`. `what`: its name for people; `option`: what names it.
+/// Looks whether a machine takes connections at `host` and `port`. `what`: its name for people; `option`: what names
+/// it.
 pub fn connect(check: &'static str, what: &str, host: &str, port: u16, option: &str) -> Finding {
     match tcp(host, port) {
         Ok(_) => Finding::ok(check, format!("{what} takes connections")),

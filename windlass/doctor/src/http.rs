@@ -7,8 +7,8 @@ use std::time::Duration;
 /// What is read of an answer at most.
 const MAX_BYTES: u64 = 4096;
 
-/// The answer to `GET path`: its head, and as much of its body as fits into 4 KiB. `host` is what the request names; each step may
-/// take `patience`.
+/// The answer to `GET path`: its head, and as much of its body as fits into 4 KiB. `host` is what the request names;
+/// each step may take `patience`.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
-//! What would keep a server from serving, found before anybody calls: each check looks at one part and gives [`Finding`]s.
+//! What would keep a server from serving, found before anybody calls: each check looks at one part and gives
+//! [`Finding`]s.
 //!
-//! Checks block, for [`TIMEOUT`] at most where they ask another machine. They change nothing: sockets are bound and closed, and a relay's
-//! allocation is not used.
+//! Checks block, for [`TIMEOUT`] at most where they ask another machine. They change nothing: sockets are bound and
+//! closed, and a relay's allocation is not used.
 
 mod addresses;
 mod certificate;

@@ -55,7 +55,8 @@ fn place(url: &str) -> Option<Place<'_>> {
     Some(Place { host, port, relays: scheme.starts_with("turn"), tls, tcp })
 }
 
-/// Asks a TURN server for an address that it relays, or a STUN server where it sees this machine, which is the second value.
+/// Asks a TURN server for an address that it relays, or a STUN server where it sees this machine, which is the second
+/// value.
 pub fn relay(relay: &Relay) -> (Finding, Option<IpAddr>) {
     let url = &relay.url;
     let Some(place) = place(url) else {

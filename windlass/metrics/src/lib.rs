@@ -24,7 +24,8 @@ pub fn start() -> f64 {
     *STARTED.get_or_init(now)
 }
 
-/// The program and its process, by the names that Prometheus's own libraries use. `lost`: lines of the log that nobody took.
+/// The program and its process, by the names that Prometheus's own libraries use. `lost`: lines of the log that nobody
+/// took.
 pub fn of_process(lost: u64) -> Vec<Metric> {
     let mut metrics = vec![
         Metric::new("windlass_build_info", 1u64).label("version", env!("CARGO_PKG_VERSION")),

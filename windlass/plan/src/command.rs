@@ -39,7 +39,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "EURO", value_parser = euro, allow_negative_numbers = true)]
     euro_core: Option<f64>,
 
-    /// Constants of your machine, which `windlass-lab calibrate FILE` writes [default: ours, of a machine that is named]
+    /// Constants of your machine, which `windlass-lab calibrate FILE` writes [default: ours, of a machine that is
+    /// named]
     #[arg(long, value_name = "FILE")]
     constants: Option<PathBuf>,
 

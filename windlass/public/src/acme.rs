@@ -1,7 +1,7 @@
 //! A certificate by ACME (RFC 8555), kept and renewed in time.
 //!
-//! The server proves that the name leads to it where it serves anyway, by TLS-ALPN-01 (RFC 8737), so that it needs no other port. The
-//! certificate goes into a file, which the server reads again as it does with files that others renew.
+//! The server proves that the name leads to it where it serves anyway, by TLS-ALPN-01 (RFC 8737), so that it needs no
+//! other port. The certificate goes into a file, which the server reads again as it does with files that others renew.
 
 use std::fs;
 use std::io;
@@ -80,8 +80,8 @@ pub struct Acme {
 }
 
 impl Acme {
-    /// For `name`, from the ACME server with this `directory` (`https://…`), kept below `folder`. Each server has a folder of its own:
-    /// an account and certificates of one for tests are none of another.
+    /// For `name`, from the ACME server with this `directory` (`https://…`), kept below `folder`. Each server has a
+    /// folder of its own: an account and certificates of one for tests are none of another.
     pub fn new(name: &str, directory: &str, folder: &Path) -> Acme {
         let host = directory.trim_start_matches("https://").split('/').next().unwrap_or_default();
         let folder = folder.join("acme").join(host.replace(':', "_"));
@@ -108,8 +108,9 @@ impl Acme {
         Validity::of(&fs::read(self.file()).ok()?)
     }
 
-    /// Gets the certificate, and renews it, for as long as the server runs. After a failure it tries again, each time later, or
-    /// when SIGHUP asks for it. `answer` takes the certificate that handshakes of the ACME server get; none: it is over.
+    /// Gets the certificate, and renews it, for as long as the server runs. After a failure it tries again, each time
+    /// later, or when SIGHUP asks for it. `answer` takes the certificate that handshakes of the ACME server get; none:
+    /// it is over.
     ///
     /// # Errors
     ///

@@ -38,8 +38,8 @@ pub struct Found {
     pub by: Option<String>,
 }
 
-/// Finds the addresses. `own`: those at which this machine's routes outward begin. Where they are private, the first of `servers`
-/// (`stun:HOST[:PORT]`; none: well-known ones) that answers is asked. Blocks for as long as they take.
+/// Finds the addresses. `own`: those at which this machine's routes outward begin. Where they are private, the first of
+/// `servers` (`stun:HOST[:PORT]`; none: well-known ones) that answers is asked. Blocks for as long as they take.
 ///
 /// # Errors
 ///

@@ -5,7 +5,8 @@ use std::io::{ErrorKind, Result, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The folder: that of systemd (`StateDirectory=`), or the user's for the state of programs; none where neither is known.
+/// The folder: that of systemd (`StateDirectory=`), or the user's for the state of programs; none where neither is
+/// known.
 pub fn folder() -> Option<PathBuf> {
     if let Some(folders) = set("STATE_DIRECTORY") {
         // There may be several.
@@ -25,8 +26,8 @@ fn set(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Writes a file that its owner alone may read; others see the former one or the new one, never a part. `keep`: one that is there
-/// stays. Whether it was written.
+/// Writes a file that its owner alone may read; others see the former one or the new one, never a part. `keep`: one
+/// that is there stays. Whether it was written.
 pub(crate) fn write(file: &Path, bytes: &[u8], keep: bool) -> Result<bool> {
     if let Some(folder) = file.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,9 +1,10 @@
-//! When media was made, on the server's clock: by sender reports where they come, so that sound and picture of a participant stay together,
-//! else by arrival.
+//! When media was made, on the server's clock: by sender reports where they come, so that sound and picture of a
+//! participant stay together, else by arrival.
 //!
-//! All times are microseconds since the recorder began. A participant's tracks share its clock, and so one offset between that clock and the
-//! server's: the least that was seen before its file began, which is that of the packet with the least delay. Clocks drift, and senders may
-//! say what they like: an offset that puts media into the future, or far from its arrival, is replaced.
+//! All times are microseconds since the recorder began. A participant's tracks share its clock, and so one offset
+//! between that clock and the server's: the least that was seen before its file began, which is that of the packet with
+//! the least delay. Clocks drift, and senders may say what they like: an offset that puts media into the future, or far
+//! from its arrival, is replaced.
 
 use windlass_types::recording::RecordedTime;
 

@@ -1,4 +1,5 @@
-//! The recorder's thread: it takes what the SFU gives out of a bounded queue, and writes files. No other thread waits for the disk.
+//! The recorder's thread: it takes what the SFU gives out of a bounded queue, and writes files. No other thread waits
+//! for the disk.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions};

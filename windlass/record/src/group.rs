@@ -1,8 +1,9 @@
 //! What of a participant goes into one file: a camera and a microphone, or a screen and its sound.
 //!
-//! A file begins when each of its tracks has a sender report, or after [`REPORT_WAIT`]: frames wait until then, and are then placed in time.
-//! From then on frames wait for [`HOLD`], so that those of both tracks come into one order and packets that were late find their place. A
-//! track that comes later is not in the file's head, so another file begins, with a key frame.
+//! A file begins when each of its tracks has a sender report, or after [`REPORT_WAIT`]: frames wait until then, and are
+//! then placed in time. From then on frames wait for [`HOLD`], so that those of both tracks come into one order and
+//! packets that were late find their place. A track that comes later is not in the file's head, so another file begins,
+//! with a key frame.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;

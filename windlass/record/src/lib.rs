@@ -1,12 +1,13 @@
 //! Recordings of rooms: tracks as they came, VP9 and Opus, in WebM files.
 //!
-//! The SFU gives complete VP9 frames and Opus packets to [`Recorder::sink`], which never waits: what a bounded queue has no room for is
-//! dropped and counted. One thread writes files. [`webm`] and what puts media into its place in time are without I/O.
+//! The SFU gives complete VP9 frames and Opus packets to [`Recorder::sink`], which never waits: what a bounded queue
+//! has no room for is dropped and counted. One thread writes files. [`webm`] and what puts media into its place in time
+//! are without I/O.
 //!
-//! Each recording has a folder of its own, with a file for each participant's camera and microphone, and for each screen. Another file
-//! begins where a participant comes back, where a track comes that the file lacks, and after a restart of the server. The [`Manifest`]
-//! says where in time each file belongs. Files play while they are written, and when the server is killed: a cluster of two seconds at
-//! most is lost.
+//! Each recording has a folder of its own, with a file for each participant's camera and microphone, and for each
+//! screen. Another file begins where a participant comes back, where a track comes that the file lacks, and after a
+//! restart of the server. The [`Manifest`] says where in time each file belongs. Files play while they are written, and
+//! when the server is killed: a cluster of two seconds at most is lost.
 //!
 //! [`ServerRecorder`] is the recorder of a server: signalling orders, the SFU gives media, rooms are told.
 
@@ -119,7 +120,8 @@ impl Recorder {
         open.map(Order::from).collect()
     }
 
-    /// Completes all files and ends the thread; waits for the disk. Recordings that run go on when the server is started again.
+    /// Completes all files and ends the thread; waits for the disk. Recordings that run go on when the server is
+    /// started again.
     pub fn stop(&self) {
         let (answer, answered) = mpsc::channel();
         if self.requests.send(Request::Stop(answer)).is_ok() {

@@ -1,5 +1,5 @@
-//! The manifest of a recording: a JSON file beside its media, by which tools put the files into their places in time. It is written
-//! anew whenever something changes, and a server that was killed goes on by it.
+//! The manifest of a recording: a JSON file beside its media, by which tools put the files into their places in time.
+//! It is written anew whenever something changes, and a server that was killed goes on by it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! One recording: the groups of its participants, their files, and its manifest. The thread of [`crate::disk`] calls it; it writes by
-//! [`Files`], which tests replace.
+//! One recording: the groups of its participants, their files, and its manifest. The thread of [`crate::disk`] calls
+//! it; it writes by [`Files`], which tests replace.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,7 +1,8 @@
 //! WebM files of VP9 and Opus, without I/O: frames in, bytes out.
 //!
-//! A file is written from its beginning to its end, cluster by cluster. So it plays when it is cut off anywhere: only the last cluster is
-//! lost. What helps players to seek, the duration, the sizes and the index, is written when the file is complete ([`Webm::finish`]).
+//! A file is written from its beginning to its end, cluster by cluster. So it plays when it is cut off anywhere: only
+//! the last cluster is lost. What helps players to seek, the duration, the sizes and the index, is written when the
+//! file is complete ([`Webm::finish`]).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -152,7 +153,8 @@ impl Webm {
         self.written
     }
 
-    /// Takes a frame at its time in the file; times that go back count as the last one. Returns the cluster that it completes.
+    /// Takes a frame at its time in the file; times that go back count as the last one. Returns the cluster that it
+    /// completes.
     pub fn push(&mut self, slot: Slot, at: Duration, key: bool, data: &[u8]) -> Option<Vec<u8>> {
         let at = at.max(self.last);
         self.last = at;

@@ -43,13 +43,14 @@ pub(crate) struct EnhanceArgs {
     #[arg(long, default_value = "127.0.0.1:7890", value_name = "ADDRESS")]
     listen: SocketAddr,
 
-    /// URL by which SFUs reach this worker, written to its lease: http://host:port or https://host:port [default: the listening
-    /// address]
+    /// URL by which SFUs reach this worker, written to its lease: http://host:port or https://host:port [default: the
+    /// listening address]
     #[arg(long, value_name = "URL")]
     address: Option<String>,
 
-    /// Start a process for every GPU without slices and for every slice (MIG) of the others, or only for those that --device
-    /// names. Ports count up from those of --listen, --metrics and --address. A process that ends is started again
+    /// Start a process for every GPU without slices and for every slice (MIG) of the others, or only for those that
+    /// --device names. Ports count up from those of --listen, --metrics and --address. A process that ends is started
+    /// again
     #[arg(long)]
     each_device: bool,
 

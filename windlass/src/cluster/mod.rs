@@ -42,7 +42,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Connects with NATS, where the configuration names it. Other servers do not see this one before [`Connections::join`].
+    /// Connects with NATS, where the configuration names it. Other servers do not see this one before
+    /// [`Connections::join`].
     pub(crate) async fn open(config: &Config) -> Result<Connections> {
         let nats = match &config.nats {
             Some(nats) => Some(connect(nats, config).await?),

@@ -77,8 +77,8 @@ pub(super) fn limits(said: &Settings) -> Result<Limits> {
     })
 }
 
-/// Rooms beside so many participants: as many as are usual, or one for five of them where that is more. Nobody begins a room who is
-/// not in it.
+/// Rooms beside so many participants: as many as are usual, or one for five of them where that is more. Nobody begins a
+/// room who is not in it.
 fn rooms(participants: usize) -> usize {
     participants.min(Limits::default().rooms).max(participants / 5)
 }

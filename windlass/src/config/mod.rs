@@ -1,5 +1,5 @@
-//! The server's configuration: [`Settings`] is what was given on the command line or in the file, which have the same names, and
-//! [`Config`] is what each part starts with.
+//! The server's configuration: [`Settings`] is what was given on the command line or in the file, which have the same
+//! names, and [`Config`] is what each part starts with.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -119,7 +119,8 @@ impl Reach {
     }
 }
 
-/// The ICE candidates of a socket. An address that the socket cannot receive at would be tried by every browser, in vain.
+/// The ICE candidates of a socket. An address that the socket cannot receive at would be tried by every browser, in
+/// vain.
 fn addresses(given: &[Advertise], tcp: bool, socket: SocketAddr) -> Result<Vec<SocketAddr>> {
     let takes = |ip: IpAddr| match socket.ip() {
         IpAddr::V6(own) if own.is_unspecified() => true,

@@ -48,8 +48,9 @@ pub(super) fn variable(option: &str) -> String {
 
 /// Makes [`Settings`] of a list of options under their headings.
 ///
-/// `Live name: Type = default;` is the field `name: Option<Type>`, the flag `--name`, the variable `WINDLASS_NAME`, the key `name:` of the file, and a method
-/// `name()` that falls back on the default. An option without a default has the field alone.
+/// `Live name: Type = default;` is the field `name: Option<Type>`, the flag `--name`, the variable `WINDLASS_NAME`, the
+/// key `name:` of the file, and a method `name()` that falls back on the default. An option without a default has the
+/// field alone.
 macro_rules! settings {
     ($($heading:literal { $(
         $(#[doc = $help:literal])+
@@ -119,40 +120,44 @@ macro_rules! settings {
 
 /// Address of the HTTP server of a machine that serves itself alone.
 const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7880);
-/// Address of media. Firefox pairs no loopback address with another: such a machine must be reachable by its own. Nobody gets media
-/// who has not joined by the HTTP server.
+/// Address of media. Firefox pairs no loopback address with another: such a machine must be reachable by its own.
+/// Nobody gets media who has not joined by the HTTP server.
 const UDP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7881);
 
 settings! {
     "Network" {
-        /// Public DNS name of this server, which then serves everybody at https://NAME. It listens at port 443, finds its address, and
-        /// makes a token key. It gets a certificate from Let's Encrypt, whose terms you so agree to. It prints a link to a room. Other
-        /// options win. An http address of loopback, or trusted-proxies, leaves the certificate to a proxy
+        /// Public DNS name of this server, which then serves everybody at https://NAME. It listens at port 443, finds
+        /// its address, and makes a token key. It gets a certificate from Let's Encrypt, whose terms you so agree to.
+        /// It prints a link to a room. Other options win. An http address of loopback, or trusted-proxies, leaves the
+        /// certificate to a proxy
         #[arg(value_name = "NAME")]
         Restart public: Parsed<PublicName>;
 
-        /// Listening address of the HTTP server: web page, signalling, admin API, and metrics unless --metrics moves them. With
-        /// public: all addresses, port 443
+        /// Listening address of the HTTP server: web page, signalling, admin API, and metrics unless --metrics moves
+        /// them. With public: all addresses, port 443
         #[arg(value_name = "IP:PORT")]
         Restart http: SocketAddr = HTTP;
 
-        /// Listening address for media over UDP; all participants share this port. [::] takes IPv6 and IPv4, 0.0.0.0 only IPv4
+        /// Listening address for media over UDP; all participants share this port. [::] takes IPv6 and IPv4, 0.0.0.0
+        /// only IPv4
         #[arg(value_name = "IP:PORT")]
         Restart udp: SocketAddr = UDP;
 
-        /// Listening address for media over TCP, for networks that block UDP; off: UDP only [default: the address of udp]
+        /// Listening address for media over TCP, for networks that block UDP; off: UDP only [default: the address of
+        /// udp]
         #[arg(value_name = "IP:PORT|off")]
         Restart tcp: Parsed<Tcp>;
 
-        /// Public addresses for ICE candidates, where they are not the listening addresses, as behind a NAT; no other address is told
-        /// then. Without PORT, the listening port. With tcp: in front, an address is for TCP only, and the others are for UDP only
-        /// [default: the listening address, or where that is 0.0.0.0 or ::, loopback and this machine's address]
+        /// Public addresses for ICE candidates, where they are not the listening addresses, as behind a NAT; no other
+        /// address is told then. Without PORT, the listening port. With tcp: in front, an address is for TCP only, and
+        /// the others are for UDP only [default: the listening address, or where that is 0.0.0.0 or ::, loopback and
+        /// this machine's address]
         #[arg(value_name = "[tcp:]IP[:PORT],...", value_delimiter = ',')]
         Restart advertise: Vec<Parsed<Advertise>>;
 
-        /// TLS for the HTTP server: certificate chain and private key (PEM files, read again when they change). Or acme, a
-        /// certificate for the public name, from Let's Encrypt or from the ACME server with this directory. Or self-signed, a
-        /// certificate for development [default: plain HTTP; acme with public]
+        /// TLS for the HTTP server: certificate chain and private key (PEM files, read again when they change). Or
+        /// acme, a certificate for the public name, from Let's Encrypt or from the ACME server with this directory. Or
+        /// self-signed, a certificate for development [default: plain HTTP; acme with public]
         #[arg(value_name = "CERT,KEY|acme|acme:URL|self-signed")]
         Restart tls: Parsed<TlsChoice>;
 
@@ -160,23 +165,25 @@ settings! {
         #[arg(value_name = "IP[/PREFIX],...", value_delimiter = ',')]
         Restart trusted_proxies: Vec<Parsed<Network>>;
 
-        /// TURN and STUN servers for clients that cannot reach this server directly. A static user and password stand before the host
-        /// (turn:USER:PASSWORD@HOST or turn:USER:@FILE@HOST); every client sees them. Write special characters as in URLs (%3A for a
-        /// colon, %2C for a comma)
+        /// TURN and STUN servers for clients that cannot reach this server directly. A static user and password stand
+        /// before the host (turn:USER:PASSWORD@HOST or turn:USER:@FILE@HOST); every client sees them. Write special
+        /// characters as in URLs (%3A for a colon, %2C for a comma)
         #[arg(
             value_name = "turn:HOST[:PORT][?transport=udp|tcp],...",
             value_delimiter = ','
         )]
         Restart turn_url: Vec<String>;
 
-        /// Secret shared with the TURN servers (coturn: static-auth-secret), from which each client's user and password are derived
+        /// Secret shared with the TURN servers (coturn: static-auth-secret), from which each client's user and password
+        /// are derived
         #[arg(value_name = "SECRET|@FILE")]
         Restart turn_secret: TurnSecret;
     }
 
     "Rooms and tokens" {
-        /// Keys that verify access tokens, each a secret of at least 32 bytes or a file with a secret or an Ed25519 public key (PEM).
-        /// Rooms then need a token (see windlass key, windlass token). Without a key, only this machine is served, unless --open-rooms
+        /// Keys that verify access tokens, each a secret of at least 32 bytes or a file with a secret or an Ed25519
+        /// public key (PEM). Rooms then need a token (see windlass key, windlass token). Without a key, only this
+        /// machine is served, unless --open-rooms
         #[arg(
             value_name = "ID=SECRET|ID=@FILE,...",
             value_delimiter = ','
@@ -187,17 +194,18 @@ settings! {
         #[arg(value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         Live open_rooms: bool;
 
-        /// Let programs on this machine use /admin/ without a token, where there is no token key. Unsafe behind a tunnel or
-        /// sidecar that forwards connections from elsewhere
+        /// Let programs on this machine use /admin/ without a token, where there is no token key. Unsafe behind a
+        /// tunnel or sidecar that forwards connections from elsewhere
         #[arg(value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         Restart admin_local: bool;
 
-        /// Origins of the web pages that may use signalling, WHIP, WHEP and the admin API (https://calls.example). The server's own page
-        /// is allowed at an IP address or localhost [default: all origins]
+        /// Origins of the web pages that may use signalling, WHIP, WHEP and the admin API (https://calls.example). The
+        /// server's own page is allowed at an IP address or localhost [default: all origins]
         #[arg(value_name = "ORIGIN,...", value_delimiter = ',')]
         Restart origins: Vec<Origin>;
 
-        /// Folder for recordings, which operators order by the admin API or windlass record. Without it, nothing is recorded
+        /// Folder for recordings, which operators order by the admin API or windlass record. Without it, nothing is
+        /// recorded
         #[arg(value_name = "FOLDER")]
         Restart record_to: PathBuf;
 
@@ -218,15 +226,16 @@ settings! {
         #[arg(value_name = "N")]
         Live max_participants: usize = Limits::default().participants_per_room;
 
-        /// Maximum number of participants in all rooms. Of rooms there may be 200 (never more than participants), or a fifth of it
-        /// where that is more; loopback rooms count apart. One address or identity may be, or begin, a quarter
+        /// Maximum number of participants in all rooms. Of rooms there may be 200 (never more than participants), or a
+        /// fifth of it where that is more; loopback rooms count apart. One address or identity may be, or begin, a
+        /// quarter
         #[arg(value_name = "N")]
         Live max_total_participants: usize = Limits::default().participants;
 
-        /// Limits of one IP address (IPv6: /64): signalling sockets at a time, joins a minute, and STUN requests a second before a
-        /// call. 0: no limit. For clients that share one address: sockets=0, which also lifts the limit of media TCP connections
-        /// (400, at the next start)
-        /// [default: sockets=half of max-total-participants,joins=600,stun=500]
+        /// Limits of one IP address (IPv6: /64): signalling sockets at a time, joins a minute, and STUN requests a
+        /// second before a call. 0: no limit. For clients that share one address: sockets=0, which also lifts the limit
+        /// of media TCP connections (400, at the next start) [default: sockets=half of
+        /// max-total-participants,joins=600,stun=500]
         #[arg(value_name = "sockets=N,joins=N,stun=N")]
         Live max_per_ip: Parsed<MaxPerIp>;
 
@@ -236,8 +245,8 @@ settings! {
     }
 
     "Enhancement" {
-        /// Hardware for neural enhancement: off (forward only), cpu, auto (GPUs where one works, else the CPU), cuda (all
-        /// GPUs). Or a list of GPUs, or one MIG slice, by ordinal or UUID, as windlass devices lists them
+        /// Hardware for neural enhancement: off (forward only), cpu, auto (GPUs where one works, else the CPU), cuda
+        /// (all GPUs). Or a list of GPUs, or one MIG slice, by ordinal or UUID, as windlass devices lists them
         #[arg(value_name = "off|cpu|auto|cuda|GPU,...")]
         Restart device: Parsed<Device> = Parsed(Device::default());
 
@@ -246,14 +255,14 @@ settings! {
         #[arg(value_name = "TIME")]
         Restart budget: Parsed<Time> = Parsed(Time(Duration::from_millis(200)));
 
-        /// Super-resolution network: auto (for each publisher the best that the hardware sustains), xs (the cheapest), m (3.5
-        /// times the cost of xs). Or a list of your own network files
+        /// Super-resolution network: auto (for each publisher the best that the hardware sustains), xs (the cheapest),
+        /// m (3.5 times the cost of xs). Or a list of your own network files
         #[arg(value_name = "auto|xs|m|FILE,...")]
         Restart network: Parsed<NetworkChoice> = Parsed(NetworkChoice::default());
 
-        /// Policy that chooses which frames become anchors: latency-sensitive (calls), cost-effective (broadcasts: up to 666 ms
-        /// later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. quality-sla:DB allows another mean loss
-        /// of quality for lack of computing time than 0.5 dB, 0 to 20
+        /// Policy that chooses which frames become anchors: latency-sensitive (calls), cost-effective (broadcasts: up
+        /// to 666 ms later), quality-sla (equal quality for all). ROOM=POLICY sets the policy of a room. quality-sla:DB
+        /// allows another mean loss of quality for lack of computing time than 0.5 dB, 0 to 20
         #[arg(value_name = "POLICY,ROOM=POLICY,...")]
         Live policy: Parsed<Policies> = Parsed(Policies::default());
 
@@ -267,14 +276,15 @@ settings! {
         #[arg(value_name = "N")]
         Live max_enhanced: usize = EnhancerConfig::default().max_streams;
 
-        /// Enhancement workers on other machines (windlass enhance), instead of this process: http://host:port or https://host:port
+        /// Enhancement workers on other machines (windlass enhance), instead of this process: http://host:port or
+        /// https://host:port
         #[arg(value_name = "URL,...", value_delimiter = ',')]
         Restart workers: Vec<String>;
     }
 
     "Cluster" {
-        /// NATS servers with JetStream, which connect servers and workers: nats://host:4222 or tls://host:4222. User and
-        /// password, or a token, may stand before the host
+        /// NATS servers with JetStream, which connect servers and workers: nats://host:4222 or tls://host:4222. User
+        /// and password, or a token, may stand before the host
         #[arg(value_name = "URL,...", value_delimiter = ',')]
         Restart nats: Vec<String>;
 
@@ -286,21 +296,23 @@ settings! {
         #[arg(value_name = "FILE", requires = "nats")]
         Restart nats_ca: PathBuf;
 
-        /// Shared secret of the cluster, 16 random characters or more: authenticates servers, workers, and their messages in NATS
+        /// Shared secret of the cluster, 16 random characters or more: authenticates servers, workers, and their
+        /// messages in NATS
         #[arg(value_name = "SECRET|@FILE")]
         Restart cluster_token: ClusterToken;
 
-        /// Mutual TLS between servers and workers: the cluster's CA certificate, this machine's certificate, and its private
-        /// key (PEM files)
+        /// Mutual TLS between servers and workers: the cluster's CA certificate, this machine's certificate, and its
+        /// private key (PEM files)
         #[arg(value_name = "CA,CERT,KEY")]
         Restart cluster_tls: Parsed<ClusterFiles>;
 
-        /// Public URL of this server's signalling (wss://host/ws). With --nats, rooms are then distributed over the servers
+        /// Public URL of this server's signalling (wss://host/ws). With --nats, rooms are then distributed over the
+        /// servers
         #[arg(value_name = "URL", requires = "nats")]
         Restart node_url: String;
 
-        /// Listening address for other servers of the cluster, so that a room can span servers. URL: where they reach it, if
-        /// not at the listening address
+        /// Listening address for other servers of the cluster, so that a room can span servers. URL: where they reach
+        /// it, if not at the listening address
         #[arg(value_name = "IP:PORT[,URL]", requires = "node_url")]
         Restart node_listen: Parsed<NodeListen>;
 
@@ -311,8 +323,9 @@ settings! {
     }
 
     "Observability" {
-        /// Listening address for /metrics, /openapi.json, /healthz and /readyz over plain HTTP; the HTTP server then no longer answers
-        /// the first two [default: the HTTP server; 127.0.0.1:7889 with public; none for windlass enhance]
+        /// Listening address for /metrics, /openapi.json, /healthz and /readyz over plain HTTP; the HTTP server then no
+        /// longer answers the first two [default: the HTTP server; 127.0.0.1:7889 with public; none for windlass
+        /// enhance]
         #[arg(value_name = "IP:PORT")]
         Restart metrics: SocketAddr;
 

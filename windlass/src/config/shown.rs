@@ -18,8 +18,8 @@ use super::settings::variable;
 const SECRET: [&str; 7] =
     ["cluster-token", "nats", "token-key", "turn-secret", "turn-url", "webhook", "webhook-secret"];
 
-/// The options of `given` and of the file, as a configuration file with a comment on each line. `given` has been parsed with the options of
-/// `windlass serve`.
+/// The options of `given` and of the file, as a configuration file with a comment on each line. `given` has been parsed
+/// with the options of `windlass serve`.
 pub(crate) fn shown(given: &ArgMatches, file: Option<&Path>) -> Result<String> {
     let said = match file {
         None => BTreeMap::new(),

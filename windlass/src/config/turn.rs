@@ -14,8 +14,8 @@ use super::{Invalid, Settings};
 const TTL: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(604_800);
 
-/// A TURN or STUN server, with a static user and password where it has them: `turn:USER:PASSWORD@HOST`. It is read once all options are
-/// known: the command line's own errors would repeat the whole value, password included.
+/// A TURN or STUN server, with a static user and password where it has them: `turn:USER:PASSWORD@HOST`. It is read once
+/// all options are known: the command line's own errors would repeat the whole value, password included.
 struct TurnServer {
     url: TurnUrl,
     user: Option<(String, TurnSecret)>,

@@ -24,7 +24,8 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Parsed<T> {
     }
 }
 
-/// Reads an option's text as people write it in YAML: a text, a list of texts, a number, or `off`, which YAML 1.1 reads as `false`.
+/// Reads an option's text as people write it in YAML: a text, a list of texts, a number, or `off`, which YAML 1.1 reads
+/// as `false`.
 struct Text;
 
 impl<'de> Visitor<'de> for Text {

@@ -1,8 +1,8 @@
 //! Lines on their way to a stream that somebody else reads, or does not: standard error, standard output.
 //!
-//! Whoever reads may stop, and then a write waits for ever, and with it whoever wrote. So nobody writes: lines are queued, [`MOST`] bytes
-//! of them at the most, and a thread of their own writes them. What finds no room is lost and counted; when the stream is
-//! read again, one line says how many were.
+//! Whoever reads may stop, and then a write waits for ever, and with it whoever wrote. So nobody writes: lines are
+//! queued, [`MOST`] bytes of them at the most, and a thread of their own writes them. What finds no room is lost and
+//! counted; when the stream is read again, one line says how many were.
 
 use std::io::{self, Write};
 use std::mem;
@@ -34,7 +34,8 @@ struct Queue {
 }
 
 impl Lines {
-    /// Starts the thread that writes to `stream`; `told` hears how many lines were lost, once some can be written again.
+    /// Starts the thread that writes to `stream`; `told` hears how many lines were lost, once some can be written
+    /// again.
     pub(super) fn start(
         name: &str,
         stream: impl Write + Send + 'static,

@@ -1,4 +1,5 @@
-//! Viewers behind narrow links, on real sockets and in real time: minutes, so that they run only when asked for (`--ignored`).
+//! Viewers behind narrow links, on real sockets and in real time: minutes, so that they run only when asked for
+//! (`--ignored`).
 
 mod namespace;
 #[path = "../server/mod.rs"]
@@ -58,7 +59,8 @@ fn seconds(tenths: &[Tenth], zero: Instant) {
     }
 }
 
-/// The server here, its publisher and its viewer in another network namespace, and the kernel's token bucket on the way: 2.5 Mbit/s, 800 kbit/s, and back.
+/// The server here, its publisher and its viewer in another network namespace, and the kernel's token bucket on the
+/// way: 2.5 Mbit/s, 800 kbit/s, and back.
 #[test]
 #[ignore = "takes a minute and a half, and root"]
 fn a_kernels_shaper_is_followed_down_and_up() {

@@ -1,6 +1,7 @@
 //! A network namespace beside ours, and a shaped link to it.
 //!
-//! It has no name: it belongs to a process that reads from us, and ends, interfaces and all, when that process or this one does.
+//! It has no name: it belongs to a process that reads from us, and ends, interfaces and all, when that process or this
+//! one does.
 
 use std::ffi::OsStr;
 use std::io;
@@ -24,7 +25,8 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// A namespace at the end of a link of so many kbit/s towards it, and as fast as the machine from it; or what is missing for that.
+    /// A namespace at the end of a link of so many kbit/s towards it, and as fast as the machine from it; or what is
+    /// missing for that.
     pub(crate) fn new(kbps: u32) -> Result<Namespace, String> {
         let mut unshare = Command::new("unshare");
         // `cat` ends when we do.

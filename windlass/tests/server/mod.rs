@@ -22,8 +22,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 /// Longer than anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The laboratory's program, which makes calls: beside the server's. Cargo makes it with its own tests alone, so it is built
-/// here where it is missing.
+/// The laboratory's program, which makes calls: beside the server's. Cargo makes it with its own tests alone, so it is
+/// built here where it is missing.
 pub(crate) fn lab() -> Command {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let program = Path::new(env!("CARGO_BIN_EXE_windlass")).with_file_name("windlass-lab");

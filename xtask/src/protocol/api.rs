@@ -1,4 +1,5 @@
-//! What the server SDKs need of the OpenAPI description: the requests of the admin API, and the types of them, of webhooks and of tokens.
+//! What the server SDKs need of the OpenAPI description: the requests of the admin API, and the types of them, of
+//! webhooks and of tokens.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! What the container image is built on: a few packages of Debian, pinned by the digests of their files in `deploy/image.toml`.
+//! What the container image is built on: a few packages of Debian, pinned by the digests of their files in
+//! `deploy/image.toml`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,8 @@ use super::{MACHINES, Machine};
 use crate::process::{Cmd, step, which};
 use crate::{apt, root, target_dir};
 
-/// The packages: the C library, what programs that are compiled by GCC need, with its licence, and how the system is called. GPUs' libraries come from the machine that the image runs on.
+/// The packages: the C library, what programs that are compiled by GCC need, with its licence, and how the system is
+/// called. GPUs' libraries come from the machine that the image runs on.
 const PACKAGES: [&str; 4] = ["base-files", "gcc-14-base", "libc6", "libgcc-s1"];
 /// And one whose file is that of all machines: which authorities certificates may be of.
 const FOR_ALL: &str = "ca-certificates";

@@ -1,5 +1,5 @@
-//! The server's program for each machine: linked by Zig, whose linker knows the symbols of old versions of glibc, so that it runs
-//! on any Linux since. Libraries of GPUs are loaded when it runs, not linked.
+//! The server's program for each machine: linked by Zig, whose linker knows the symbols of old versions of glibc, so
+//! that it runs on any Linux since. Libraries of GPUs are loaded when it runs, not linked.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +75,8 @@ fn compile(machine: &Machine, profile: &str, tools: &Path) -> Result<()> {
         .arg(format!("{}.{major}.{minor}", machine.target))
         .env("PATH", std::env::join_paths(path)?)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
-        // Kernels for aarch64 have pages of up to 64 KiB; jemalloc works with all that are not larger than it was built for.
+        // Kernels for aarch64 have pages of up to 64 KiB; jemalloc works with all that are not larger than it was built
+        // for.
         .env("JEMALLOC_SYS_WITH_LG_PAGE", if machine.debian == "arm64" { "16" } else { "12" })
         .run()
 }

@@ -1,5 +1,5 @@
-//! The container image, for both machines: what `deploy/Dockerfile` makes of the sources, made of the released program instead, on
-//! pinned packages and without a container engine.
+//! The container image, for both machines: what `deploy/Dockerfile` makes of the sources, made of the released program
+//! instead, on pinned packages and without a container engine.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,8 @@ const PORTS: [&str; 3] = ["7880/tcp", "7881/udp", "7881/tcp"];
 /// The folder that its user owns, in which `windlass key` keeps its key: a volume gets its owner.
 const STATE: &str = "var/lib/windlass";
 
-/// Packs the image of both machines as an archive of a layout, which `skopeo copy --all oci-archive:FILE …` brings to a registry.
+/// Packs the image of both machines as an archive of a layout, which `skopeo copy --all oci-archive:FILE …` brings to a
+/// registry.
 pub(super) fn archive(release: &Release, base: &Base) -> Result<()> {
     step("Making the container image");
     let layout = Layout::new(release.work.join("layout"))?;

@@ -1,5 +1,5 @@
-//! An OCI image layout on disk (Open Container Initiative, Image Format Specification 1.1): blobs that are named by their digests,
-//! and an index that names the first of them.
+//! An OCI image layout on disk (Open Container Initiative, Image Format Specification 1.1): blobs that are named by
+//! their digests, and an index that names the first of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

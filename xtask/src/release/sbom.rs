@@ -1,5 +1,5 @@
-//! What the program and the image are made of (SBOM), as CycloneDX 1.5 has it: from cargo's own tree of dependencies, with the
-//! digests of `Cargo.lock`, and the image's packages of Debian.
+//! What the program and the image are made of (SBOM), as CycloneDX 1.5 has it: from cargo's own tree of dependencies,
+//! with the digests of `Cargo.lock`, and the image's packages of Debian.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -75,7 +75,8 @@ impl Crates {
         Crates::read(&tree.context("`cargo tree` failed; run it to see why")?)
     }
 
-    /// Reads lines such as `2serde v1.0.0 (/folder)|MIT (*)`: depth, name, version, licence, and whether it was there before.
+    /// Reads lines such as `2serde v1.0.0 (/folder)|MIT (*)`: depth, name, version, licence, and whether it was there
+    /// before.
     fn read(tree: &str) -> Result<Crates> {
         let mut crates = Crates::default();
         let mut above: Vec<Id> = Vec::new();

@@ -1,13 +1,16 @@
-//! By which network each stream's anchors are made, and so the scale of its pictures: the best that the machine can sustain.
+//! By which network each stream's anchors are made, and so the scale of its pictures: the best that the machine can
+//! sustain.
 //!
-//! Source: NeuroScaler §5.2 counts one network's cost; here there are several. The inference of a stream's network must leave most of the
-//! deadline to the other stages, and all streams together may take a share of the devices' time. Where the publisher gives pictures of its
-//! own, the scale is the largest that is watched, and no network runs that cannot be sustained.
+//! Source: NeuroScaler §5.2 counts one network's cost; here there are several. The inference of a stream's network must
+//! leave most of the deadline to the other stages, and all streams together may take a share of the devices' time.
+//! Where the publisher gives pictures of its own, the scale is the largest that is watched, and no network runs that
+//! cannot be sustained.
 //!
-//! Scales come first: a network of the camera's scale gains more over what browsers make of a smaller picture than a better network of the
-//! smaller scale does (`lab/notes/networks.md`). Then networks of each scale are raised level by level: no stream has the best before all
-//! have the second best, as each level gives less for more. Rising takes more room than staying. The cost of a network that is not used for
-//! its cost is doubted a little each time, so that the network is tried again.
+//! Scales come first: a network of the camera's scale gains more over what browsers make of a smaller picture than a
+//! better network of the smaller scale does (`lab/notes/networks.md`). Then networks of each scale are raised level by
+//! level: no stream has the best before all have the second best, as each level gives less for more. Rising takes more
+//! room than staying. The cost of a network that is not used for its cost is doubted a little each time, so that the
+//! network is tried again.
 
 use std::time::Duration;
 
@@ -63,7 +66,8 @@ impl Demand {
         scales.get(self.network).is_some_and(|&has| has >= scale)
     }
 
-    /// Whether its pictures may be of that scale: watched so large, not of too many pixels, and not soon after the last change.
+    /// Whether its pictures may be of that scale: watched so large, not of too many pixels, and not soon after the last
+    /// change.
     fn may_have(&self, scale: usize, scales: &[usize], room: &Room) -> bool {
         let area = u64::from(self.size.pixels());
         scale <= self.max_scale
@@ -126,7 +130,8 @@ impl Assigner {
         self.enlarge_captured(scales, room);
     }
 
-    /// Gives those whose publishers give pictures the largest scale that they may have, whether or not its networks can be sustained.
+    /// Gives those whose publishers give pictures the largest scale that they may have, whether or not its networks can
+    /// be sustained.
     fn enlarge_captured(&mut self, scales: &[usize], room: &Room) {
         for (i, demand) in self.demands.iter().enumerate().filter(|(_, d)| d.captured) {
             let fits = |&scale: &usize| demand.may_have(scale, scales, room);
@@ -139,7 +144,8 @@ impl Assigner {
         }
     }
 
-    /// Gives a dearer network to as many of `some` as there is room for. Those that have it already come first: who has it keeps it.
+    /// Gives a dearer network to as many of `some` as there is room for. Those that have it already come first: who has
+    /// it keeps it.
     fn raise(&mut self, plan: &mut Plan<'_>, network: usize, has: impl Fn(&Demand) -> bool) {
         self.some.sort_unstable_by_key(|&i| (!has(&self.demands[i]), i));
         self.refused.clear();
@@ -156,7 +162,8 @@ impl Assigner {
                 self.assigned[i].network = network;
             }
         }
-        // Only its cost keeps it from being tried, and not what others take. Once for each size, however many streams have it.
+        // Only its cost keeps it from being tried, and not what others take. Once for each size, however many streams
+        // have it.
         self.refused.sort_unstable_by_key(|size| (size.width, size.height));
         self.refused.dedup();
         for &size in &self.refused {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// A stream whose scale has changed is not enlarged by more for this time: its viewers see each change. Twice as long for each time that
-/// the scale could not be sustained.
+/// A stream whose scale has changed is not enlarged by more for this time: its viewers see each change. Twice as long
+/// for each time that the scale could not be sustained.
 const SETTLE: Duration = Duration::from_secs(10);
 /// Maximum doublings of [`SETTLE`].
 const MAX_DOUBLINGS: u32 = 5;

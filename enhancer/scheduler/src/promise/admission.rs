@@ -1,12 +1,14 @@
 //! Which streams have the promise: as many as it can be kept for (ARISE §4.4.2, *Verify* and *Apply*).
 //!
-//! Every [`EVERY`] seconds all clients are ordered: served ones first, and of each kind those that take the smallest share of an accelerator.
-//! The longest prefix of this order whose plan keeps every promise is served. The others are refused, with nothing planned for them.
+//! Every [`EVERY`] seconds all clients are ordered: served ones first, and of each kind those that take the smallest
+//! share of an accelerator. The longest prefix of this order whose plan keeps every promise is served. The others are
+//! refused, with nothing planned for them.
 //!
-//! The paper removes *one client* and adds *one more*, and does not say which. Here the client that takes most is removed, because its
-//! anchors break the promise to others; so most clients are kept. No client is removed for a new one, nor for a single late anchor, but only
-//! when [`MAX_BROKEN`] plans in a row were broken. The client that takes least is served in any case. A refused client waits for [`WAIT`]
-//! seconds before it is tried again, twice as long each time.
+//! The paper removes *one client* and adds *one more*, and does not say which. Here the client that takes most is
+//! removed, because its anchors break the promise to others; so most clients are kept. No client is removed for a new
+//! one, nor for a single late anchor, but only when [`MAX_BROKEN`] plans in a row were broken. The client that takes
+//! least is served in any case. A refused client waits for [`WAIT`] seconds before it is tried again, twice as long
+//! each time.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +55,8 @@ struct Standing {
 #[derive(Debug, Default)]
 pub struct Admission {
     standings: BTreeMap<StreamId, Standing>,
-    /// Those of this time, in order: what they take, whether they are served already, and their place among the clients.
+    /// Those of this time, in order: what they take, whether they are served already, and their place among the
+    /// clients.
     order: Vec<(f64, bool, usize)>,
     /// The setting of each client, in the order of the plan's clients.
     settings: Vec<Setting>,

@@ -1,9 +1,9 @@
 //! How a picture gets worse with the frames since its anchor: `lost(s) = first × s ^ power`.
 //!
-//! ARISE §4.3 finds a line (power 1) for trackers of objects and depth. Rebuilt video loses most in the first frames after an anchor
-//! (`lab/notes/scheduler.md`: 1.4, 1.7, 2.2, 2.4 to 3.0 and 2.8 to 3.0 square grey levels after 2, 4, 8, 15 and 30 frames on two
-//! clips, a power of [`REBUILT`]), so that a line through what was lost at one distance promises far too much at shorter ones: asked
-//! for more anchors it would find a steeper line, and ask for more.
+//! ARISE §4.3 finds a line (power 1) for trackers of objects and depth. Rebuilt video loses most in the first frames
+//! after an anchor (`lab/notes/scheduler.md`: 1.4, 1.7, 2.2, 2.4 to 3.0 and 2.8 to 3.0 square grey levels after 2, 4,
+//! 8, 15 and 30 frames on two clips, a power of [`REBUILT`]), so that a line through what was lost at one distance
+//! promises far too much at shorter ones: asked for more anchors it would find a steeper line, and ask for more.
 
 /// Exponent of the decay of rebuilt video.
 pub const REBUILT: f64 = 0.27;
@@ -42,8 +42,8 @@ impl Decay {
         if self.power.is_finite() { self.power.clamp(0.0, 4.0) } else { 1.0 }
     }
 
-    /// The sum of what is lost while staleness goes from one number of frames to another, frame by frame: staleness counts at the middle
-    /// of each, as if a frame were shown at once.
+    /// The sum of what is lost while staleness goes from one number of frames to another, frame by frame: staleness
+    /// counts at the middle of each, as if a frame were shown at once.
     pub fn over(&self, from: f64, to: f64) -> f64 {
         let more = self.power() + 1.0;
         let upto = |frames: f64| (frames - 0.5).max(0.0).powf(more) / more;

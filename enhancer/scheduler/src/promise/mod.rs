@@ -1,16 +1,17 @@
 //! A quality promised to each stream, and as many streams as it can be kept for: ARISE, §4.
 //!
-//! Between two anchors a picture gets worse with each frame. Its [`Decay`] is reported by viewers: the change by the next anchor, over the
-//! frames since the last one, `d ÷ L`. So a frame's loss follows from its staleness: the frames since the one that its anchor was made of.
-//! The **promise**: in the mean no stream loses more than [`Client::promise`] beyond what it would with an accelerator of its own (the
-//! *reference*).
+//! Between two anchors a picture gets worse with each frame. Its [`Decay`] is reported by viewers: the change by the
+//! next anchor, over the frames since the last one, `d ÷ L`. So a frame's loss follows from its staleness: the frames
+//! since the one that its anchor was made of. The **promise**: in the mean no stream loses more than
+//! [`Client::promise`] beyond what it would with an accelerator of its own (the *reference*).
 //!
-//! Step 1 ([`settings`]) finds each stream's interval of anchors and batch size, as if all other streams were like it. Step 2 ([`plan`])
-//! packs the anchors of the next second into batches and moves their frames to the start of a batch, so that nothing queues. [`admission`]
-//! refuses streams whose anchors would break the promise to others.
+//! Step 1 ([`settings`]) finds each stream's interval of anchors and batch size, as if all other streams were like it.
+//! Step 2 ([`plan`]) packs the anchors of the next second into batches and moves their frames to the start of a batch,
+//! so that nothing queues. [`admission`] refuses streams whose anchors would break the promise to others.
 //!
-//! Worth: keeps the promise to 1.2 to 4.5 times as many streams as four baselines of the paper, in simulation; a plan takes 0.18 ms for 40
-//! streams (`lab/notes/scheduler.md`, *A promised quality*). Not measured: what viewers of a real call gain.
+//! Worth: keeps the promise to 1.2 to 4.5 times as many streams as four baselines of the paper, in simulation; a plan
+//! takes 0.18 ms for 40 streams (`lab/notes/scheduler.md`, *A promised quality*). Not measured: what viewers of a real
+//! call gain.
 //!
 //! Pure: times are seconds since one origin of the caller.
 
@@ -116,7 +117,8 @@ impl Client {
         (self.cost.seconds(batch) + self.delay.0 + self.delay.1) / self.frame
     }
 
-    /// Mean loss beyond the reference at a setting, where a picture waits this many frames for its batch and nothing else queues.
+    /// Mean loss beyond the reference at a setting, where a picture waits this many frames for its batch and nothing
+    /// else queues.
     pub fn lacks(&self, setting: Setting, waits: f64) -> f64 {
         let late = self.end_to_end(setting.batch) + waits;
         self.decay.mean(late, f64::from(setting.interval)) - self.reference()

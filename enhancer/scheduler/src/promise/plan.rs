@@ -1,15 +1,16 @@
 //! Step 2: the anchors of the next second, packed into batches (ARISE §4.4.2, Algorithm 1).
 //!
-//! *Simulate*: when each stream's next anchor is due by its setting. *Adjust*: the stream that is due next joins the batch of the first free
-//! accelerator, if its setting allows this batch size. All streams of a batch take their newest frame when the batch begins, so that nothing
-//! waits. *Verify* ([`Packing::worst`]): each stream's mean loss.
+//! *Simulate*: when each stream's next anchor is due by its setting. *Adjust*: the stream that is due next joins the
+//! batch of the first free accelerator, if its setting allows this batch size. All streams of a batch take their newest
+//! frame when the batch begins, so that nothing waits. *Verify* ([`Packing::worst`]): each stream's mean loss.
 //!
-//! Where the paper is open: a request moves forward by at most half of its interval ([`EARLY`]), and the stream's next one is due an interval
-//! after it. (Algorithm 1 simulates all requests of the second first and moves each by itself. Anchors are then uneven, and the loss grows
-//! with the square of their distances: with the same limits that served 11, 22 and 5 clients of `clients.yaml` where this served 13, 31 and
-//! 50.) Each batch keeps the accelerator for a tenth longer than expected ([`GRACE`], the paper's *grace period*). Pictures of different
-//! shapes are in different batches; several accelerators are filled in turn. A mean over a whole cycle is verified from the last anchor on,
-//! not over the second alone, because cycles may be longer.
+//! Where the paper is open: a request moves forward by at most half of its interval ([`EARLY`]), and the stream's next
+//! one is due an interval after it. (Algorithm 1 simulates all requests of the second first and moves each by itself.
+//! Anchors are then uneven, and the loss grows with the square of their distances: with the same limits that served 11,
+//! 22 and 5 clients of `clients.yaml` where this served 13, 31 and 50.) Each batch keeps the accelerator for a tenth
+//! longer than expected ([`GRACE`], the paper's *grace period*). Pictures of different shapes are in different batches;
+//! several accelerators are filled in turn. A mean over a whole cycle is verified from the last anchor on, not over the
+//! second alone, because cycles may be longer.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -175,7 +176,8 @@ impl Packing {
         parts.fold(0.0, f64::max)
     }
 
-    /// By how much each client lacks beyond its reference by the plan, in the unit of its promise; `None` of one that gets nothing.
+    /// By how much each client lacks beyond its reference by the plan, in the unit of its promise; `None` of one that
+    /// gets nothing.
     pub fn lacks(&mut self, now: f64, clients: &[(Client, Setting)]) -> Vec<Option<f64>> {
         self.watch(now, clients);
         let each = clients.iter().zip(&self.seen);

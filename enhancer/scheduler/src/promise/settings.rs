@@ -1,11 +1,11 @@
 //! Step 1: each stream's pseudo-optimal setting, as if all others were like it (ARISE §4.4.1).
 //!
 //! `max (batch ÷ seconds(batch)) ÷ (1 ÷ (interval × frame))` such that the mean loss of its frames, at staleness
-//! `e2e … e2e + interval − 1`, is at most the promise beyond the reference. The loss grows with the interval, so that the longest interval
-//! for each batch size is found by bisection.
+//! `e2e … e2e + interval − 1`, is at most the promise beyond the reference. The loss grows with the interval, so that
+//! the longest interval for each batch size is found by bisection.
 //!
-//! The paper's constraint has no room for frames that do not fall on the start of a batch; here half a frame is kept for them
-//! ([`COORDINATION`]).
+//! The paper's constraint has no room for frames that do not fall on the start of a batch; here half a frame is kept
+//! for them ([`COORDINATION`]).
 
 use super::Client;
 

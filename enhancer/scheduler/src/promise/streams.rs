@@ -1,7 +1,8 @@
 //! The scheduler's streams as clients of the promise: what is known of each, and which frames the plan wants.
 //!
-//! Source: ARISE §4.2–4.4, for frames that are at the server already. Its clients are told which frame to send; here all frames
-//! come, and the newest is taken at the tick in which a batch begins. Engines take one picture at a time, so batches have one.
+//! Source: ARISE §4.2–4.4, for frames that are at the server already. Its clients are told which frame to send; here
+//! all frames come, and the newest is taken at the tick in which a batch begins. Engines take one picture at a time, so
+//! batches have one.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,14 +1,17 @@
 //! What an anchor is worth, from what it changes in what viewers see.
 //!
-//! Let `e` be what is wrong with the picture that viewers see without enhanced anchors, `d` what the network would change in it. Where the
-//! publisher's own picture is at hand, [`Truth`], both are known. Else `d` alone is, and how much of it is right is believed: `right` is the
-//! mean of `d · e` over that of `d²`, of the same stream's pictures where there were some, else a usual one. Then the square error
-//! falls by `(2 right − 1) d²` on the anchor's own frame. On a later frame viewers see what was carried there, `c`, and what the network says of that frame
-//! stands for the truth of which somewhat more than `right` is believed: the error falls by `2 right' (c · d) − c²`, and by no more than on the anchor's own.
+//! Let `e` be what is wrong with the picture that viewers see without enhanced anchors, `d` what the network would
+//! change in it. Where the publisher's own picture is at hand, [`Truth`], both are known. Else `d` alone is, and how
+//! much of it is right is believed: `right` is the mean of `d · e` over that of `d²`, of the same stream's pictures
+//! where there were some, else a usual one. Then the square error falls by `(2 right − 1) d²` on the anchor's own
+//! frame. On a later frame viewers see what was carried there, `c`, and what the network says of that frame stands for
+//! the truth of which somewhat more than `right` is believed: the error falls by `2 right' (c · d) − c²`, and by no
+//! more than on the anchor's own.
 
 //
-// Measured by `examples/anchor_worth.rs`: five people, 80 to 300 kbit/s, networks `fused-xs-x2` and `fused-m-x2`, an anchor a second; the mean over
-// an anchor's time is met within 0.03 dB (rms) where the source was seen, within 0.04 dB where it was not.
+// Measured by `examples/anchor_worth.rs`: five people, 80 to 300 kbit/s, networks `fused-xs-x2` and `fused-m-x2`, an
+// anchor a second; the mean over an anchor's time is met within 0.03 dB (rms) where the source was seen, within 0.04 dB
+// where it was not.
 
 /// The usual share of what a network changes that is right: 0.4 to 1.1.
 pub const USUAL_RIGHT: f64 = 0.85;
@@ -18,7 +21,8 @@ pub const USUAL_ERROR: f64 = 5.0;
 pub const USUAL_LASTS: f64 = 0.2;
 /// Ratio of the right share of carried detail to that of new detail: what is carried is what both frames agree on.
 const CARRIED: f64 = 1.3;
-/// What the last frame counts for in the mean over the time that an anchor is shown. Most of what is lost is lost by encoding and in the first frames.
+/// What the last frame counts for in the mean over the time that an anchor is shown. Most of what is lost is lost by
+/// encoding and in the first frames.
 const LAST: f64 = 0.85;
 /// Weight of a new measurement (EWMA).
 const NEW: f64 = 0.25;

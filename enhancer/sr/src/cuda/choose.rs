@@ -1,7 +1,7 @@
 //! Which of a network's variants runs on a GPU.
 //!
-//! What the device can run is compiled and put on [trial](super::trial); where more than one passes, each runs pictures and
-//! the quickest is taken. That is kept beside the compiled kernels, so that the next start measures nothing.
+//! What the device can run is compiled and put on [trial](super::trial); where more than one passes, each runs pictures
+//! and the quickest is taken. That is kept beside the compiled kernels, so that the next start measures nothing.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::trial::trial;
 use super::variant::Variant;
 use crate::Architecture;
 
-/// Brings a network to a GPU in the given variant, or in the quickest. That in which this process has had it `before` has passed
-/// its trial.
+/// Brings a network to a GPU in the given variant, or in the quickest. That in which this process has had it `before`
+/// has passed its trial.
 pub(super) fn choose(
     device: &Arc<Device>,
     architecture: Architecture,

@@ -1,7 +1,9 @@
-//! Kernels from their source: compiled by NVRTC for the device at hand, kept for the next engine and on disk for the next start.
+//! Kernels from their source: compiled by NVRTC for the device at hand, kept for the next engine and on disk for the
+//! next start.
 //!
 //! The cache is keyed by a hash of source, options, device and driver. A file holds that key, its own length and the
-//! image; one that does not is made anew. Without NVRTC there are no kernels; nothing else of the CUDA toolkit is needed.
+//! image; one that does not is made anew. Without NVRTC there are no kernels; nothing else of the CUDA toolkit is
+//! needed.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;

@@ -61,9 +61,9 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// The GPUs that the driver shows and that give a context, which stays as long as the process. Says in plain words why
-    /// there are none. `CUDA_VISIBLE_DEVICES` says which the driver shows ([`super::devices`]); of a GPU that is cut up (MIG),
-    /// that is one slice for each process.
+    /// The GPUs that the driver shows and that give a context, which stays as long as the process. Says in plain words
+    /// why there are none. `CUDA_VISIBLE_DEVICES` says which the driver shows ([`super::devices`]); of a GPU that is
+    /// cut up (MIG), that is one slice for each process.
     pub(crate) fn all() -> Result<Vec<Arc<Device>>, CudaError> {
         if !is_there() {
             return Err(CudaError::NoDriver);

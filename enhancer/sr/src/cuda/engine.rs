@@ -61,15 +61,15 @@ pub struct CudaEngine {
 }
 
 impl CudaEngine {
-    /// Brings the network to the GPU that has the fewest engines, if it is not there: compiles its kernels, or finds them
-    /// compiled, and uploads the weights.
+    /// Brings the network to the GPU that has the fewest engines, if it is not there: compiles its kernels, or finds
+    /// them compiled, and uploads the weights.
     ///
     /// Where the device has more than one way to run the network, the quickest is taken whose results are right.
     ///
     /// # Errors
     ///
-    /// Fails if there is no GPU that can be used, its kernels cannot be compiled, the network does not fit the GPU, or the GPU
-    /// gets a picture of known result wrong.
+    /// Fails if there is no GPU that can be used, its kernels cannot be compiled, the network does not fit the GPU, or
+    /// the GPU gets a picture of known result wrong.
     pub fn new(model: &Arc<Model>) -> Result<Self, CudaError> {
         CudaEngine::with(model, None)
     }
@@ -205,8 +205,8 @@ impl CudaEngine {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Super-resolves a picture and leaves it on the GPU: its memory is this engine's, for one picture at a time, as long
-    /// as nobody keeps that picture.
+    /// Super-resolves a picture and leaves it on the GPU: its memory is this engine's, for one picture at a time, as
+    /// long as nobody keeps that picture.
     fn hold_there(&mut self, input: &Input<'_>) -> Result<ResidentPicture, CudaError> {
         let (width, height) = (input.low.width(), input.low.height());
         let shape = Shape { network: self.network.clone(), width, height };

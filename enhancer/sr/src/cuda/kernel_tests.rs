@@ -1,5 +1,5 @@
-//! The networks' kernels by NVIDIA's compiler, without a GPU. It is NVRTC (`LD_LIBRARY_PATH` to `libnvrtc.so.12` or `.13`, which is in the
-//! Python package `nvidia-cuda-nvrtc`); where it is not found, these tests say so and pass.
+//! The networks' kernels by NVIDIA's compiler, without a GPU. It is NVRTC (`LD_LIBRARY_PATH` to `libnvrtc.so.12` or
+//! `.13`, which is in the Python package `nvidia-cuda-nvrtc`); where it is not found, these tests say so and pass.
 
 use super::plan::{Plan, SharedMemory};
 use super::{CudaError, Variant, compile};
@@ -16,8 +16,8 @@ fn compiled(
     compile::compile(compile::NETWORK, &compile::options(architecture, &plan), arch)
 }
 
-/// What the assembler says of the kernels of a variant for a Hopper GPU: registers, spills, and products that it has to put
-/// one after the other.
+/// What the assembler says of the kernels of a variant for a Hopper GPU: registers, spills, and products that it has to
+/// put one after the other.
 fn assembler_log(architecture: &Architecture, variant: Variant) -> Result<String, CudaError> {
     let memory = SharedMemory { block: 232_448, multiprocessor: 233_472 };
     let plan = Plan::new(architecture, variant, memory).ok_or(CudaError::NoPlan)?;

@@ -1,4 +1,5 @@
-//! A network on a GPU: its kernels, and the weights that are resident, of which every picture of a launch may have its own.
+//! A network on a GPU: its kernels, and the weights that are resident, of which every picture of a launch may have its
+//! own.
 //!
 //! Weights of a stream are taken by changing an address; only those that are not on the GPU yet are uploaded first.
 //! Source: NeuroScaler §6.1 (models in the accelerator's memory, refit).

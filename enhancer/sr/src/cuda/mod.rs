@@ -3,20 +3,21 @@
 //! In and out as for every [`Engine`](super::Engine). The driver and NVRTC are looked for when an engine is made; where
 //! one is missing, too old or out of memory, [`CudaEngine::new`] says so in plain words and nothing else happens.
 //!
-//! Each [`gpu`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says which pictures
-//! go in one launch, [`stream`] runs it in memory of its own, [`loaded`] keeps a network's kernels and all the weights that are
-//! in use, [`trial`] tries them before that, [`numa`] keeps a GPU's threads beside it. [`devices`] are what the machine has, as
-//! [`nvml`] says.
+//! Each [`gpu`] is shared by all engines of the process: a [`CudaEngine`] is a worker's way to one. [`waiting`] says
+//! which pictures go in one launch, [`stream`] runs it in memory of its own, [`loaded`] keeps a network's kernels and
+//! all the weights that are in use, [`trial`] tries them before that, [`numa`] keeps a GPU's threads beside it.
+//! [`devices`] are what the machine has, as [`nvml`] says.
 //!
-//! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products on the tensor
-//! cores in half precision with sums in single. [`plan`] decides which convolutions form a group; [`pack`] brings the
-//! weights into the order of the tensor cores' registers; [`compile`] makes machine code for the device at hand; [`driver`]
-//! owns what the driver hands out; [`peaks`] measures what the device can do; [`coder`] encodes anchors on it.
+//! `network.cu` runs a group of consecutive convolutions per launch, a tile of the picture in shared memory, products
+//! on the tensor cores in half precision with sums in single. [`plan`] decides which convolutions form a group;
+//! [`pack`] brings the weights into the order of the tensor cores' registers; [`compile`] makes machine code for the
+//! device at hand; [`driver`] owns what the driver hands out; [`peaks`] measures what the device can do; [`coder`]
+//! encodes anchors on it.
 //!
-//! On Hopper `mma.sync`, which any device has, leaves a good third of the tensor cores' rate. So for networks of 32 to 64
-//! channels there is another [`variant`]: what lies between the first and the last convolution runs in strips by products of
-//! warpgroups (`wgmma.cu`; [`strips`], [`pack_strips`]). Of the variants whose results are right [`choose`] takes the
-//! quickest.
+//! On Hopper `mma.sync`, which any device has, leaves a good third of the tensor cores' rate. So for networks of 32 to
+//! 64 channels there is another [`variant`]: what lies between the first and the last convolution runs in strips by
+//! products of warpgroups (`wgmma.cu`; [`strips`], [`pack_strips`]). Of the variants whose results are right [`choose`]
+//! takes the quickest.
 
 mod choose;
 pub mod coder;

@@ -1,5 +1,5 @@
-//! The NUMA node of a GPU: threads that feed it, and the memory that it copies from, belong to its own node, because the way
-//! between nodes is slower than the GPU's bus.
+//! The NUMA node of a GPU: threads that feed it, and the memory that it copies from, belong to its own node, because
+//! the way between nodes is slower than the GPU's bus.
 //!
 //! Linux says it in `/sys`. Elsewhere, and on machines of one node, threads run wherever they like.
 

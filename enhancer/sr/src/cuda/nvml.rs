@@ -1,9 +1,10 @@
-//! What the driver's management library (NVML, `libnvidia-ml.so.1`) says of the machine: its GPUs, and the slices that they
-//! are cut into (MIG). CUDA itself shows a process one slice at the most, and GPUs in an order of its own.
+//! What the driver's management library (NVML, `libnvidia-ml.so.1`) says of the machine: its GPUs, and the slices that
+//! they are cut into (MIG). CUDA itself shows a process one slice at the most, and GPUs in an order of its own.
 //!
-//! `unsafe` here follows three invariants. Functions are looked up by the names of `nvml.h`, have its types, and are called only
-//! while [`Library`] is alive, whose drop gives the library's own state back before it unloads it. Handles do not
-//! leave this module. Addresses are those of variables and buffers on the stack, of the lengths that are passed along.
+//! `unsafe` here follows three invariants. Functions are looked up by the names of `nvml.h`, have its types, and are
+//! called only while [`Library`] is alive, whose drop gives the library's own state back before it unloads it. Handles
+//! do not leave this module. Addresses are those of variables and buffers on the stack, of the lengths that are passed
+//! along.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -97,7 +98,8 @@ struct Library {
 
 impl Library {
     fn load() -> Result<Library, DevicesError> {
-        // SAFETY: this loads the driver's library by its name; what that does at its loading is the driver's to answer for.
+        // SAFETY: this loads the driver's library by its name; what that does at its loading is the driver's to answer
+        // for.
         let loaded = unsafe { Loaded::new(NAME) }.map_err(|_| {
             if driver::is_there() { DevicesError::NoNvml } else { DevicesError::NoDriver }
         })?;
@@ -119,7 +121,8 @@ impl Library {
             };
             (init, library)
         };
-        // SAFETY: it takes nothing. Where it fails, `drop` shuts down what never began, which is an error without effect.
+        // SAFETY: it takes nothing. Where it fails, `drop` shuts down what never began, which is an error without
+        // effect.
         match unsafe { init() } {
             NOT_LOADED => Err(DevicesError::NotLoaded),
             code => library.fine(code).map(|()| library),

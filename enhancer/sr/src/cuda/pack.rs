@@ -1,8 +1,8 @@
 //! Weights in the order in which `network.cu` loads them: fragments of `mma.m16n8k16`'s second operand in half
 //! precision, then the biases in single.
 //!
-//! Of a convolution there follow: passes (of up to four tiles of 8 outputs), 16 inputs, columns of taps, rows of taps, and
-//! then the tiles: in pairs where their number is even, for each of 32 streams two numbers of 32 bits of each tile.
+//! Of a convolution there follow: passes (of up to four tiles of 8 outputs), 16 inputs, columns of taps, rows of taps,
+//! and then the tiles: in pairs where their number is even, for each of 32 streams two numbers of 32 bits of each tile.
 
 use super::pack_strips;
 use super::plan::Shape;

@@ -1,8 +1,8 @@
 //! Weights of the convolutions between a network's first and last in the order in which `wgmma.cu` reads them: matrices
 //! of 8 outputs by 16 bytes of inputs, then biases in single precision.
 //!
-//! Of a convolution there follow: passes (of 32 outputs, or 24 where there are 48), columns of taps, 32 bytes of inputs, their
-//! halves, rows of taps (2, 1, 0, 2, 1), eights of outputs, and then for each output its inputs.
+//! Of a convolution there follow: passes (of 32 outputs, or 24 where there are 48), columns of taps, 32 bytes of
+//! inputs, their halves, rows of taps (2, 1, 0, 2, 1), eights of outputs, and then for each output its inputs.
 
 use super::plan::Shape;
 use super::strips::weight_bytes;

@@ -1,7 +1,9 @@
-//! A CUDA stream with memory of its own: one launch at a time. A GPU has several streams, so that one copies while another computes.
+//! A CUDA stream with memory of its own: one launch at a time. A GPU has several streams, so that one copies while
+//! another computes.
 //!
-//! Memory is that of the largest launch of the largest pictures so far, and stays. What a launch of some size consists of is captured once and then submitted
-//! as a whole; only the copies, which are of other host memory each time, are not.
+//! Memory is that of the largest launch of the largest pictures so far, and stays. What a launch of some size consists
+//! of is captured once and then submitted as a whole; only the copies, which are of other host memory each time, are
+//! not.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -325,9 +327,10 @@ impl GpuStream {
                 };
                 let grid = (dimension(blocks.across), dimension(blocks.down), dimension(pictures));
                 let threads = dimension(32 * warps);
-                // SAFETY: `Group` is what the kernels take. Their planes have the low samples of `pictures` pictures, and
-                // as many times scale² high ones: `grow` made the buffers for as many, and they live as long as the graph.
-                // The table has the address of each picture's weights, which its holder keeps until the launch is done.
+                // SAFETY: `Group` is what the kernels take. Their planes have the low samples of `pictures` pictures,
+                // and as many times scale² high ones: `grow` made the buffers for as many, and they live as long as the
+                // graph. The table has the address of each picture's weights, which its holder keeps until the launch
+                // is done.
                 unsafe {
                     self.stream.launch(*kernel, grid, threads, dimension(shared), &parameter)
                 }?;

@@ -1,5 +1,5 @@
-//! How warpgroups run the convolutions between a network's first and last (`wgmma.cu`): how many at once, and on strips of
-//! which length.
+//! How warpgroups run the convolutions between a network's first and last (`wgmma.cu`): how many at once, and on strips
+//! of which length.
 
 use super::plan::{Blocks, Shape, SharedMemory};
 use super::variant::Variant;
@@ -67,8 +67,8 @@ impl Strips {
         })
     }
 
-    /// How pictures of a size are cut on a device of so many multiprocessors: into segments of the length with which the last block is
-    /// done first.
+    /// How pictures of a size are cut on a device of so many multiprocessors: into segments of the length with which
+    /// the last block is done first.
     pub(super) fn cut(
         &self,
         width: usize,

@@ -1,8 +1,8 @@
 //! A network's kernels on trial, before anybody sees what they make.
 //!
-//! Kernels are compiled where they run, by a compiler and for a device that we may never have tried. So each network first
-//! runs a picture of two tiles by two (and of two strips) with weights of its own, and the result is held against the definition in f64; what the
-//! device gets wrong is not used.
+//! Kernels are compiled where they run, by a compiler and for a device that we may never have tried. So each network
+//! first runs a picture of two tiles by two (and of two strips) with weights of its own, and the result is held against
+//! the definition in f64; what the device gets wrong is not used.
 
 use std::sync::Arc;
 

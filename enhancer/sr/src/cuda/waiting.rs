@@ -1,4 +1,5 @@
-//! What waits for a GPU, pictures to infer or detail to encode: first come, first served, and whatever is of the same kind goes along in one launch.
+//! What waits for a GPU, pictures to infer or detail to encode: first come, first served, and whatever is of the same
+//! kind goes along in one launch.
 //!
 //! Which picture comes when is decided before, by the accelerators' queue (`scheduler/queue`). A launch takes no more
 //! pictures than come back within [`LONGEST`], so that none misses its deadline for the others' sake.
@@ -28,7 +29,8 @@ impl<K: PartialEq + Clone, T> Waiting<K, T> {
         Waiting { room, line: VecDeque::new(), took: Vec::new() }
     }
 
-    /// Puts some at the end, which are to be done with `most` of their kind at most; gives them back where there is no room.
+    /// Puts some at the end, which are to be done with `most` of their kind at most; gives them back where there is no
+    /// room.
     pub(super) fn push(&mut self, kind: &K, max: usize, all: Vec<T>) -> Result<(), Vec<T>> {
         if self.line.len() + all.len() > self.room {
             return Err(all);

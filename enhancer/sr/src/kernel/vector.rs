@@ -65,8 +65,8 @@ pub(super) trait Form<const BLOCK: usize>: Copy {
         rows: [&[<Self::Number as Number>::Cell]; 3],
         taps: &[<Self::Number as Number>::Taps],
     ) -> [Self; BLOCK];
-    /// From `start`, adds the products of one pixel and one tap `rounds` times: the speed of the instructions alone, for
-    /// measurements.
+    /// From `start`, adds the products of one pixel and one tap `rounds` times: the speed of the instructions alone,
+    /// for measurements.
     fn repeat(
         start: [Self; BLOCK],
         pixel: &<Self::Number as Number>::Cell,
@@ -80,8 +80,8 @@ pub(super) type Cell<F, const BLOCK: usize> = <<F as Form<BLOCK>>::Number as Num
 /// Weights of a form's type of number.
 pub(super) type Taps<F, const BLOCK: usize> = <<F as Form<BLOCK>>::Number as Number>::Taps;
 
-/// Adds a word's products by three columns of taps. A word is broadcast once, and used for the three outputs that see it,
-/// so that loads are a third of the products; all sums stay in registers.
+/// Adds a word's products by three columns of taps. A word is broadcast once, and used for the three outputs that see
+/// it, so that loads are a third of the products; all sums stay in registers.
 macro_rules! slide {
     ($block:literal, $row:ident, $word:ident, $taps:ident; $p:ident $q:ident $($rest:ident)+) => {
         let word = <Self as Form<$block>>::word(&$row[0], $word);
@@ -107,7 +107,8 @@ macro_rules! slide {
     };
 }
 
-/// Adds a word's products as `slide!` does, with one column's weights in registers at a time: for CPUs with few registers.
+/// Adds a word's products as `slide!` does, with one column's weights in registers at a time: for CPUs with few
+/// registers.
 macro_rules! by_column {
     ($block:literal, $row:ident, $word:ident, $taps:ident; $($sum:ident $at:literal),+) => {
         for (column, taps) in $taps.into_iter().enumerate() {

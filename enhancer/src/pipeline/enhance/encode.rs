@@ -109,8 +109,8 @@ impl Worker {
         Ok(Encoded { payload, tiled, wanted })
     }
 
-    /// The quality and the bytes that an anchor may have. To search for what fits takes several encodings, for which pictures of the
-    /// publisher's own have the time.
+    /// The quality and the bytes that an anchor may have. To search for what fits takes several encodings, for which
+    /// pictures of the publisher's own have the time.
     fn coding(&self, order: &Order<'_>) -> Encoding {
         let anchors = &order.job.frame.anchors;
         let quality = self.live.get().anchor_quality;

@@ -12,8 +12,8 @@ pub(super) enum HighPicture<'a> {
 }
 
 impl<'a> HighPicture<'a> {
-    /// The picture for an anchor `scale` times as large as the low one. `None`: it has no size of that kind, as the publisher is changing
-    /// its layers.
+    /// The picture for an anchor `scale` times as large as the low one. `None`: it has no size of that kind, as the
+    /// publisher is changing its layers.
     pub(super) fn of(
         sent: &'a FrameBuffer,
         low: &FrameBuffer,

@@ -51,7 +51,8 @@ impl Worker {
         Ok(Draft { made, tiles, learned, to_weigh, slot, gpu })
     }
 
-    /// Where it runs on the CPU, inference is one of its stages (ZARN §3.2), and the encoding that follows a part of it.
+    /// Where it runs on the CPU, inference is one of its stages (ZARN §3.2), and the encoding that follows a part of
+    /// it.
     fn slot_for_inference(
         &self,
         order: &Order<'_>,

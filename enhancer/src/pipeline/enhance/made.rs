@@ -38,8 +38,8 @@ impl Made {
 }
 
 impl Run {
-    /// Measures what the enhanced anchor of a job is worth; `known`: the detail that viewers see of the frame without enhanced
-    /// anchors. That is no part of what inference costs.
+    /// Measures what the enhanced anchor of a job is worth; `known`: the detail that viewers see of the frame without
+    /// enhanced anchors. That is no part of what inference costs.
     pub(super) fn weigh(
         &mut self,
         clock: &Clock,

@@ -81,8 +81,8 @@ impl Hand {
         TapInput::Captured(CapturedFrame { arrival, ..frame })
     }
 
-    /// Lets an interval pass once decoders have done, so that a selection of all frames follows, and waits for what that
-    /// brings about.
+    /// Lets an interval pass once decoders have done, so that a selection of all frames follows, and waits for what
+    /// that brings about.
     pub(in crate::pipeline) fn select(
         &self,
         enhancer: &Enhancer,

@@ -146,9 +146,9 @@ pub(super) static ENCODE_FIRST: [u16; 2048] = encoding(&FIRST_ROW);
 /// The encoder's codes of all rows of quads but the first, in the form of [`ENCODE_FIRST`].
 pub(super) static ENCODE_OTHER: [u16; 2048] = encoding(&OTHER_ROWS);
 
-/// The encoder's codes, of the first row of quads of a block and of the others, for coders of the same blocks elsewhere.
-/// Looked up by context (times 256), ρ (times 16) and the samples that reach the bound (none of them: there is no offset).
-/// Bits from the lowest: e_k (4), length (4), codeword (7).
+/// The encoder's codes, of the first row of quads of a block and of the others, for coders of the same blocks
+/// elsewhere. Looked up by context (times 256), ρ (times 16) and the samples that reach the bound (none of them: there
+/// is no offset). Bits from the lowest: e_k (4), length (4), codeword (7).
 pub fn encoder_codes() -> [&'static [u16; 2048]; 2] {
     [&ENCODE_FIRST, &ENCODE_OTHER]
 }

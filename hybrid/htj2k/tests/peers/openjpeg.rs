@@ -1,4 +1,5 @@
-//! OpenJPEG's decoder, by `jpeg2k`, which builds it from its source. It writes blocks of Part 1 alone, which we leave out.
+//! OpenJPEG's decoder, by `jpeg2k`, which builds it from its source. It writes blocks of Part 1 alone, which we leave
+//! out.
 
 use jpeg2k::{DecodeParameters, Image};
 use windlass_htj2k::{Format, Picture};

@@ -31,7 +31,8 @@ impl Htj2k {
     ///
     /// # Errors
     ///
-    /// Fails if the picture is empty, or larger than [`MAX_SIDE`](super::MAX_SIDE) or [`MAX_AREA`](super::MAX_AREA) allow.
+    /// Fails if the picture is empty, or larger than [`MAX_SIDE`](super::MAX_SIDE) or [`MAX_AREA`](super::MAX_AREA)
+    /// allow.
     pub fn format(detail: &Detail) -> Result<Format, AnchorCodecError> {
         Htj2k::format_of(detail.width(), detail.height())
     }
@@ -40,7 +41,8 @@ impl Htj2k {
     ///
     /// # Errors
     ///
-    /// Fails if the picture is empty, or larger than [`MAX_SIDE`](super::MAX_SIDE) or [`MAX_AREA`](super::MAX_AREA) allow.
+    /// Fails if the picture is empty, or larger than [`MAX_SIDE`](super::MAX_SIDE) or [`MAX_AREA`](super::MAX_AREA)
+    /// allow.
     pub fn format_of(width: usize, height: usize) -> Result<Format, AnchorCodecError> {
         let (width, height) = super::checked_size(width, height)?;
         Ok(format(width, height))
@@ -78,12 +80,13 @@ impl Htj2k {
         with_encoder(detail, |encoder| Ok(encoder.encode(Htj2k::step(quality))))
     }
 
-    /// Codes detail, and behind it [colour](crate::anchor::colour) where there is any, by one quantiser, in at most `budget` bytes, and in at
-    /// least 95 % of them unless the finest step needs less.
+    /// Codes detail, and behind it [colour](crate::anchor::colour) where there is any, by one quantiser, in at most
+    /// `budget` bytes, and in at least 95 % of them unless the finest step needs less.
     ///
     /// # Errors
     ///
-    /// Fails if a picture is empty or too large to be decoded, or even the coarsest step needs more than `budget` bytes.
+    /// Fails if a picture is empty or too large to be decoded, or even the coarsest step needs more than `budget`
+    /// bytes.
     pub fn fill(
         detail: &Detail,
         colour: Option<&Detail>,

@@ -9,8 +9,8 @@ pub enum Effort {
     /// Patches that overlap by half in the latest reference, and by a quarter in the one before.
     #[default]
     Full,
-    /// Patches side by side, and one reference: less than half of the time and four fifths of the gain, for machines that do
-    /// not keep up.
+    /// Patches side by side, and one reference: less than half of the time and four fifths of the gain, for machines
+    /// that do not keep up.
     Little,
 }
 

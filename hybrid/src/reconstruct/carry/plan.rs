@@ -1,9 +1,10 @@
 //! How a picture is made from references: by cell, the place in each and how much of it to take.
 //!
 //! Source: the share is Wiener's: the energy of the wanted signal over that of signal and noise. The signal is what the
-//! reference has at that place beyond the filters, the noise how badly its *low* picture, moved by the same vector, fits
-//! the low picture of now: both ends have both, bit for bit. Either is smoothed over the cells around. What is taken from a second reference is blended over
-//! that of the first by what that leaves of the noise, as if the two were independent measurements.
+//! reference has at that place beyond the filters, the noise how badly its *low* picture, moved by the same vector,
+//! fits the low picture of now: both ends have both, bit for bit. Either is smoothed over the cells around. What is
+//! taken from a second reference is blended over that of the first by what that leaves of the noise, as if the two were
+//! independent measurements.
 
 use super::cells::{LAYERS, SIDE, area};
 use super::reference::{Reference, References};
@@ -69,9 +70,9 @@ impl Carried {
         Quarters { steps: [step; 4], side: QUARTER * scale }
     }
 
-    /// How badly the reference's low picture fits that of now, in 1/256 square grey level: at the mean vector or at those of
-    /// the quarters, whichever is worse: quarters follow the noise of the low picture, and so fit better than their detail
-    /// does, but one that goes astray is not seen at the mean.
+    /// How badly the reference's low picture fits that of now, in 1/256 square grey level: at the mean vector or at
+    /// those of the quarters, whichever is worse: quarters follow the noise of the low picture, and so fit better than
+    /// their detail does, but one that goes astray is not seen at the mean.
     fn misfit(
         self,
         isa: Isa,
@@ -285,7 +286,8 @@ impl Plan {
         (0..cells).map(move |i| layers().any(|(a, b)| a.cells[i] != b.cells[i]))
     }
 
-    /// By square of `side` cells, row by row, whether all of it is captured pixels at rest: they fit as well as they can.
+    /// By square of `side` cells, row by row, whether all of it is captured pixels at rest: they fit as well as they
+    /// can.
     pub(crate) fn at_rest(&self, references: &References, side: usize) -> Vec<bool> {
         let columns = self.size.0.div_ceil(SIDE);
         let mut rest = self.squares(side, self.used > 0);
@@ -333,8 +335,8 @@ impl Plan {
         self.fits(references, |reference, place| reference.colour(place).is_some())
     }
 
-    /// By tile, the share of captured detail that is lost to this picture: of the energy at the cells' places, and of the
-    /// misfits there.
+    /// By tile, the share of captured detail that is lost to this picture: of the energy at the cells' places, and of
+    /// the misfits there.
     pub(crate) fn lost(&self, references: &References) -> Vec<f64> {
         let columns = self.size.0.div_ceil(SIDE);
         let tiles = TileMap::empty(self.size.0, self.size.1);
@@ -385,9 +387,9 @@ fn step(vector: FlowVector, scale: usize) -> Step {
     Step { x: step(vector.x), y: step(vector.y) }
 }
 
-/// The noise of a reference's picture where the low pictures have this misfit, and the reference this energy of detail. Where they differ
-/// by more than there is detail it is likely another thing, and its detail is wrong as well: that counts in squares.
-/// The bound leaves room for products of two.
+/// The noise of a reference's picture where the low pictures have this misfit, and the reference this energy of detail.
+/// Where they differ by more than there is detail it is likely another thing, and its detail is wrong as well: that
+/// counts in squares. The bound leaves room for products of two.
 fn noise(misfit: u64, energy: u64) -> u64 {
     let noise = misfit * 3 / 4 + misfit * misfit / (2 * energy.max(1)) + MIN_NOISE;
     noise.min(u32::MAX.into())
@@ -517,7 +519,8 @@ mod tests {
 
     #[test]
     fn a_quarter_that_goes_astray_is_a_misfit_of_its_cell() {
-        // Dark here; there too, but for a light stripe that one quarter's vector leads to, and the mean of all four does not.
+        // Dark here; there too, but for a light stripe that one quarter's vector leads to, and the mean of all four
+        // does not.
         let now = Plane::filled(48, 32, 40);
         let stripe = |i: usize| if (20..24).contains(&(i % 48)) { 210 } else { 40 };
         let then = Plane::from_samples(48, 32, (0..48 * 32).map(stripe).collect()).unwrap();

@@ -119,7 +119,8 @@ impl Reference {
         self.measure(base, scale);
     }
 
-    /// Whether [`update`](Self::update) would change nothing. `captured_before`: references before it have captured pixels.
+    /// Whether [`update`](Self::update) would change nothing. `captured_before`: references before it have captured
+    /// pixels.
     pub(crate) fn is_settled(&self, captured_before: bool) -> bool {
         if captured_before { self.captured_tiles.is_full() } else { self.tiles.is_full() }
     }

@@ -23,8 +23,8 @@ pub(super) struct Filters {
     scale: usize,
     /// Weights of the filters by class, then by high sample, row by row.
     weights: Vec<Window>,
-    /// The weights in the order of SIMD, with zero filters for [`FLAT`]: by class, row of the window, pair of high rows,
-    /// high column.
+    /// The weights in the order of SIMD, with zero filters for [`FLAT`]: by class, row of the window, pair of high
+    /// rows, high column.
     packed: Vec<Pair>,
 }
 

@@ -22,8 +22,8 @@ const PRIOR: f64 = 1000.0;
 /// Share of the older examples that fades with an anchor of the whole picture. An anchor of some tiles fades their
 /// share of that.
 const FADING: f64 = 0.25;
-/// Factor from a weight to its fixed point, and a quarter more: least squares and the quantiser of anchors shrink detail.
-/// Without it VMAF is 0.9 and VMAF-NEG 0.5 lower on faces, PSNR 0.01 to 0.04 dB higher.
+/// Factor from a weight to its fixed point, and a quarter more: least squares and the quantiser of anchors shrink
+/// detail. Without it VMAF is 0.9 and VMAF-NEG 0.5 lower on faces, PSNR 0.01 to 0.04 dB higher.
 const GAIN: f64 = 5.0 / 4.0 * (1 << WEIGHT_BITS) as f64;
 /// Largest detail of an example, in 1/16 grey level.
 const MAX_DETAIL: i16 = 2047;

@@ -127,9 +127,9 @@ impl Learned {
         }
     }
 
-    /// Learns from the detail of an anchor over its low picture; `detail` has `scale` times its size.
-    /// `cells` are those that the anchor covers: they alone teach the filters, and older examples fade by the share of the
-    /// picture that they are.
+    /// Learns from the detail of an anchor over its low picture; `detail` has `scale` times its size. `cells` are those
+    /// that the anchor covers: they alone teach the filters, and older examples fade by the share of the picture that
+    /// they are.
     ///
     /// # Panics
     ///

@@ -1,6 +1,8 @@
-//! The largest instruction set of x86-64 that kernels may use: all that the processor has, or less by `WINDLASS_MAX_ISA`.
+//! The largest instruction set of x86-64 that kernels may use: all that the processor has, or less by
+//! `WINDLASS_MAX_ISA`.
 //!
-//! It is for finding faults, and for tests to run as on another processor. It is read once, so that a process uses one set.
+//! It is for finding faults, and for tests to run as on another processor. It is read once, so that a process uses one
+//! set.
 
 use std::sync::OnceLock;
 

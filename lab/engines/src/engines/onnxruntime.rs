@@ -1,5 +1,6 @@
-//! onnxruntime, Microsoft's C++ runtime, through `ort`: loaded when the program runs, so that nothing is linked. Its providers for
-//! GPUs are libraries beside it, which load CUDA, cuDNN and TensorRT; where one is missing, the session says which.
+//! onnxruntime, Microsoft's C++ runtime, through `ort`: loaded when the program runs, so that nothing is linked. Its
+//! providers for GPUs are libraries beside it, which load CUDA, cuDNN and TensorRT; where one is missing, the session
+//! says which.
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -1,9 +1,9 @@
 //! Networks as ONNX files, for the libraries that read them, in single precision.
 //!
-//! One input [`LOW`] of `[1, 1, height, width]`, samples as the networks were trained with them (over 255, less a half); one output
-//! [`RESIDUAL`] of `[1, 1, scale·height, scale·width]` in grey levels. Networks that look at the twin have two more inputs of the
-//! output's size: its samples ([`TWIN`], as those of the low picture) and what it is above the Lanczos-upsampled picture in grey
-//! levels ([`ABOVE`]). Sizes are fixed: no library is slower for it.
+//! One input [`LOW`] of `[1, 1, height, width]`, samples as the networks were trained with them (over 255, less a
+//! half); one output [`RESIDUAL`] of `[1, 1, scale·height, scale·width]` in grey levels. Networks that look at the twin
+//! have two more inputs of the output's size: its samples ([`TWIN`], as those of the low picture) and what it is above
+//! the Lanczos-upsampled picture in grey levels ([`ABOVE`]). Sizes are fixed: no library is slower for it.
 
 mod single;
 mod steps;
@@ -84,7 +84,8 @@ impl Graph {
         self.add(&with_int(shuffle, "blocksize", scale as i64));
     }
 
-    /// The whole file: `ModelProto`, after the channels were unfolded and, with a twin, its part was weighed by the gate.
+    /// The whole file: `ModelProto`, after the channels were unfolded and, with a twin, its part was weighed by the
+    /// gate.
     pub fn file(
         mut self,
         architecture: Architecture,

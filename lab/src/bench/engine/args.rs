@@ -17,14 +17,14 @@ const NETWORKS: [&str; 5] =
 
 /// Run networks on the CPU at several sizes, beside what the CPU can do.
 ///
-/// Two threads are two engines on different pictures at once: a picture's network never waits for other threads.
-/// With --quality, trained networks instead: what each costs, and what it gains on coded clips. With --choose, what the server
-/// would make of so many publishers.
+/// Two threads are two engines on different pictures at once: a picture's network never waits for other threads. With
+/// --quality, trained networks instead: what each costs, and what it gains on coded clips. With --choose, what the
+/// server would make of so many publishers.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct EngineArgs {
-    /// Networks as KIND:NxCHANNELSxSCALE, with +twin if they look at the viewer's picture: KIND is chain (N convolutions)
-    /// or blocks (N residual blocks).
+    /// Networks as KIND:NxCHANNELSxSCALE, with +twin if they look at the viewer's picture: KIND is chain (N
+    /// convolutions) or blocks (N residual blocks).
     #[arg(long, value_delimiter = ',', value_name = "NETWORK,…", default_values = NETWORKS, conflicts_with = "quality")]
     pub networks: Vec<Network>,
 

@@ -1,7 +1,8 @@
-//! `windlass-lab bench engine --choose`: by which networks, and by how much, the server would enlarge so many publishers here.
+//! `windlass-lab bench engine --choose`: by which networks, and by how much, the server would enlarge so many
+//! publishers here.
 //!
-//! The networks are measured as `windlass serve` measures them at its start, and its own scheduler runs on publishers that are all
-//! alike ([`sustained`]). What a call really costs is followed while it goes on; this says what to expect.
+//! The networks are measured as `windlass serve` measures them at its start, and its own scheduler runs on publishers
+//! that are all alike ([`sustained`]). What a call really costs is followed while it goes on; this says what to expect.
 
 use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroUsize};

@@ -1,5 +1,5 @@
-//! One network at one size: processor time by picture on every instruction set, by turns with what the instruction set can
-//! do at most, time to take other weights, and the difference to what plain code gives.
+//! One network at one size: processor time by picture on every instruction set, by turns with what the instruction set
+//! can do at most, time to take other weights, and the difference to what plain code gives.
 
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};

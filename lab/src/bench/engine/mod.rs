@@ -1,10 +1,10 @@
 //! `windlass-lab bench engine`: networks on the CPU, on every instruction set and type of number that it has.
 //!
-//! Source: `lab/reports.md`. What the CPU can do at most is measured in the same
-//! passes, by multiplications in registers alone, and each network stands beside that ([`measure`]). Weights are the
-//! built-in ones where the network is built in, else random: they say nothing about quality, and the same about speed.
-//! What trained networks gain stands beside what they cost with `--quality` ([`quality`]); which of them the server would choose
-//! here is said with `--choose` ([`choose`]).
+//! Source: `lab/reports.md`. What the CPU can do at most is measured in the same passes, by multiplications in
+//! registers alone, and each network stands beside that ([`measure`]). Weights are the built-in ones where the network
+//! is built in, else random: they say nothing about quality, and the same about speed. What trained networks gain
+//! stands beside what they cost with `--quality` ([`quality`]); which of them the server would choose here is said with
+//! `--choose` ([`choose`]).
 
 mod args;
 mod choose;

@@ -30,8 +30,8 @@ pub(super) const STREAMS: [&str; 2] = ["blocks:8x32x3@1280x720p60", "chain:5x16x
 /// Needs an NVIDIA GPU with its driver (of CUDA 11.8 or later) and libnvrtc.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GpuArgs {
-    /// Networks as KIND:NxCHANNELSxSCALE, with +twin if they look at the viewer's picture: KIND is chain (N convolutions)
-    /// or blocks (N residual blocks).
+    /// Networks as KIND:NxCHANNELSxSCALE, with +twin if they look at the viewer's picture: KIND is chain (N
+    /// convolutions) or blocks (N residual blocks).
     #[arg(long, value_delimiter = ',', value_name = "NETWORK,…", default_values = NETWORKS)]
     pub networks: Vec<Network>,
 
@@ -57,18 +57,18 @@ pub(crate) struct GpuArgs {
     #[arg(long, default_value_t = 0.5, value_name = "S")]
     pub seconds: f64,
 
-    /// Streams whose cost is worked out, of networks and sizes that are measured: by anchors on 7.5 % of the frames, and by
-    /// super-resolving and encoding every frame.
+    /// Streams whose cost is worked out, of networks and sizes that are measured: by anchors on 7.5 % of the frames,
+    /// and by super-resolving and encoding every frame.
     #[arg(long, value_delimiter = ',', value_name = "NETWORK@WxHpFPS,…", default_values = STREAMS)]
     pub cost: Vec<Stream>,
 
-    /// Euros for an hour of this GPU. The default is an assumption, about what clouds ask for a data centre's GPU; say what
-    /// yours costs.
+    /// Euros for an hour of this GPU. The default is an assumption, about what clouds ask for a data centre's GPU; say
+    /// what yours costs.
     #[arg(long, default_value_t = 2.5, value_name = "EURO", value_parser = price)]
     pub card_euro_hour: f64,
 
-    /// Euros for an hour of one of this machine's cores. The default is an assumption, about what clouds ask for a core of
-    /// a machine for computing; say what yours costs.
+    /// Euros for an hour of one of this machine's cores. The default is an assumption, about what clouds ask for a core
+    /// of a machine for computing; say what yours costs.
     #[arg(long, default_value_t = 0.03, value_name = "EURO", value_parser = price)]
     pub core_euro_hour: f64,
 
@@ -76,8 +76,8 @@ pub(crate) struct GpuArgs {
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
     pub reencode_speed: u8,
 
-    /// First run every kind of network beside its definition in double precision and the coder beside the processor's, and
-    /// end with an error if a network is too far from it or a byte differs.
+    /// First run every kind of network beside its definition in double precision and the coder beside the processor's,
+    /// and end with an error if a network is too far from it or a byte differs.
     #[arg(long)]
     pub conformance: bool,
 

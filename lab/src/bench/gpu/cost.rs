@@ -1,8 +1,8 @@
-//! What a stream costs: anchors on 7.5 % of the frames against super-resolving and encoding every frame. Pure arithmetic on
-//! what was measured and what the operator says that things cost.
+//! What a stream costs: anchors on 7.5 % of the frames against super-resolving and encoding every frame. Pure
+//! arithmetic on what was measured and what the operator says that things cost.
 //!
-//! Source: NeuroScaler §8.2 (its figure is 22.3 times as many streams for the money). Card and cores are taken to be had in any ratio: whoever
-//! rents both together and leaves one idle pays for that, too.
+//! Source: NeuroScaler §8.2 (its figure is 22.3 times as many streams for the money). Card and cores are taken to be
+//! had in any ratio: whoever rents both together and leaves one idle pays for that, too.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,8 @@ pub(super) struct Measured {
     pub decode_ms: f64,
     /// What else a low frame takes of a core where anchors are made: following what subscribers see.
     pub follow_ms: f64,
-    /// What an anchor takes of a core: painting what subscribers see of its frame, which it is compared with on the card.
+    /// What an anchor takes of a core: painting what subscribers see of its frame, which it is compared with on the
+    /// card.
     pub paint_ms: f64,
     /// Encoding a high frame, on a core.
     pub encode_ms: f64,

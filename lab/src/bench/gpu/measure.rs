@@ -1,5 +1,5 @@
-//! One network at one size: throughput with copies, latency of a batch, time to take other weights, and the difference to
-//! the processor's result.
+//! One network at one size: throughput with copies, latency of a batch, time to take other weights, and the difference
+//! to the processor's result.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,8 +1,9 @@
-//! What of a stream the processor does, by the product's own code: decoding every low frame, following what subscribers see, and
-//! painting that where there is an anchor, which the card compares with it; and, of the other way, encoding every high frame by
-//! libvpx as NeuroScaler appendix B says.
+//! What of a stream the processor does, by the product's own code: decoding every low frame, following what subscribers
+//! see, and painting that where there is an anchor, which the card compares with it; and, of the other way, encoding
+//! every high frame by libvpx as NeuroScaler appendix B says.
 //!
-//! Processor time of one thread. The stream is a drawn scene; high frames are the scene mirrored and repeated to the size.
+//! Processor time of one thread. The stream is a drawn scene; high frames are the scene mirrored and repeated to the
+//! size.
 
 use std::time::Instant;
 

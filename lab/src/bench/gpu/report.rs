@@ -220,8 +220,8 @@ impl Report {
         }
     }
 
-    /// What a stream's picture takes of the card, of the batches and variants that take least: super-resolution and coding, in
-    /// ms. `None` where either was not measured.
+    /// What a stream's picture takes of the card, of the batches and variants that take least: super-resolution and
+    /// coding, in ms. `None` where either was not measured.
     pub(super) fn on_card(&self, stream: &Stream) -> Option<(f64, f64)> {
         let (Size(width, height), network) = (stream.size, stream.network.0);
         let (model, input) = (network.to_string(), format!("{width}x{height}"));

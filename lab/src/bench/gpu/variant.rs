@@ -6,7 +6,8 @@ use anyhow::Result;
 use windlass_sr::cuda::Variant;
 use windlass_sr::{CudaEngine, CudaError, Model};
 
-/// An engine of a variant, or of the one that a server would take; none where the network or the GPU has no such variant.
+/// An engine of a variant, or of the one that a server would take; none where the network or the GPU has no such
+/// variant.
 pub(super) fn engine(model: &Arc<Model>, variant: Option<Variant>) -> Result<Option<CudaEngine>> {
     let made = match variant {
         None => CudaEngine::new(model),

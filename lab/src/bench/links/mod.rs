@@ -1,9 +1,9 @@
 //! `windlass-lab bench links`: how well a viewer's bandwidth is found and used, over named links, in simulated time.
 //!
-//! In: the SFU's own core, WebRTC clients on both ends (str0m), the links of `windlass-netem`; publishers whose layers have the rates that
-//! our SDK gives them and no pictures, and anchors of fixed size. Out: by link, what of it was used, how long datagrams waited before it,
-//! how soon a change was followed, freezes, changes of rung. A seed decides links and cameras; the stack draws its identifiers itself,
-//! so that figures of two runs differ a little.
+//! In: the SFU's own core, WebRTC clients on both ends (str0m), the links of `windlass-netem`; publishers whose layers
+//! have the rates that our SDK gives them and no pictures, and anchors of fixed size. Out: by link, what of it was
+//! used, how long datagrams waited before it, how soon a change was followed, freezes, changes of rung. A seed decides
+//! links and cameras; the stack draws its identifiers itself, so that figures of two runs differ a little.
 
 mod call;
 mod measure;

@@ -1,8 +1,8 @@
 //! Streams that arrive as they do at a server, and the threads that serve them.
 //!
-//! One thread a stream decodes, behind a queue of the pipeline's length; where it overflows, all is dropped up to a key frame, which
-//! is asked for; what is late before that is not decoded. One thread a stream makes its anchors: away for as long as choosing and an accelerator take, then coding. What is past
-//! its deadline when decoded becomes no anchor.
+//! One thread a stream decodes, behind a queue of the pipeline's length; where it overflows, all is dropped up to a key
+//! frame, which is asked for; what is late before that is not decoded. One thread a stream makes its anchors: away for
+//! as long as choosing and an accelerator take, then coding. What is past its deadline when decoded becomes no anchor.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep};

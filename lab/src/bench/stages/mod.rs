@@ -1,8 +1,9 @@
 //! `windlass-lab bench stages`: decoding and coding on a busy processor, by plain threads and with slots.
 //!
 //! Source: ZARN §4.1: who misses its deadline where the operating system alone schedules, with slots in the order of
-//! arrival, and with slots by deadline. Nothing is simulated: VP9 frames are decoded and anchors coded as in the server, in real time.
-//! In: a clip, or a drawn scene. Out: by load and way of scheduling what was missed, how long it took, and what was done in time.
+//! arrival, and with slots by deadline. Nothing is simulated: VP9 frames are decoded and anchors coded as in the
+//! server, in real time. In: a clip, or a drawn scene. Out: by load and way of scheduling what was missed, how long it
+//! took, and what was done in time.
 
 mod load;
 mod report;
@@ -31,7 +32,8 @@ const DRAWN: (usize, usize, usize) = (640, 360, 150);
 
 /// Decode streams and code anchors in real time, by plain threads and with slots.
 ///
-/// The streams of a load take that share of all cores, by what a frame and an anchor take alone. All ways serve the same arrivals.
+/// The streams of a load take that share of all cores, by what a frame and an anchor take alone. All ways serve the
+/// same arrivals.
 #[derive(Debug, Clone, Args)]
 pub(super) struct StagesArgs {
     /// Per cent of the cores' time.

@@ -66,8 +66,8 @@ impl AnchorArgs {
 /// The options of captured anchors: those of the publisher's own pixels.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CapturedArgs {
-    /// Source of the captured anchors of `captured` and `both`: f (the full layer, decoded by the server), regions (stills
-    /// that the server asks for), dds (regions as DDS chooses them).
+    /// Source of the captured anchors of `captured` and `both`: f (the full layer, decoded by the server), regions
+    /// (stills that the server asks for), dds (regions as DDS chooses them).
     #[arg(long, default_value = "regions", value_name = "SOURCE")]
     pub captured_from: Source,
 

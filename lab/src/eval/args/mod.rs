@@ -64,7 +64,8 @@ pub(crate) struct EvalArgs {
 
     /// Let the network learn its last layer from the first seconds of the call, and measure the gain on the rest.
     ///
-    /// Takes one or more lengths in seconds. The network learns one picture a second: of the camera, and of the full layer.
+    /// Takes one or more lengths in seconds. The network learns one picture a second: of the camera, and of the full
+    /// layer.
     #[arg(
         long,
         value_delimiter = ',',
@@ -103,9 +104,9 @@ pub(crate) struct MethodArgs {
     /// Methods to run [default: all but nemo, hybrid@NAME and those of the publisher].
     ///
     /// direct: one full-size stream of the same bits; direct@2: one of twice the low layer's bits; f: the full layer;
-    /// bicubic, lanczos, lanczos@0.3 (sharpened); per-frame-sr (a bound); key-uniform, nemo: the product with anchors on
-    /// other frames (nemo measures the gain of every frame: slow); nemo-style: the papers' reconstruction; no-anchors;
-    /// frames@xxs, frames@xs: a network on every frame, also with the full layer's pictures (frames@xs+f);
+    /// bicubic, lanczos, lanczos@0.3 (sharpened); per-frame-sr (a bound); key-uniform, nemo: the product with anchors
+    /// on other frames (nemo measures the gain of every frame: slow); nemo-style: the papers' reconstruction;
+    /// no-anchors; frames@xxs, frames@xs: a network on every frame, also with the full layer's pictures (frames@xs+f);
     /// whole-frames: the product with anchors of whole frames; hybrid: the product; hybrid@NAME: the product with other
     /// settings (a wrong NAME lists them); captured, both: captured anchors, alone and with enhanced ones
     /// (captured@SOURCE, both@SOURCE: f, regions, dds).
@@ -125,8 +126,8 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Write the report as a page too, with its curves: a file. With --display it is a folder, for a page with pictures to
-    /// slide between, curves and a verdict.
+    /// Write the report as a page too, with its curves: a file. With --display it is a folder, for a page with pictures
+    /// to slide between, curves and a verdict.
     #[arg(long, value_name = "PATH")]
     pub html: Option<PathBuf>,
 
@@ -142,13 +143,13 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "comparison")]
     pub pictures: Option<PathBuf>,
 
-    /// Folder for the gain in dB of every frame's anchor, as `nemo` measures it, beside the scheduler's prediction (CSV);
-    /// the correlation of the two is printed.
+    /// Folder for the gain in dB of every frame's anchor, as `nemo` measures it, beside the scheduler's prediction
+    /// (CSV); the correlation of the two is printed.
     #[arg(long, value_name = "FOLDER", conflicts_with = "comparison")]
     pub gains: Option<PathBuf>,
 
-    /// Folder for every frame's time, size and tier (CSV), for scenarios of `windlass-lab simulate`; with --gains also the
-    /// gain of its anchor.
+    /// Folder for every frame's time, size and tier (CSV), for scenarios of `windlass-lab simulate`; with --gains also
+    /// the gain of its anchor.
     #[arg(long, value_name = "FOLDER", conflicts_with = "comparison")]
     pub codec_traces: Option<PathBuf>,
 

@@ -1,8 +1,8 @@
 //! Anchors of the publisher's own pixels, made as the product makes them.
 //!
-//! Two ways, each a [`Source`]: the full layer is decoded at the server and anchors are made of it by the anchor codec; or the
-//! publisher sends stills of the [`regions`] that the server asks for. Those are passed on as they are, and take their time on
-//! the uplink.
+//! Two ways, each a [`Source`]: the full layer is decoded at the server and anchors are made of it by the anchor codec;
+//! or the publisher sends stills of the [`regions`] that the server asks for. Those are passed on as they are, and take
+//! their time on the uplink.
 
 pub(super) mod rates;
 pub(super) mod regions;

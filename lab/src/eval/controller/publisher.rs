@@ -1,7 +1,7 @@
 //! A publisher that does as the knobs say: one low layer, by libvpx as Chromium runs it.
 //!
-//! A change of bit or frame rate goes to the running encoder; another layer begins with a key frame, as in a browser. In:
-//! full-size pictures in order. Out: VP9 frames.
+//! A change of bit or frame rate goes to the running encoder; another layer begins with a key frame, as in a browser.
+//! In: full-size pictures in order. Out: VP9 frames.
 
 use anyhow::Result;
 use windlass_enhancer::control::{Knobs, divisor};
@@ -20,7 +20,8 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    /// Encodes one frame of a camera (or `screen`) with so many frames a second; `None` where the frame rate leaves it out.
+    /// Encodes one frame of a camera (or `screen`) with so many frames a second; `None` where the frame rate leaves it
+    /// out.
     pub(super) fn frame(
         &mut self,
         picture: &Picture,

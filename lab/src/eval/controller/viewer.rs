@@ -1,7 +1,7 @@
 //! A subscriber, and the server's tap beside it: what is shown at each camera frame, and what is measured.
 //!
-//! The full layer is shown as it is; smaller ones are rebuilt by the hybrid decoder's filters. A frame that was not sent
-//! shows the picture before it. In: what the publisher sent. Out: pictures in full size, and the meter's sums.
+//! The full layer is shown as it is; smaller ones are rebuilt by the hybrid decoder's filters. A frame that was not
+//! sent shows the picture before it. In: what the publisher sent. Out: pictures in full size, and the meter's sums.
 
 use anyhow::{Context, Result};
 use windlass_enhancer::control::{Meter, divisor};

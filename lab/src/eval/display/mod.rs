@@ -2,9 +2,9 @@
 //!
 //! Two sides are given every clip. *Plain*: VP9 of every size from a quarter of the shown one up to all of it, enlarged
 //! as browsers do ([`resize`]) and sharpened. *Windlass*: the low layers `q` (a quarter) and `h` (half), rebuilt at the
-//! shown size by the product's decoder, alone and with stills of the publisher's own ([`ours`]); and the full size as it
-//! is. All bits that reach the viewer count: key frames, stills and their headers. Scored at the shown size → rows → [`compare`]d hull
-//! with hull → a table, JSON, or a [`page`] for people.
+//! shown size by the product's decoder, alone and with stills of the publisher's own ([`ours`]); and the full size as
+//! it is. All bits that reach the viewer count: key frames, stills and their headers. Scored at the shown size → rows →
+//! [`compare`]d hull with hull → a table, JSON, or a [`page`] for people.
 
 mod compare;
 mod ours;

@@ -1,8 +1,8 @@
 //! The product's side: a low layer rebuilt at the shown size, with stills of the publisher's own.
 //!
-//! Who is held to a low layer decides where stills come from. A *viewer* on a narrow link: the full layer `f` reaches the
-//! server, which makes stills of it with the anchor codec, coding what the filters do not expect. A *publisher* on a
-//! narrow uplink: its page makes them the same way, of the camera itself, and they take their time on the uplink.
+//! Who is held to a low layer decides where stills come from. A *viewer* on a narrow link: the full layer `f` reaches
+//! the server, which makes stills of it with the anchor codec, coding what the filters do not expect. A *publisher* on
+//! a narrow uplink: its page makes them the same way, of the camera itself, and they take their time on the uplink.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
 //! A day of publishers who come and go, on workers that an autoscaler orders and gives back.
 //!
-//! In: a scenario, what a stream of each kind takes of an accelerator (from the scheduler's own code), and how many accelerators do so much. Out: machine hours, and
-//! what went without. Which worker a stream goes to, when it leaves, and what a draining worker does are decided by the product's own
-//! [`Workers`], one for each server. Made up are who comes when, how long a worker takes to start, and that every lease is renewed in time. Seconds are
-//! the smallest step; a day takes one or two of them here. Sources: NeuroScaler §4.2 and §5.2; decisions 011 and 012.
+//! In: a scenario, what a stream of each kind takes of an accelerator (from the scheduler's own code), and how many
+//! accelerators do so much. Out: machine hours, and what went without. Which worker a stream goes to, when it leaves,
+//! and what a draining worker does are decided by the product's own [`Workers`], one for each server. Made up are who
+//! comes when, how long a worker takes to start, and that every lease is renewed in time. Seconds are the smallest
+//! step; a day takes one or two of them here. Sources: NeuroScaler §4.2 and §5.2; decisions 011 and 012.
 
 mod scenario;
 
@@ -93,8 +94,9 @@ struct Sums {
     last_minute: Option<u64>,
 }
 
-/// Plays a day. `demands` are seconds of an accelerator that a stream of each kind takes in a second; `devices_for` says how many accelerators do so many seconds
-/// each second where a share of their time may be used: the scheduler's rule.
+/// Plays a day. `demands` are seconds of an accelerator that a stream of each kind takes in a second; `devices_for`
+/// says how many accelerators do so many seconds each second where a share of their time may be used: the scheduler's
+/// rule.
 pub(crate) fn play(
     scenario: &DayScenario,
     demands: &[f64],

@@ -1,8 +1,8 @@
-//! A cluster in simulated time: nodes with [`Rooms`] of their own, a bucket that lets one of two claims win and tells all nodes a while later, and
-//! clients that come by any node, are sent on, and come again where their node is lost.
+//! A cluster in simulated time: nodes with [`Rooms`] of their own, a bucket that lets one of two claims win and tells
+//! all nodes a while later, and clients that come by any node, are sent on, and come again where their node is lost.
 //!
-//! What decides is the product's own code; made up are clients, losses and how long news take. Equal scenarios give equal reports, but for the time that
-//! deciding took here.
+//! What decides is the product's own code; made up are clients, losses and how long news take. Equal scenarios give
+//! equal reports, but for the time that deciding took here.
 
 pub(crate) mod day;
 pub(crate) mod scaling;
@@ -92,7 +92,8 @@ pub(crate) struct ClusterReport {
     pub back_p50_ms: u64,
     /// 99th percentile of the time from a node's loss until a displaced participant is on a node again, in ms.
     pub back_p99_ms: u64,
-    /// Greatest participants of a node over the mean of all live nodes, on average over the seconds after the first minute.
+    /// Greatest participants of a node over the mean of all live nodes, on average over the seconds after the first
+    /// minute.
     pub imbalance_mean: f64,
     /// Greatest participants of a node over the mean of all live nodes, in any second after the first minute.
     pub max_imbalance: f64,

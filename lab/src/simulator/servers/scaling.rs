@@ -1,7 +1,8 @@
 //! How many workers an autoscaler keeps: Kubernetes' rule for a metric by replica, with what the chart sets of it.
 //!
-//! In: what is wanted, at each look. Out: how many there should be. Source: the HorizontalPodAutoscaler's documentation (tolerance, stabilisation,
-//! policies), which KEDA uses too; `deploy/helm/windlass/templates/autoscaling.yaml` sets the same.
+//! In: what is wanted, at each look. Out: how many there should be. Source: the HorizontalPodAutoscaler's documentation
+//! (tolerance, stabilisation, policies), which KEDA uses too; `deploy/helm/windlass/templates/autoscaling.yaml` sets
+//! the same.
 
 use std::collections::VecDeque;
 
@@ -54,8 +55,8 @@ impl Autoscaler {
         Autoscaler { scaling: scaling.clone(), wanted: VecDeque::new(), fell: None }
     }
 
-    /// Looks, at a second: of `current` workers (those included that are on their way) `ratio` times as many would just do, which is `wanted` when rounded up.
-    /// How many there should be.
+    /// Looks, at a second: of `current` workers (those included that are on their way) `ratio` times as many would just
+    /// do, which is `wanted` when rounded up. How many there should be.
     pub(crate) fn look(&mut self, now_s: u64, current: u32, ratio: f64, wanted: u32) -> u32 {
         let Scaling { cooldown_s, min, max, .. } = self.scaling;
         let steady = (ratio - 1.0).abs() <= TOLERANCE;

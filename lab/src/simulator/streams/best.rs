@@ -1,8 +1,8 @@
 //! Which of the inferred frames are sent by the baseline `nemo`: those that would change most of what viewers see.
 //!
-//! Source: NEMO as NeuroScaler §2 describes it: inference on every frame, then the frames of greatest gain. It looks at a whole video
-//! beforehand; here frames to come are taken to gain as the last ones did, so that a frame is sent whose gain is among the greatest
-//! `fraction` of the last [`REMEMBERED`], once the fraction allows another.
+//! Source: NEMO as NeuroScaler §2 describes it: inference on every frame, then the frames of greatest gain. It looks at
+//! a whole video beforehand; here frames to come are taken to gain as the last ones did, so that a frame is sent whose
+//! gain is among the greatest `fraction` of the last [`REMEMBERED`], once the fraction allows another.
 
 use std::collections::VecDeque;
 
@@ -24,8 +24,8 @@ impl Default for BestOf {
 }
 
 impl BestOf {
-    /// Whether the next frame, whose anchor gains so much, is sent when at most `fraction` of all may be; `frames`: how many have come
-    /// since the last one asked for, this one included.
+    /// Whether the next frame, whose anchor gains so much, is sent when at most `fraction` of all may be; `frames`: how
+    /// many have come since the last one asked for, this one included.
     pub(super) fn passes(&mut self, gain: f64, fraction: f64, frames: u64) -> bool {
         let gain = if gain.is_finite() { gain } else { 0.0 };
         let fraction = if fraction.is_finite() { fraction.clamp(0.0, 1.0) } else { 0.0 };

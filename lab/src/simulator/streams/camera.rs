@@ -49,8 +49,8 @@ enum Frames {
 }
 
 impl Camera {
-    /// Begins between `joins` and one frame later. A recorded one begins with the trace's first frame and goes on from a place of its
-    /// own, round and round.
+    /// Begins between `joins` and one frame later. A recorded one begins with the trace's first frame and goes on from
+    /// a place of its own, round and round.
     pub(super) fn new(
         group: &Group,
         trace: Option<&Arc<Trace>>,

@@ -84,7 +84,8 @@ impl Device {
         self.resident.contains(&network)
     }
 
-    /// Time for work of so many seconds on a device of speed 1, by a network that takes `load_s` more to load than others.
+    /// Time for work of so many seconds on a device of speed 1, by a network that takes `load_s` more to load than
+    /// others.
     pub(super) fn takes(
         &self,
         seconds: f64,

@@ -1,9 +1,9 @@
 //! The ways from a publisher to the server, and from there to viewers.
 //!
-//! Frames arrive in order: one that is late holds those behind it up, as a jitter buffer does. One of whose packets any is lost is lost,
-//! with all that follow, until a key frame comes: it is asked for when the first of those arrives, the publisher knows one delay later,
-//! and its next frame is one. Loss is what repairs by NACK left over. Deterministic by the caller's random numbers, of which a
-//! way without jitter and loss takes none.
+//! Frames arrive in order: one that is late holds those behind it up, as a jitter buffer does. One of whose packets any
+//! is lost is lost, with all that follow, until a key frame comes: it is asked for when the first of those arrives, the
+//! publisher knows one delay later, and its next frame is one. Loss is what repairs by NACK left over. Deterministic by
+//! the caller's random numbers, of which a way without jitter and loss takes none.
 
 use std::time::Duration;
 

@@ -17,7 +17,8 @@ pub enum PlayedPolicy {
     PerFrame,
     /// Key frames, and frames at equal distances.
     KeyUniform,
-    /// Every frame is super-resolved, and those are sent that differ most from what viewers have (NEMO; [`super::best`]).
+    /// Every frame is super-resolved, and those are sent that differ most from what viewers have (NEMO;
+    /// [`super::best`]).
     Nemo,
 }
 

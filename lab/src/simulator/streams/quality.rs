@@ -1,9 +1,10 @@
 //! What anchors are predicted to be worth to those who watch a stream.
 //!
-//! An anchor's detail is carried to the frames after it and is lost as they change. By measurement (`lab/notes/quality.md`: dB
-//! over Lanczos 4–7, 8–15 and 16–31 frames after an anchor) what is left after `n` frames is near `g ÷ (1 + n ÷ τ)`: 3.3, 2.2, 1.6 dB
-//! on d13 by g = 5, τ = 10 and 2.2, 1.4, 1.0 dB on s18 by g = 3.6, τ = 8. Here `n` counts residual: bytes since the anchor's frame
-//! over those of a mean frame, so that a stream that hardly changes keeps its detail. Anchors count from when they are there.
+//! An anchor's detail is carried to the frames after it and is lost as they change. By measurement
+//! (`lab/notes/quality.md`: dB over Lanczos 4–7, 8–15 and 16–31 frames after an anchor) what is left after `n` frames
+//! is near `g ÷ (1 + n ÷ τ)`: 3.3, 2.2, 1.6 dB on d13 by g = 5, τ = 10 and 2.2, 1.4, 1.0 dB on s18 by g = 3.6, τ = 8.
+//! Here `n` counts residual: bytes since the anchor's frame over those of a mean frame, so that a stream that hardly
+//! changes keeps its detail. Anchors count from when they are there.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -72,8 +73,8 @@ impl Watching {
         self.bytes
     }
 
-    /// Shows all frames that are due by `now`, when all anchors that will be there by then are known; hands each second that has ended
-    /// to `ended`.
+    /// Shows all frames that are due by `now`, when all anchors that will be there by then are known; hands each second
+    /// that has ended to `ended`.
     pub(super) fn show(&mut self, now: Duration, mut ended: impl FnMut(Chunk)) {
         while let Some(&frame) = self.frames.front().filter(|frame| frame.at <= now) {
             self.frames.pop_front();

@@ -82,7 +82,8 @@ pub(crate) struct GroupReport {
     pub p99_ms: f64,
     /// Predicted gain over no anchors, the mean of all seconds of all streams, in dB.
     pub gain_db: f64,
-    /// By how much a second of a stream is predicted to be worse than super-resolution of every frame: 95 % are no worse, in dB.
+    /// By how much a second of a stream is predicted to be worse than super-resolution of every frame: 95 % are no
+    /// worse, in dB.
     pub lacks_p95_db: f64,
     /// What anchors gave by measurement, over what as many frames taken at random would: of traces that have it.
     pub worth: Option<f64>,

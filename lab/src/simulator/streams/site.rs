@@ -17,8 +17,8 @@ use windlass_scheduler::pace::Paces;
 use windlass_scheduler::queue::{AcceleratorQueue, Shape};
 use windlass_scheduler::{Candidate, Chosen, Scheduler, SchedulerCounters, Tier};
 
-/// Jobs that may wait for each device. Time bounds them before: the scheduler lets no more wait than can be in time, 800 ms of work by the
-/// most patient policy.
+/// Jobs that may wait for each device. Time bounds them before: the scheduler lets no more wait than can be in time,
+/// 800 ms of work by the most patient policy.
 const JOBS_PER_DEVICE: usize = 256;
 
 /// A chosen frame on its way.

@@ -1,8 +1,9 @@
 //! Recorded frames of a real clip: sizes, tiers and times, without pictures.
 //!
-//! As CSV: lines that begin with `#` are remarks; then `at_ms,bytes,tier` and, where they were measured, `gain_db`; then a line a frame,
-//! in order, the first one a key frame. Tiers are `key`, `golden` and `normal`. A gain is what the frame's anchor alone gives the frames
-//! from it on, summed, in dB; it may be missing. `windlass-lab eval --codec-traces` records them.
+//! As CSV: lines that begin with `#` are remarks; then `at_ms,bytes,tier` and, where they were measured, `gain_db`;
+//! then a line a frame, in order, the first one a key frame. Tiers are `key`, `golden` and `normal`. A gain is what the
+//! frame's anchor alone gives the frames from it on, summed, in dB; it may be missing.
+//! `windlass-lab eval --codec-traces` records them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Raises the limit to the maximum that the system permits, and returns it. Most systems begin with 1024, for programs that use `select`.
+/// Raises the limit to the maximum that the system permits, and returns it. Most systems begin with 1024, for programs
+/// that use `select`.
 pub(in crate::net) fn raise() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes a limit to the live local that it is given.

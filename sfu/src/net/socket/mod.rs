@@ -1,7 +1,8 @@
 //! The UDP socket: receives and sends datagrams in batches, with the kernel's arrival times.
 //!
-//! An arrival time taken after a busy loop looks like queueing on the path, and publishers' bandwidth estimates would collapse. So the
-//! kernel stamps each datagram when it arrives (`SO_TIMESTAMPNS`). All `unsafe` code of the crate is in this module.
+//! An arrival time taken after a busy loop looks like queueing on the path, and publishers' bandwidth estimates would
+//! collapse. So the kernel stamps each datagram when it arrives (`SO_TIMESTAMPNS`). All `unsafe` code of the crate is
+//! in this module.
 
 mod descriptors;
 mod receive;

@@ -78,8 +78,8 @@ impl Inbox {
             message.msg_hdr.msg_controllen = CONTROL_BYTES;
             message
         });
-        // SAFETY: the descriptor is open. Every pointer in the headers points to a live local, or to room that `self` owns,
-        // with its true length beside it; none of them moves before the call returns. No timeout is given.
+        // SAFETY: the descriptor is open. Every pointer in the headers points to a live local, or to room that `self`
+        // owns, with its true length beside it; none of them moves before the call returns. No timeout is given.
         let n = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -164,8 +164,8 @@ mod tests {
         let to = socket.local_addr();
         let socket = socket.into_async().expect("runtime");
         let sender = UdpSocket::bind("127.0.0.1:0").expect("bind");
-        // The kernel's clock alone is read here. It begins to stamp a moment after it is asked to; until then nothing tells its stamps
-        // from the time of reading.
+        // The kernel's clock alone is read here. It begins to stamp a moment after it is asked to; until then nothing
+        // tells its stamps from the time of reading.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let before = Instant::now();
         sender.send_to(b"windlass", to).expect("send");

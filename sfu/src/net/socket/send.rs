@@ -1,5 +1,5 @@
-//! Sends many datagrams with one call: `sendmmsg`, with several datagrams of one size to one address as one message (UDP GSO,
-//! `UDP_SEGMENT`, Linux 4.18 and later; without it each datagram is a message).
+//! Sends many datagrams with one call: `sendmmsg`, with several datagrams of one size to one address as one message
+//! (UDP GSO, `UDP_SEGMENT`, Linux 4.18 and later; without it each datagram is a message).
 
 use std::io;
 use std::net::SocketAddr;
@@ -121,7 +121,8 @@ fn cannot_segment(error: &io::Error) -> bool {
     )
 }
 
-/// The number of datagrams in each message of one call. In a message all datagrams but the last have one size, and the last is not longer.
+/// The number of datagrams in each message of one call. In a message all datagrams but the last have one size, and the
+/// last is not longer.
 fn runs(datagrams: &[Datagram], segments: bool) -> Vec<usize> {
     let mut runs = Vec::with_capacity(MAX_MESSAGES.min(datagrams.len()));
     let mut rest = datagrams;
@@ -148,7 +149,8 @@ fn runs(datagrams: &[Datagram], segments: bool) -> Vec<usize> {
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
-/// Makes one call; returns how many messages were accepted, at least one. `runs` divides the first `datagrams` into messages.
+/// Makes one call; returns how many messages were accepted, at least one. `runs` divides the first `datagrams` into
+/// messages.
 fn send(socket: &impl AsRawFd, datagrams: &[Datagram], runs: &[usize]) -> io::Result<usize> {
     let total: usize = runs.iter().sum();
     let mut slices: Vec<libc::iovec> = datagrams[..total]
@@ -189,8 +191,9 @@ fn send(socket: &impl AsRawFd, datagrams: &[Datagram], runs: &[usize]) -> io::Re
         messages.push(message);
         at += run;
     }
-    // SAFETY: the descriptor is open. Every pointer in the headers points to an element of a vector above, none of which is
-    // changed or dropped before the call returns, with its true length or count beside it; the kernel only reads them.
+    // SAFETY: the descriptor is open. Every pointer in the headers points to an element of a vector above, none of
+    // which is changed or dropped before the call returns, with its true length or count beside it; the kernel only
+    // reads them.
     let n = unsafe {
         libc::sendmmsg(
             socket.as_raw_fd(),

@@ -1,7 +1,7 @@
 //! One TCP connection of a client: reads, writes, and closes it after timeouts.
 //!
-//! The SFU answers the STUN requests of its participants every few seconds (RFC 7675), and sends nothing to anybody else. So a
-//! connection on which the SFU sends nothing is not a participant's, and is closed.
+//! The SFU answers the STUN requests of its participants every few seconds (RFC 7675), and sends nothing to anybody
+//! else. So a connection on which the SFU sends nothing is not a participant's, and is closed.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};

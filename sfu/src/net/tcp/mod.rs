@@ -1,7 +1,9 @@
-//! ICE-TCP (RFC 6544), for clients whose network blocks UDP: framed datagrams on TCP connections that clients open to one port.
+//! ICE-TCP (RFC 6544), for clients whose network blocks UDP: framed datagrams on TCP connections that clients open to
+//! one port.
 //!
-//! All connections are served by one thread of their own, so that they cannot delay the media threads. A media thread takes whole
-//! datagrams from a bounded queue ([`TcpPort::try_next`]), and puts datagrams into bounded queues ([`TcpSender::send`]).
+//! All connections are served by one thread of their own, so that they cannot delay the media threads. A media thread
+//! takes whole datagrams from a bounded queue ([`TcpPort::try_next`]), and puts datagrams into bounded queues
+//! ([`TcpSender::send`]).
 
 mod admission;
 mod connection;
@@ -29,7 +31,8 @@ use crate::stats::Counters;
 const MAX_ARRIVED: usize = 1024;
 /// Connections that may wait to be accepted (listen backlog).
 const BACKLOG: i32 = 1024;
-/// Unsent bytes that the kernel may hold for a connection (`TCP_NOTSENT_LOWAT`). Bytes there cannot be dropped when they are late.
+/// Unsent bytes that the kernel may hold for a connection (`TCP_NOTSENT_LOWAT`). Bytes there cannot be dropped when
+/// they are late.
 const MAX_UNSENT: u32 = 16 * 1024;
 /// Bytes that the kernel may hold for a connection, those in flight included.
 const SEND_BUFFER: usize = 256 * 1024;

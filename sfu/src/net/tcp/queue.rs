@@ -1,8 +1,8 @@
 //! The send queue of one TCP connection. It is short, and drops late media.
 //!
-//! A connection that is slower than its media must drop packets, as a full link does: bandwidth estimation relies on that, and old media
-//! is useless. So media older than [`MAX_MEDIA_AGE`] is dropped, and new datagrams are dropped while the queue is full. (Socket options
-//! keep the kernel's queue short.)
+//! A connection that is slower than its media must drop packets, as a full link does: bandwidth estimation relies on
+//! that, and old media is useless. So media older than [`MAX_MEDIA_AGE`] is dropped, and new datagrams are dropped
+//! while the queue is full. (Socket options keep the kernel's queue short.)
 
 use std::collections::VecDeque;
 use std::io::IoSlice;

@@ -1,5 +1,5 @@
-//! Lays out a declaration for readers: one field a line, comments on one where they fit, members of a union below each other.
-//! The written file, which a test compares, shows what comes of it.
+//! Lays out a declaration for readers: one field a line, comments on one where they fit, members of a union below each
+//! other. The written file, which a test compares, shows what comes of it.
 
 /// The declaration, laid out. What it says stays the same: only spaces, separators, and quotes of names change.
 pub(super) fn tidy(declared: &str) -> String {

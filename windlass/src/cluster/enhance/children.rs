@@ -1,5 +1,5 @@
-//! What `windlass enhance --each-device` tells each of its processes: what it was told itself, but for its own device, its own
-//! ports, and its part of the processor.
+//! What `windlass enhance --each-device` tells each of its processes: what it was told itself, but for its own device,
+//! its own ports, and its part of the processor.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -125,8 +125,8 @@ fn apart(listen: SocketAddr, metrics: SocketAddr, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Sees to it that this process gets SIGTERM when the one that started it ends in whatever way: nobody else would end it, and
-/// it has its device and ports.
+/// Sees to it that this process gets SIGTERM when the one that started it ends in whatever way: nobody else would end
+/// it, and it has its device and ports.
 #[cfg(target_os = "linux")]
 pub(super) fn end_with(parent: i32) -> Result<()> {
     use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};

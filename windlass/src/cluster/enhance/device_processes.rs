@@ -1,5 +1,5 @@
-//! `windlass enhance --each-device`: a process of this program for every device, as CUDA shows one no more than one slice. They
-//! are started again when they end, and end in order when this one is asked to.
+//! `windlass enhance --each-device`: a process of this program for every device, as CUDA shows one no more than one
+//! slice. They are started again when they end, and end in order when this one is asked to.
 
 use std::convert::Infallible;
 use std::os::unix::process::ExitStatusExt;

@@ -80,13 +80,14 @@ impl CudaCoder {
         Ok(tiles.collect())
     }
 
-    /// [`transform`](Self::transform)s of held pictures what is to be encoded of their tiles: all of each, or the mosaic, less
-    /// what subscribers expect themselves ([`windlass_hybrid::anchor::prior`]). All images are of one format; how much
-    /// detail each has.
+    /// [`transform`](Self::transform)s of held pictures what is to be encoded of their tiles: all of each, or the
+    /// mosaic, less what subscribers expect themselves ([`windlass_hybrid::anchor::prior`]). All images are of one
+    /// format; how much detail each has.
     ///
     /// # Errors
     ///
-    /// Fails if there is no picture, a tile map is empty or not one of its picture, an image is not of the format, or the GPU fails.
+    /// Fails if there is no picture, a tile map is empty or not one of its picture, an image is not of the format, or
+    /// the GPU fails.
     pub fn transform_tiles(
         &mut self,
         pictures: &[(&ResidentPicture, &TileMap)],
@@ -129,9 +130,9 @@ impl CudaCoder {
             before += places.len();
             let grid = (count(places.len()), count(DETAIL_PARTS), 1);
             let (kernel, shared) = (self.kernels.gather_tiles, count(DETAIL_SHARED));
-            // SAFETY: `Gather` is what the kernel takes. A held picture has as many samples as its size says; `places` is
-            // within an image of this format, which `fits` has checked; `samples`, `tiles` and `sums` have just been given room;
-            // all of it lives until the stream has been waited for.
+            // SAFETY: `Gather` is what the kernel takes. A held picture has as many samples as its size says; `places`
+            // is within an image of this format, which `fits` has checked; `samples`, `tiles` and `sums` have just been
+            // given room; all of it lives until the stream has been waited for.
             unsafe { self.stream.launch(kernel, grid, DETAIL_THREADS, shared, &parameter) }?;
         }
         let at = self.samples.device.address();

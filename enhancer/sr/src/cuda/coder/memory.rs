@@ -33,8 +33,8 @@ impl Twofold {
     }
 }
 
-/// Makes room for `bytes` bytes in memory of the device alone, of any content where it grows. No work that uses it may be under
-/// way.
+/// Makes room for `bytes` bytes in memory of the device alone, of any content where it grows. No work that uses it may
+/// be under way.
 pub(super) fn grow(
     buffer: &mut DeviceBuffer,
     device: &Arc<Device>,

@@ -1,13 +1,14 @@
 //! Pictures of detail encoded on an NVIDIA GPU: the codestreams of [`windlass_htj2k::Encoder`], byte for byte.
 //!
 //! In: pictures of 16-bit samples, all of one format, from the host's memory or already on the GPU. Out: HTJ2K
-//! codestreams at any steps. [`CudaCoder::transform`] leaves the coefficients on the GPU; [`CudaCoder::encode`] quantises
-//! and encodes them as often as a rate control needs. Over the bus go samples, lengths of blocks and encoded bytes; the host
-//! writes headers and packets ([`Layout::assemble`]), which is less than a byte for each block.
+//! codestreams at any steps. [`CudaCoder::transform`] leaves the coefficients on the GPU; [`CudaCoder::encode`]
+//! quantises and encodes them as often as a rate control needs. Over the bus go samples, lengths of blocks and encoded
+//! bytes; the host writes headers and packets ([`Layout::assemble`]), which is less than a byte for each block.
 //!
-//! `transform.cu` has the transform, `blocks.cu` the block coder, and says what of it is serial and why; [`kernels`] has what
-//! they are given, [`memory`] the buffers, which grow to the largest pictures so far: nothing is allocated after that but
-//! the codestreams themselves. [`shared`] is what workers use: one coder for all of them, after its [`trial`].
+//! `transform.cu` has the transform, `blocks.cu` the block coder, and says what of it is serial and why; [`kernels`]
+//! has what they are given, [`memory`] the buffers, which grow to the largest pictures so far: nothing is allocated
+//! after that but the codestreams themselves. [`shared`] is what workers use: one coder for all of them, after its
+//! [`trial`].
 
 mod detail;
 mod error;
@@ -141,8 +142,8 @@ impl CudaCoder {
         Ok(coder)
     }
 
-    /// Transforms pictures over a number of levels (more than [`MAX_LEVELS`] are as many). Samples beyond the format's range
-    /// are clamped.
+    /// Transforms pictures over a number of levels (more than [`MAX_LEVELS`] are as many). Samples beyond the format's
+    /// range are clamped.
     ///
     /// # Errors
     ///
@@ -167,8 +168,8 @@ impl CudaCoder {
         self.transform_at(at, pictures.len(), format, levels)
     }
 
-    /// The codestreams of transformed pictures by their numbers, each at a step in sample units; steps out of what can be
-    /// written become the nearest that can.
+    /// The codestreams of transformed pictures by their numbers, each at a step in sample units; steps out of what can
+    /// be written become the nearest that can.
     ///
     /// # Errors
     ///
@@ -253,8 +254,8 @@ impl CudaCoder {
             let grid = (columns.div_ceil(TILE.0), rows.div_ceil(TILE.1), pictures);
             let grid = (count(grid.0), count(grid.1), count(grid.2));
             let (kernel, shared) = (self.kernels.transform, count(TRANSFORM_SHARED));
-            // SAFETY: `Level` is what the kernel takes. Samples are as many as the caller says, low bands and planes have just
-            // been given room; all of them live until the stream has been waited for.
+            // SAFETY: `Level` is what the kernel takes. Samples are as many as the caller says, low bands and planes
+            // have just been given room; all of them live until the stream has been waited for.
             unsafe { self.stream.launch(kernel, grid, TRANSFORM_THREADS, shared, &parameter) }?;
             if is_last {
                 break;
@@ -308,8 +309,8 @@ impl CudaCoder {
         let grid = (count(blocks.div_ceil(BLOCK_WARPS)), count(jobs.len()), 1);
         let (threads, shared) = (count(32 * BLOCK_WARPS), count(BLOCK_SHARED));
         let kernels = (self.kernels.measure, self.kernels.write);
-        // SAFETY: `Coding` is what the kernels take; planes, blocks and pictures are what `begin` and `transform_at` made,
-        // the rest has just been given room, and all of it lives until the stream has been waited for.
+        // SAFETY: `Coding` is what the kernels take; planes, blocks and pictures are what `begin` and `transform_at`
+        // made, the rest has just been given room, and all of it lives until the stream has been waited for.
         unsafe { self.stream.launch(kernels.0, grid, threads, shared, &parameter) }?;
         self.stream.download(
             &self.lengths.device,
@@ -337,7 +338,8 @@ impl CudaCoder {
             fill(self.places.host.bytes_mut(), places);
             self.stream.upload(&self.places.host, &self.places.device, 0, PLACE_BYTES * all)?;
             parameter.bytes = self.bytes.device.address();
-            // SAFETY: as above; each block has as many bytes at its place as the first pass measured, in a buffer of `total`.
+            // SAFETY: as above; each block has as many bytes at its place as the first pass measured, in a buffer of
+            // `total`.
             unsafe { self.stream.launch(kernels.1, grid, threads, shared, &parameter) }?;
             self.stream.download(&self.bytes.device, 0, &mut self.bytes.host, total)?;
             self.stream.wait()?;

@@ -1,8 +1,8 @@
 //! The coder of the process: anchors that wait at the same time and are of one size are encoded together.
 //!
-//! Workers hand in a detail and wait; [`STREAMS`] threads of each GPU take what waits, so that one prepares and assembles while
-//! the other's pictures are on the GPU. A thread whose GPU fails ends, and the others go on; where one does not answer, all
-//! of them are given up. Whoever waits is told, and lets the CPU encode.
+//! Workers hand in a detail and wait; [`STREAMS`] threads of each GPU take what waits, so that one prepares and
+//! assembles while the other's pictures are on the GPU. A thread whose GPU fails ends, and the others go on; where one
+//! does not answer, all of them are given up. Whoever waits is told, and lets the CPU encode.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -56,8 +56,8 @@ impl SharedCoder {
     ///
     /// # Errors
     ///
-    /// Fails if there is no GPU, none of them encodes a picture of known result right, or the coder of this process has failed
-    /// before.
+    /// Fails if there is no GPU, none of them encodes a picture of known result right, or the coder of this process has
+    /// failed before.
     pub fn of_process() -> Result<Arc<SharedCoder>, CudaError> {
         static CODER: Mutex<Option<Arc<SharedCoder>>> = Mutex::new(None);
         let mut made = CODER.lock();
@@ -125,8 +125,8 @@ impl SharedCoder {
         coded.map(|(coded, _)| coded)
     }
 
-    /// The HTJ2K payload of what some tiles of a picture on a GPU add, less what subscribers expect themselves; with the
-    /// image that was encoded, where it is wanted. Waits for it.
+    /// The HTJ2K payload of what some tiles of a picture on a GPU add, less what subscribers expect themselves; with
+    /// the image that was encoded, where it is wanted. Waits for it.
     ///
     /// # Errors
     ///

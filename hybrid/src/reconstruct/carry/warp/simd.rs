@@ -3,8 +3,9 @@
 //! # Safety
 //!
 //! The caller has checked: `from` has four rows more than the area, and three columns more than its width in whole
-//! vectors of eight samples; what is written has the area's rows, and where it is fetched to whole vectors of them; an area has an
-//! even number of rows, one that is blended is a multiple of four samples wide, and one that is compared has 4 × 4 samples.
+//! vectors of eight samples; what is written has the area's rows, and where it is fetched to whole vectors of them; an
+//! area has an even number of rows, one that is blended is a multiple of four samples wide, and one that is compared
+//! has 4 × 4 samples.
 
 #![allow(clippy::inline_always, clippy::too_many_arguments)] // code takes on the features of its caller
 

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::scenario::ScenarioError;
 
-/// Clients that come and go, one accelerator, and a promise to each. Times are in milliseconds unless their names say otherwise.
+/// Clients that come and go, one accelerator, and a promise to each. Times are in milliseconds unless their names say
+/// otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClientsScenario {
@@ -29,8 +30,8 @@ pub(crate) struct ClientsScenario {
     pub spread: f64,
     /// Greatest number of pictures of a batch.
     pub max_batch: usize,
-    /// How much clients may lack beyond an accelerator of their own: each is played by itself. Two values are a range, from which each
-    /// client has its own.
+    /// How much clients may lack beyond an accelerator of their own: each is played by itself. Two values are a range,
+    /// from which each client has its own.
     pub promises: Vec<Vec<f64>>,
 }
 

@@ -9,10 +9,11 @@ use windlass_scheduler::promise::{Client, Setting};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Way {
-    /// One interval and batch for all, and so many clients that each has its promise in the mean: the best of all such settings, found
-    /// beforehand.
+    /// One interval and batch for all, and so many clients that each has its promise in the mean: the best of all such
+    /// settings, found beforehand.
     Static,
-    /// One interval for all clients; batches of the waiting pictures, as large as each client's promise allows (Clipper-like).
+    /// One interval for all clients; batches of the waiting pictures, as large as each client's promise allows
+    /// (Clipper-like).
     Clipper,
     /// Each its own interval, no batches (Chameleon-like).
     Chameleon,

@@ -1,11 +1,12 @@
 //! The accelerators' queue alone, under load that no scheduler holds back.
 //!
-//! Source: PrefillOnly §5.4: requests of few kinds that have something in common to load, at rates relative to *x*, what is
-//! served by second when all come at once. There it is a prefix's cache that is loaded or not, here a network; there a request's own
-//! tokens, here pixels. In: a [`RequestScenario`]. Out: a [`RequestReport`]: each order at each load, and how much more load the
-//! calibrated order bears at no greater mean and 99th percentile of latency. The queue and its model are the server's
-//! ([`AcceleratorQueue`](windlass_scheduler::queue::AcceleratorQueue), [`JobTimes`](windlass_scheduler::job_time::JobTimes)); networks have been
-//! profiled before the first request, as the paper's are. Deterministic: equal scenarios give equal reports.
+//! Source: PrefillOnly §5.4: requests of few kinds that have something in common to load, at rates relative to *x*,
+//! what is served by second when all come at once. There it is a prefix's cache that is loaded or not, here a network;
+//! there a request's own tokens, here pixels. In: a [`RequestScenario`]. Out: a [`RequestReport`]: each order at each
+//! load, and how much more load the calibrated order bears at no greater mean and 99th percentile of latency. The queue
+//! and its model are the server's ([`AcceleratorQueue`](windlass_scheduler::queue::AcceleratorQueue),
+//! [`JobTimes`](windlass_scheduler::job_time::JobTimes)); networks have been profiled before the first request, as the
+//! paper's are. Deterministic: equal scenarios give equal reports.
 
 mod play;
 mod scenario;
@@ -67,10 +68,11 @@ pub(crate) struct RequestRow {
     pub loads: f64,
     /// Share of the time that accelerators worked.
     pub utilisation: f64,
-    /// Load of the calibrated order over the greatest load of first-come-first-served, at no greater mean and 99th percentile.
-    /// `None` where first-come-first-served does not reach them at a sixteenth of the least load.
+    /// Load of the calibrated order over the greatest load of first-come-first-served, at no greater mean and 99th
+    /// percentile. `None` where first-come-first-served does not reach them at a sixteenth of the least load.
     pub x_fifo: Option<f64>,
-    /// Load of the calibrated order over the greatest load of shortest-expected-first, at no greater mean and 99th percentile.
+    /// Load of the calibrated order over the greatest load of shortest-expected-first, at no greater mean and 99th
+    /// percentile.
     pub x_shortest: Option<f64>,
     /// Every hundredth of latencies, the least first, in milliseconds.
     #[serde(skip)]

@@ -17,7 +17,8 @@ const PROFILED: usize = 8;
 #[derive(Debug, Clone)]
 pub(super) struct Round {
     shapes: Vec<Shape>,
-    /// When each one's call came, where the mean time between two requests is 1, and how many seconds later the request.
+    /// When each one's call came, where the mean time between two requests is 1, and how many seconds later the
+    /// request.
     came: Vec<(f64, f64)>,
     /// Seconds to load each network.
     loads: Vec<f64>,

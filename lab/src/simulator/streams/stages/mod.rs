@@ -1,10 +1,11 @@
 //! The processor's slots, under requests whose stages take turns on the processor and at inference.
 //!
-//! Source: ZARN §3–4. In: a [`StageScenario`]. Out: a [`StageReport`]: deadlines missed by `threads` (all that are ready run,
-//! the operating system shares the cores among them, and its switching costs), by slots in the order of arrival, and by slots for the
-//! nearest deadline, at each cap. Who gets a slot is decided by the server's code ([`SlotQueue`](windlass_scheduler::slots::SlotQueue));
-//! made up are requests, what stages take, and the processor: tasks that run share its cores equally, and each task more than there are
-//! cores slows all down by a share. Deterministic: equal scenarios give equal reports.
+//! Source: ZARN §3–4. In: a [`StageScenario`]. Out: a [`StageReport`]: deadlines missed by `threads` (all that are
+//! ready run, the operating system shares the cores among them, and its switching costs), by slots in the order of
+//! arrival, and by slots for the nearest deadline, at each cap. Who gets a slot is decided by the server's code
+//! ([`SlotQueue`](windlass_scheduler::slots::SlotQueue)); made up are requests, what stages take, and the processor:
+//! tasks that run share its cores equally, and each task more than there are cores slows all down by a share.
+//! Deterministic: equal scenarios give equal reports.
 
 mod play;
 mod scenario;

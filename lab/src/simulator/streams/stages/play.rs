@@ -134,7 +134,8 @@ impl Playing<'_> {
         }
     }
 
-    /// Tasks that are done give their slots back; where one is due, that with the least left is done, whatever rounding says.
+    /// Tasks that are done give their slots back; where one is due, that with the least left is done, whatever rounding
+    /// says.
     fn end(&mut self, now: Duration, due: bool) {
         let least = self.running.iter().map(|r| r.left_s).fold(f64::INFINITY, f64::min);
         let bound = if due { least.max(NOTHING_S) } else { NOTHING_S };
