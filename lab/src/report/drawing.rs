@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::report::figures::tests::figures;
 
-    fn drawing(curve: serde_json::Value) -> Drawing {
+    fn drawing(curve: &serde_json::Value) -> Drawing {
         let value = json!({"title": "t", "x": "x", "y": "y", "curves": [curve]});
         serde_json::from_value(value).unwrap()
     }
@@ -103,16 +103,16 @@ mod tests {
     fn points_are_cells_or_rows() {
         let cells =
             json!({"name": "a", "points": [["1", "{links/3g/utilisation:0%}"], ["2", "80"]]});
-        let curve = drawing(cells).curves[0].curve(&figures()).unwrap();
+        let curve = drawing(&cells).curves[0].curve(&figures()).unwrap();
         assert_eq!(curve.line, [(1.0, 70.0), (2.0, 80.0)]);
         let rows = json!({"name": "a", "rows": {"of": "links/publishers=4", "x": "publishers", "y": "utilisation"}});
-        let curve = drawing(rows).curves[0].curve(&figures()).unwrap();
+        let curve = drawing(&rows).curves[0].curve(&figures()).unwrap();
         assert_eq!(curve.dots, [(4.0, 0.78), (4.0, 0.7)]);
         assert_eq!(curve.line, [(4.0, 0.78)], "the other one is not above it");
     }
 
     #[test]
     fn a_plot_without_points_is_refused() {
-        assert!(drawing(json!({"name": "a"})).svg(&figures()).is_err());
+        assert!(drawing(&json!({"name": "a"})).svg(&figures()).is_err());
     }
 }
