@@ -27,8 +27,9 @@ const CLIPS: [(&str, &str); 3] = [
 /// HR sizes, with the low layer's kbit/s; every side is a multiple of 24.
 const SIZES: [(usize, usize, [u32; 3]); 2] =
     [(480, 264, [80, 160, 320]), (1056, 600, [150, 300, 600])];
+/// Number of frames of each clip.
 const FRAMES: usize = 130;
-/// Every n-th frame gives examples.
+/// Number of frames from one that gives examples to the next.
 const STEP: usize = 13;
 
 fn main() {

@@ -40,9 +40,10 @@ use windlass_vpx::{Encoder, EncoderConfig, FrameUse};
 use flow::Flow;
 
 type Failure = Box<dyn Error>;
-/// An anchor, and the same for the decoder that the network sees where that gets one of its own.
+/// An anchor, and its counterpart for the decoder that the network sees if that decoder gets one of its own.
 type Made = Result<Option<(ReassembledAnchor, Option<ReassembledAnchor>)>, Failure>;
 
+/// Maximum payload bytes of an anchor's message.
 const CHUNK: usize = 1100;
 /// RTP ticks of a frame; the rate of the clip does not matter to the decoder.
 const TICKS: u32 = 3000;
@@ -126,7 +127,7 @@ fn main() -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-/// What the command line says.
+/// Settings from the command line.
 struct Settings {
     size: (usize, usize),
     fps: f64,
@@ -225,13 +226,13 @@ impl Settings {
     }
 }
 
-/// Something that makes anchors.
+/// A source of anchors.
 trait Source {
     /// The anchor of frame `n`, where it gets one; `twin` is what the decoder shows without it.
     fn anchor(&mut self, n: usize, high: &Picture, low: &Plane, twin: &Plane) -> Made;
 }
 
-/// The publisher's own stills.
+/// Anchors of the publisher's own stills.
 struct Captured<'a> {
     settings: &'a Settings,
     prior: Prior,
@@ -260,7 +261,7 @@ impl Source for Captured<'_> {
     }
 }
 
-/// Anchors by a network, whole frames, coded as the enhancer does unless told otherwise.
+/// Anchors made by a network, of whole frames, encoded as the enhancer does unless the settings say otherwise.
 struct Enhanced<'a> {
     settings: &'a Settings,
     engine: CpuEngine,

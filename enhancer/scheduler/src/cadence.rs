@@ -18,7 +18,7 @@ impl Default for Cadence {
 }
 
 impl Cadence {
-    /// The next tick begins.
+    /// Begins the next tick.
     pub(crate) fn advance(&mut self) {
         *self = Cadence { tick: self.tick.wrapping_add(1), ..Cadence::default() };
     }

@@ -33,7 +33,7 @@ pub struct Candidate {
     pub arrival: Duration,
     /// Maximum anchors per thousand frames of its stream; the operator's fraction holds as well.
     pub per_mille: u16,
-    /// Width of its anchor's picture over its own.
+    /// Scale of the anchor's picture: HR width over LR width.
     pub scale: usize,
     /// Maximum scale of its stream's pictures.
     pub max_scale: usize,
@@ -51,7 +51,7 @@ pub enum Captured {
     Pictures,
 }
 
-/// A frame to make an anchor of.
+/// A frame that the scheduler chose to become an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen {
     /// The candidate's id.
