@@ -5,7 +5,7 @@
 //! filters to what is missing in the decoded low pictures: by two, the mean of what the network adds and
 //! what the original has beyond Lanczos; by three and four, where there is no network, the original's.
 //! Writes `prior-x2.bin`, `prior-x3.bin` and `prior-x4.bin` into FOLDER. Needs `ffmpeg` and `vpxenc`.
-//! The GPU is `models/prior.md`.
+//! The model card is `models/prior.md`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

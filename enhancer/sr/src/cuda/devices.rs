@@ -199,7 +199,7 @@ pub enum ChoiceError {
         there: String,
     },
     /// The GPU is cut into slices, and only these can be used.
-    #[error("the card {wanted} is cut into slices (MIG): name one of them; there are: {slices}")]
+    #[error("the GPU {wanted} is cut into slices (MIG): name one of them; there are: {slices}")]
     Cut {
         /// The GPU that was asked for.
         wanted: DeviceName,
