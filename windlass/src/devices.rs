@@ -150,7 +150,7 @@ pub(crate) fn chosen(names: &[DeviceName]) -> Result<Vec<Device>> {
 }
 
 fn wrong(why: devices::ChoiceError) -> Error {
-    Error::new(why).context("device")
+    Error::new(why).context("option `device` cannot be applied")
 }
 
 /// Sees to it that this process has the devices of its configuration and no others: if it has not yet, it becomes
@@ -168,7 +168,9 @@ pub(crate) fn enter(config: &Config) -> Result<()> {
         }
         Err(why) => {
             // There is no log yet.
-            eprintln!("nothing is known of the GPUs that `device` names: {why}");
+            eprintln!(
+                "GPUs of option `device` not checked: {why}; CUDA gets those that are named by UUID"
+            );
             by_uuid(&config.devices)
         }
     };
@@ -179,7 +181,7 @@ pub(crate) fn enter(config: &Config) -> Result<()> {
     let name = said.next().unwrap_or_else(|| OsString::from("windlass"));
     let program = std::env::current_exe().context("cannot find this program")?;
     let why = Command::new(program).arg0(name).args(said).env(VISIBLE, &visible).exec();
-    Err(Error::new(why).context("cannot start again with the devices that are named"))
+    Err(Error::new(why).context("cannot restart this program with the devices of option `device`"))
 }
 
 /// What CUDA is told where only it can know what there is: UUIDs, as ordinals would be its own.

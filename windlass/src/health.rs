@@ -35,5 +35,9 @@ fn ask(url: &str) -> Result<String> {
     let authority = authority.trim_end_matches('/');
     let addr = authority.to_socket_addrs()?.next().context("the name has no address")?;
     let answer = windlass_doctor::get(addr, authority, "/healthz", PATIENCE)?;
-    answer.lines().next().map(str::to_owned).context("it says nothing")
+    answer
+        .lines()
+        .next()
+        .map(str::to_owned)
+        .context("it closes the connection without an HTTP answer")
 }

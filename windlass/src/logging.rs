@@ -59,8 +59,7 @@ impl Log {
 /// Starts logging.
 pub(crate) fn init(text: &str, json: bool) -> Result<Log> {
     let (filter, handle) = reload::Layer::new(quiet(text)?);
-    let told =
-        |lost| tracing::warn!(lost, "lines of the log were lost: standard error was not read");
+    let told = |lost| tracing::warn!(lost, "log lines dropped: nobody reads standard error");
     let errors = Lines::start("log", stderr(), told).context("cannot start the log's thread")?;
     let errors = ERRORS.get_or_init(|| errors);
     let lines = fmt::layer().with_writer(move || errors.clone()).with_ansi(stderr().is_terminal());

@@ -64,7 +64,9 @@ pub(crate) fn announce(
     let Some(key) = public.keys.first() else { return Ok(()) };
     match token::first_link(key, &page) {
         Ok(link) => logging::announce(&format!("A room, for one person: {link}"))?,
-        Err(error) => tracing::warn!(%error, "there is no link to a room"),
+        Err(error) => {
+            tracing::warn!(%error, "cannot print an invitation link; make one with `windlass token`")
+        }
     }
     let key =
         public.key.as_ref().map_or("KEY".to_owned(), |file| format!("k1=@{}", file.display()));

@@ -120,12 +120,16 @@ impl Reloader {
                 continue;
             }
             if self.args.file().is_none() {
-                tracing::info!("there is no configuration file to read again");
+                tracing::info!(
+                    "SIGHUP: configuration not reloaded: the server was started without --config"
+                );
                 continue;
             }
             if let Err(error) = self.reload().await {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
-                tracing::error!("the configuration stays as it is: {error:#}");
+                tracing::error!(
+                    "configuration not reloaded, the former one stays in use: {error:#}"
+                );
             }
         }
     }
@@ -133,10 +137,12 @@ impl Reloader {
     fn certificate(&self) {
         let (Some(tls), Some(source)) = (&self.parts.tls, &self.config.tls) else { return };
         match source.reload(tls) {
-            Ok(()) => tracing::info!("certificate read again"),
+            Ok(()) => tracing::info!("TLS certificate reloaded"),
             Err(error) => {
                 self.reloads.failed.fetch_add(1, Ordering::Relaxed);
-                tracing::error!("the certificate stays as it is: {error:#}");
+                tracing::error!(
+                    "TLS certificate not reloaded, the former one stays in use: {error:#}"
+                );
             }
         }
     }
@@ -156,7 +162,10 @@ impl Reloader {
         self.reloads.read_at.store(unix_seconds(), Ordering::Relaxed);
         tracing::info!(changed = changed.join(", "), "configuration read again");
         if !waiting.is_empty() {
-            tracing::warn!(options = waiting.join(", "), "changes that need a restart");
+            tracing::warn!(
+                options = waiting.join(", "),
+                "configuration changes wait: they need a restart"
+            );
         }
         Ok(())
     }

@@ -101,14 +101,14 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     signaling.session.lr_pixels = sfu.tap_pixels;
     signaling.session.max_sections = u32::try_from(sfu.limits.media_sections).unwrap_or(u32::MAX);
     let recorder = config.record_to.as_deref().map(ServerRecorder::open).transpose();
-    let recorder = recorder.context("--record-to: recordings have no place")?;
+    let recorder = recorder.context("--record-to: recordings cannot be stored; make the folder writable for the server's user, or name another")?;
     let recorded = recorder.as_ref().map(ServerRecorder::sink);
     let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorded.as_ref());
     let sfu = started.map_err(|e| match e {
         StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
         StartError::Tcp { addr, source } => {
             let error = socket_error("--tcp", "TCP", addr, &source);
-            error.context("media by TCP; `--tcp off` does without")
+            error.context("cannot take media over TCP; `--tcp off` turns it off")
         }
         other @ StartError::Thread(_) => other.into(),
     })?;

@@ -119,7 +119,7 @@ pub(crate) fn on_order(drain: Duration) -> Drain {
         if !ordered.swap(true, Ordering::Relaxed)
             && let Err(error) = kill_process(getpid(), process::Signal::TERM)
         {
-            tracing::error!(%error, "the server cannot be ended by the admin API");
+            tracing::error!(%error, "/admin/drain failed: the server cannot signal itself; end it with SIGTERM");
         }
         drain
     })

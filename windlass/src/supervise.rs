@@ -26,7 +26,7 @@ pub(crate) fn start(sfu: SfuHandle, cluster: Connections) -> Result<()> {
     let runtime = Handle::current();
     let watch = move || {
         let on_hang = |fault: ThreadFault| {
-            tracing::error!("{fault}: its calls stand still, and /healthz says so");
+            tracing::error!("{fault}: its calls stand still, and /healthz reports it");
         };
         if let Some(fault) = sfu.watch(on_hang) {
             end(fault, &cluster, &runtime);

@@ -52,13 +52,13 @@ impl Source {
         let answer = move |pair: Option<&Pair>| {
             let pair = pair.map(|pair| (pair.certificate.as_bytes(), pair.key.as_bytes()));
             if let Err(error) = tls.answer_challenge(pair) {
-                tracing::error!(%error, "the ACME server's challenge cannot be answered");
+                tracing::error!(%error, "ACME challenge cannot be answered; check that port 443 reaches this server");
             }
         };
         let kept = acme.clone().run(answer);
         tokio::spawn(async move {
             if let Err(error) = kept.await {
-                tracing::error!(%error, "the certificate will not be renewed");
+                tracing::error!(%error, "certificate renewal stopped: SIGHUP cannot be heard; restart the server before the certificate expires");
             }
         });
     }

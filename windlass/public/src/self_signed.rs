@@ -40,7 +40,7 @@ pub fn kept(folder: &Path, names: &BTreeSet<String>) -> Result<Pair, Error> {
         fs::write(&list, wanted)
     };
     if let Err(error) = store() {
-        tracing::warn!(%error, folder = %folder.display(), "the development certificate cannot be kept");
+        tracing::warn!(%error, folder = %folder.display(), "development certificate not kept: browsers ask about a new one at each start; make the folder writable");
     }
     Ok(pair)
 }

@@ -175,13 +175,13 @@ impl<F: Files> Disk<F> {
         let told = error.map(|error| format!("cannot write into {}: {error}", folder.display()));
         if let Some(error) = error {
             self.queue.failed();
-            tracing::error!(folder = %folder.display(), %error, "recording ended: its file cannot be written; look for space and permissions; calls go on");
+            tracing::error!(folder = %folder.display(), %error, "recording ended: its file cannot be written; check space and permissions of the folder; calls go on");
         }
         let who = &self.hooks.who;
         let ended = recording.end(reason, told.clone(), &mut self.files, who);
         if let (None, Err(error)) = (&told, &ended) {
             self.queue.failed();
-            tracing::error!(folder = %folder.display(), %error, "the end of a recording cannot be written");
+            tracing::error!(folder = %folder.display(), %error, "recording ended, but its last data cannot be written; check space and permissions of the folder");
             recording.manifest.reason = Some(EndReason::WriteFailed);
             recording.manifest.error = Some(format!("cannot write: {error}"));
         }
@@ -201,7 +201,7 @@ impl<F: Files> Disk<F> {
             let folder = recording.folder().to_owned();
             let saved = ended.and(self.files.save(&recording.manifest, &folder));
             if let Err(error) = saved {
-                tracing::error!(folder = %folder.display(), %error, "a recording cannot be written");
+                tracing::error!(folder = %folder.display(), %error, "recording cannot be saved before the server stops; check space and permissions of the folder");
             }
         }
     }
@@ -232,7 +232,7 @@ pub(crate) fn recover(folder: &Path, manifest: &mut Manifest) {
                 file.bytes = std::fs::metadata(&whole).map_or(0, |data| data.len());
             }
             Err(error) => {
-                tracing::warn!(file = %part.display(), %error, "a recording cannot be completed");
+                tracing::warn!(file = %part.display(), %error, "recorded file cannot be completed after a restart; check space and permissions of its folder");
             }
         }
     }

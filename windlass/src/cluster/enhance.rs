@@ -136,7 +136,10 @@ pub(crate) fn run(args: &EnhanceArgs) -> Result<()> {
         );
     }
     if args.listen.ip().is_unspecified() && config.nats.is_some() && args.address.is_none() {
-        bail!("--address is missing: SFUs cannot go to {}", args.listen);
+        bail!(
+            "--address is missing: SFUs cannot connect to {}; name a URL that reaches this worker",
+            args.listen
+        );
     }
     if args.each_device {
         return device_processes::run(args, &config);
@@ -218,7 +221,7 @@ async fn serve(args: &EnhanceArgs, config: Config) -> Result<()> {
     };
     // What is left of streams is not waited for.
     let ended = tokio::select! {
-        ended = served => ended.context("the worker's port"),
+        ended = served => ended.context("the worker stopped serving SFUs"),
         () = ending => Ok(()),
     };
     if let Some(leasing) = leasing {

@@ -152,7 +152,12 @@ pub(crate) fn nats_answers(config: &Config, patience: Duration) -> Option<Result
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             };
-            let late = |_| anyhow!("none of {} servers lets it in", nats.servers.len());
+            let late = |_| {
+                anyhow!(
+                    "no connection to any of {} NATS servers within {patience:?}",
+                    nats.servers.len()
+                )
+            };
             tokio::time::timeout(patience, connected).await.map_err(late)
         })
     }))

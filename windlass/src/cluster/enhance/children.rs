@@ -130,7 +130,8 @@ fn apart(listen: SocketAddr, metrics: SocketAddr, count: usize) -> Result<()> {
 #[cfg(target_os = "linux")]
 pub(super) fn end_with(parent: i32) -> Result<()> {
     use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
-    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot follow its parent")?;
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .context("cannot ask the system to end this process with its parent")?;
     ensure!(getppid().map(Pid::as_raw_pid) == Some(parent), "its parent {parent} has ended");
     Ok(())
 }

@@ -98,12 +98,12 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
         () = hopeless(&ends) => {
             let _ = order.send(Order::End);
             let _ = timeout(GRACE, all_ended()).await;
-            bail!("no enhancer stays: each has ended {HOPELESS} times in a row; the log says why");
+            bail!("no enhancer process stays up: each ended {HOPELESS} times in a row; see the log for the reasons");
         }
     };
     let mut ended = false;
     if asked == Asked::Drain && !drain.is_zero() {
-        tracing::info!("enhancers drain and end");
+        tracing::info!("enhancer processes drain, then end");
         let _ = order.send(Order::Drain);
         tokio::select! {
             () = all_ended() => ended = true,
@@ -120,7 +120,11 @@ async fn tend_all(children: Vec<Child>, drain: Duration) -> Result<()> {
         all_ended().await;
     }
     logging::say(&format!("Windlass has ended on {count} devices."));
-    if fine { Ok(()) } else { bail!("not every enhancer has ended in order; the log says which") }
+    if fine {
+        Ok(())
+    } else {
+        bail!("some enhancer processes did not end in order; see the log for which")
+    }
 }
 
 /// Ends when all have ended too often.
@@ -145,7 +149,7 @@ async fn tend(
         let ended = match start(program, child) {
             Ok(mut process) => {
                 let pid = process.id().unwrap_or_default();
-                tracing::info!(device, name, pid, listen = %child.listen, "an enhancer starts");
+                tracing::info!(device, name, pid, listen = %child.listen, "enhancer process started");
                 tokio::select! {
                     ended = see(&mut process, &mut orders) => ended,
                     never = begun_well(&ends[n]) => match never {},
@@ -156,7 +160,7 @@ async fn tend(
         if *orders.borrow() != Order::Run {
             let fine = ended.as_ref().is_ok_and(|ended| in_order(*ended));
             if !fine {
-                tracing::warn!(device, how = how(&ended), "an enhancer has not ended in order");
+                tracing::warn!(device, how = how(&ended), "enhancer process did not end in order");
             }
             return fine;
         }
@@ -164,7 +168,7 @@ async fn tend(
             pause = PAUSE;
         }
         let times = ends[n].fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::warn!(device, how = how(&ended), times, again_in = ?pause, "an enhancer has ended");
+        tracing::warn!(device, how = how(&ended), times, again_in = ?pause, "enhancer process ended; it is started again");
         tokio::select! {
             () = sleep(pause) => {}
             // It does not run: there is nothing to end.
