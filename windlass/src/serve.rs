@@ -27,10 +27,10 @@ use crate::shutdown::{self, Signals};
 use crate::supervise;
 use crate::tls;
 
-/// How long clients have to leave when the server goes down.
+/// Time that clients have to leave when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The configuration file that people expect to be read from the folder where the server is started.
+/// Name of the configuration file that people expect to be read from the folder where the server is started.
 const USUAL_FILE: &str = "windlass.yaml";
 
 /// Serves until SIGINT or SIGTERM.
@@ -204,7 +204,7 @@ fn services(
     }
 }
 
-/// Orders go to the recorder from now on, and its figures into the metrics.
+/// Connects the recorder with signalling's orders and with the metrics.
 fn add_recorder(services: &mut Services, recorder: ServerRecorder) {
     services.recorder = Some(Arc::new(recorder.clone()));
     let read = services.metrics.read.clone();
@@ -215,7 +215,7 @@ fn add_recorder(services: &mut Services, recorder: ServerRecorder) {
     });
 }
 
-/// Says on standard output where the page is, and what else a person needs to know.
+/// Announces on standard output where the page is, and what else an operator needs to know.
 fn announce(config: &Config, http: SocketAddr, sfu: &Sfu) -> Result<()> {
     let secure = config.tls.is_some();
     let url = url(http, secure);
@@ -265,7 +265,7 @@ fn url(http: SocketAddr, secure: bool) -> String {
     }
 }
 
-/// A socket's error with what to do next.
+/// Error of a socket, with advice on what to do next.
 fn socket_error(
     option: &str,
     protocol: &str,

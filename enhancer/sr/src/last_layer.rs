@@ -313,7 +313,7 @@ impl LastLayer {
         self.held.scale(keep);
     }
 
-    /// Weights that are better on held-back samples by at least [`MIN_GAIN`]; `None` if there are none.
+    /// Weights that are better on held-back samples by at least `MIN_GAIN`; `None` if there are none.
     pub fn learned(&self) -> Option<Learned> {
         let before = self.held.squares;
         let tried = RIDGES.iter().filter_map(|&ridge| {

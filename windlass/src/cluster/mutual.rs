@@ -9,7 +9,7 @@ use windlass_signaling::Metric;
 
 use crate::watch::Watch;
 
-/// Interval of checks of the files.
+/// Interval at which the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Loads the certificate, if one is configured, and reloads it for as long as the process runs.
