@@ -139,7 +139,7 @@ fn encode(high: &[Picture], scale: usize, rate: u32, work: &Path) -> Vec<Vec<u8>
     frames
 }
 
-/// What the original has beyond the Lanczos of a low picture.
+/// Difference between the original and the Lanczos-enlarged low picture.
 fn missing(high: &Picture, low: Samples<'_>, scale: usize) -> Detail {
     let mut detail = Detail::zero(scale * low.width, scale * low.height);
     let rows = 0..low.height;

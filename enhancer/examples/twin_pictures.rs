@@ -12,8 +12,8 @@
 //! - `detail=KBPS@FPS`: stills of the publisher's own, of the whole frame.
 //! - `enhanced=N`: an enhanced anchor every N frames, `model=FILE`: by this network instead of the built-in one.
 //! - `apart=0`: with 1 the network sees the picture of a decoder that has had the captured detail alone.
-//! - `own=0`: a quality. The network sees a decoder that has had its anchors coded with this one, at once; the other
-//!   decoder has them as the enhancer codes them.
+//! - `own=0`: a quality. The network sees a decoder that has had its anchors encoded with this one, at once; the other
+//!   decoder has them as the enhancer encodes them.
 //! - `late=4`: frames from an anchor's frame to its arrival.
 
 mod flow;

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
 }
 
 async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) -> Result<()> {
-    // What nobody can be served by is told before anything else starts.
+    // Without certificate or port nobody can be served: these errors come before anything else starts.
     let tls = config.tls.as_ref().map(tls::Source::load).transpose()?;
     let listener = TcpListener::bind(config.http)
         .await
@@ -159,7 +159,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     if let Some(recorder) = &recorder {
         recorder.stop().await;
     }
-    // It holds the enhancer, whose threads end when nobody does.
+    // The reloader holds the enhancer, whose threads end only when nobody holds it.
     reloader.abort();
     let _ = reloader.await;
     drop(bridge);

@@ -44,7 +44,7 @@ impl Signals {
         drain: Duration,
     ) {
         let begin = async {
-            // Whoever comes from now on is sent to another server, if there is one.
+            // Newcomers are sent to another server, if there is one.
             tokio::join!(cluster.drain(), signaling.drain());
             "takes no new rooms and ends with the last one"
         };

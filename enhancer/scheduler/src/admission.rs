@@ -296,7 +296,7 @@ impl Admission {
         for (&id, stream) in &mut self.streams {
             let Work { frames, seconds, more, memory } = work(id);
             let rate = f64::from(std::mem::take(&mut stream.came)) / elapsed;
-            // Of one that came in the middle of the time, less is known.
+            // Less is known of a stream that came after the last check.
             stream.rate = Some(blend(stream.rate.unwrap_or(FIRST_RATE), rate));
             stream.more = blend(stream.more, sane(more) / elapsed);
             if memory > 0 {
@@ -397,7 +397,7 @@ impl Admission {
         }
     }
 
-    /// How many admitted streams would have to be refused for a stream to fit, the greatest claims first; 0 where not
+    /// Number of admitted streams that would have to be refused for a stream to fit, the largest claims first; 0 if not
     /// enough of them claim clearly more.
     fn victims(&self, stream: &Stream, claim: &Claim, admitted: &[Claim]) -> usize {
         let usual = self.usual();

@@ -6,7 +6,7 @@ use windlass_types::StreamId;
 #[derive(Debug)]
 pub(crate) struct Cadence {
     tick: u64,
-    /// Ticks between two decisions: the smallest and the greatest of any stream.
+    /// Ticks between two decisions: the minimum and the maximum over all streams.
     shortest: u64,
     longest: u64,
 }

@@ -23,13 +23,13 @@ pub struct Candidate {
     pub id: u64,
     /// The frame's stream.
     pub stream: StreamId,
-    /// How strongly other frames depend on it.
+    /// How strongly other frames depend on this one.
     pub tier: Tier,
     /// Encoded size in bytes: stands for its residual.
     pub bytes: u32,
     /// Size of the LR picture.
     pub size: Size,
-    /// When it reached the SFU.
+    /// Arrival of the frame at the SFU.
     pub arrival: Duration,
     /// Maximum anchors per thousand frames of its stream; the operator's fraction holds as well.
     pub per_mille: u16,

@@ -4,7 +4,7 @@
 //! completion time is estimated anew each time that a device is free, because a network that the device has loaded
 //! makes its jobs shorter. [`Order::Fifo`] and [`Order::Shortest`], which estimates once, are the baselines.
 //!
-//! **No starvation.** Let J be the greatest estimate and λ > 0. A job that came later by Δ goes first only if its score
+//! **No starvation.** Let J be the largest estimate and λ > 0. A job that came later by Δ goes first only if its score
 //! is smaller: jct' − λ(T − Δ) < jct − λT, so Δ < (jct − jct') / λ ≤ J / λ. A job that comes more than J / λ later
 //! never overtakes. So a job waits for no more than what was there before it and what comes within J / λ. The paper
 //! states λ and no bound; a test holds this one.
@@ -12,7 +12,7 @@
 //! Jobs of one shape are expected to take the same time, so that the oldest of them is always the next: a choice looks
 //! at one job per shape, however many wait.
 //!
-//! Pure: times are since one origin of the caller. Bounded: a full queue refuses the job with the greatest score.
+//! Pure: times are since one origin of the caller. Bounded: a full queue refuses the job with the largest score.
 
 use std::collections::VecDeque;
 use std::time::Duration;

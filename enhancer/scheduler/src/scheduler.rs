@@ -142,8 +142,8 @@ impl Scheduler {
         self.streams.get(stream).is_some_and(|stream| stream.frames.holds(id))
     }
 
-    /// How many accelerators would give all streams the anchors that their fractions allow: NeuroScaler §5.2's signal
-    /// for autoscaling, `⌈ΣT_DNN ÷ T_intv⌉`, of the last second.
+    /// Number of accelerators that would give all streams the anchors that their fractions allow, in the last second.
+    /// It is NeuroScaler §5.2's signal for autoscaling, `⌈ΣT_DNN ÷ T_intv⌉`.
     pub fn devices_wanted(&self) -> u32 {
         devices_for(self.networks.demand_s(), self.config.compute_cap)
     }
@@ -260,7 +260,7 @@ impl Scheduler {
             rate: stream.quota.take_rate(elapsed),
             network: stream.network.index(),
             max_scale: stream.max_scale,
-            // The rate of a stream that has just come is not known yet.
+            // The rate of a new stream is not known yet.
             may_grow: stream.network.may_grow(now)
                 && now.saturating_sub(stream.first_seen) >= ASSIGN_EVERY,
             captured: stream.captured != Captured::No,

@@ -47,7 +47,7 @@ pub struct SlotConfig {
     pub cap: usize,
     /// Which task gets the next slot.
     pub order: TaskOrder,
-    /// By how much a deadline may be missed before the task is given up.
+    /// Time by which a task may miss its deadline before it is given up.
     pub lost_cause_threshold: Duration,
     /// Time after which a task that must run goes before all others.
     pub max_wait: Duration,
@@ -78,7 +78,7 @@ pub struct Task {
     pub expected_s: f64,
     /// Whether other tasks depend on it, so that it is never refused.
     pub must_run: bool,
-    /// Of two tasks that are otherwise alike, the smaller key goes first.
+    /// Order of tasks that are otherwise alike: the smaller key goes first.
     pub key: u64,
 }
 

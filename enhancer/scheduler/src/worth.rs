@@ -43,7 +43,7 @@ pub struct Worth {
     /// Measurements since the stream began, or last went on.
     measured: u32,
     held: bool,
-    /// When the last probe was made, or the stream was held back.
+    /// Time of the last probe, or of the moment at which the stream was held back.
     probed: Duration,
 }
 

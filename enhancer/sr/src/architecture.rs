@@ -82,7 +82,7 @@ impl Architecture {
         Architecture { kind: Kind::Blocks, inputs: Inputs::Luma, scale, channels, convs }
     }
 
-    /// This architecture with the twin's picture as a second input.
+    /// Adds the twin's picture as a second input to the architecture.
     #[must_use]
     pub fn with_twin(self) -> Self {
         Architecture { inputs: Inputs::LumaAndTwin, ..self }

@@ -1,7 +1,7 @@
 //! Which backend runs the networks: what the operator wants, and what the machine has.
 //!
 //! A GPU that is missing, or fails while calls go on (lost, silent), costs a line in the log: another GPU takes over,
-//! or the processor, and stays. One whose memory is full is left alone for a while.
+//! or the CPU, and stays. A GPU whose memory is full is left alone for a while.
 
 use std::fmt;
 use std::str::FromStr;
@@ -50,7 +50,7 @@ impl EngineChoice {
                 return Box::new(GpuStills::new(gpu, cpu, Box::new(on_a_card)));
             }
             Err(why) if self == EngineChoice::Auto => {
-                tracing::debug!(%why, "the network runs on the processor");
+                tracing::debug!(%why, "no GPU to run the network: the CPU runs it");
             }
             Err(why) => {
                 tracing::warn!(%why, "no usable GPU; the network runs on the CPU");

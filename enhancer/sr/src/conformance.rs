@@ -153,7 +153,7 @@ impl Pictures {
 }
 
 /// Runs an engine that was made for [`Case::model`] through all sizes, one by one, as a batch, with a stride, again and
-/// with other weights. The result is the greatest error of any size: the root mean square of the difference to
+/// with other weights. The result is the maximum error of any size: the root mean square of the difference to
 /// [`fn@reference`], over that of the reference itself, as
 /// [`relative_error`] has it.
 ///

@@ -5,7 +5,7 @@
 //! quantiser step that the bits buy, how often frames come, and how much of the lost octaves anchors give back.
 //!
 //! 1. **InputGrad**, from what comes free. Bits × step is a constant of the content (MPEG-2 test model 5's complexity;
-//!    measured here: step ∝ bits⁻¹·⁰, frames¹ᐟ²), so every interval's own frames tell the step at any other bit rate;
+//!    measured here: step ∝ bits⁻¹·⁰, frames¹ᐟ²), so every interval's own frames tell the step at any other bitrate;
 //!    other layers' complexities follow by [`across`], corrected by what was seen when a layer was last used.
 //! 2. **The quality gradient**, by finite differences of [`Model::quality`]: loss by coding noise, by the octaves that
 //!    a smaller layer lacks, and by frames that are held.

@@ -63,7 +63,7 @@ impl Progress {
         self.state.lock().trained = Some(now);
     }
 
-    /// When the last sample began.
+    /// Time at which the last sample began.
     pub(crate) fn trained(&self) -> Option<Instant> {
         self.state.lock().trained
     }

@@ -112,7 +112,7 @@ pub struct EnhancerConfig {
     pub budget: Duration,
     /// Part of the budget that is kept for pacing, network and browser.
     pub delivery_allowance: Duration,
-    /// What runs the networks.
+    /// Choice of CPU or GPUs for the networks.
     pub engine: EngineChoice,
     /// Networks that may make anchors.
     pub network: NetworkChoice,
@@ -129,9 +129,9 @@ pub struct EnhancerConfig {
     pub promise_db: f64,
     /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
-    /// When a tile of a chosen frame is worth sending.
+    /// Settings of which tiles of a chosen frame are worth sending.
     pub tiles: TileConfig,
-    /// What publishers that give regions are asked for.
+    /// Settings of the requests for regions to publishers.
     pub regions: RegionConfig,
     /// Maximum streams decoded at once, each on its own thread.
     pub max_streams: usize,

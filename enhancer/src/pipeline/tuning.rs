@@ -19,7 +19,7 @@ pub struct Tuning {
     pub promise_db: f64,
     /// Quality of the encoded anchors, 1 to 100.
     pub anchor_quality: u8,
-    /// When a tile of a chosen frame is worth sending.
+    /// Settings of which tiles of a chosen frame are worth sending.
     pub tiles: TileConfig,
     /// Maximum streams decoded at once. After a lower bound is set, streams above it go on.
     pub max_streams: usize,

@@ -27,7 +27,7 @@ impl TileEnergy {
         (self.width, self.height)
     }
 
-    /// Adds the residual that a frame codes. A frame of another size begins anew.
+    /// Adds the residual of a frame. A frame of another size begins anew.
     pub fn add(&mut self, info: &FrameInfo) {
         if matches!(info.kind, FrameKind::ShowExisting { .. }) {
             return;
@@ -59,7 +59,7 @@ pub struct TileLedger {
     captured: Vec<Option<Duration>>,
 }
 
-/// When a tile is worth sending again.
+/// Settings of when a tile is worth sending again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TileConfig {
     /// Residual since the tile was last sent, in square grey levels per sample, from which on it is sent again.

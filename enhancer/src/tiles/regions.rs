@@ -8,7 +8,7 @@
 //! again.
 //!
 //! A still is asked for from time to time, and sooner where most of what was captured is lost: at a scene cut, or when
-//! somebody turns round. It may take what has been saved since the last one, so that the bit rate holds however often
+//! somebody turns round. It may take what has been saved since the last one, so that the bitrate holds however often
 //! it is asked.
 //!
 //! Worth: stills of regions give +8.2 dB PSNR-Y over Lanczos on a shared notebook and +4.3 dB on a terminal, at 50

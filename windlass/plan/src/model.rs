@@ -121,7 +121,7 @@ impl Answer {
         let pixels = f64::from(demand.layer.width) * f64::from(demand.layer.height);
         let of = |figure: fn(&crate::LayerCost) -> f64| constants.of_layer(pixels, figure);
         let budget = constants.of_budget(demand.budget_ms);
-        // Nobody is enhanced whom nobody sees.
+        // A publisher without viewers is not enhanced.
         let (anchors, enhanced) =
             if demand.viewers == 0 { (0.0, 0.0) } else { (budget.anchors_per_s, publishers) };
         let packets = of(|l| l.packets);

@@ -45,7 +45,7 @@ pub(crate) fn write(file: &Path, bytes: &[u8], keep: bool) -> Result<bool> {
         fs::rename(&draft, file)?;
         return Ok(true);
     }
-    // Of several that write it at a time one does.
+    // If several processes write the file at once, only one succeeds.
     let linked = fs::hard_link(&draft, file);
     fs::remove_file(&draft)?;
     match linked {

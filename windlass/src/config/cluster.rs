@@ -71,7 +71,7 @@ pub(super) fn supported(said: &Settings, has_cluster: bool) -> Result<()> {
     Ok(())
 }
 
-/// How servers and workers authenticate each other.
+/// Secret and certificates by which servers and workers authenticate each other.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cluster {
     /// Shared secret of the cluster.
@@ -157,7 +157,7 @@ pub(super) fn node(said: &Settings, max: usize) -> Result<Option<NodeConfig>> {
         let secure = address.starts_with("https://");
         allow!(secure, "node-listen", "needs an https:// URL beside cluster-tls, not {address}");
     }
-    // Beyond what a room may have here nobody is let in.
+    // A room on this server admits nobody beyond its own maximum.
     let max_participants = said.node_max_participants.unwrap_or(max).min(max);
     allow!(max_participants > 0, "node-max-participants", "must be at least 1");
     Ok(Some(NodeConfig { url, listen, address, max_participants }))

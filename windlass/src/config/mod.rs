@@ -99,7 +99,7 @@ pub(crate) struct Config {
     pub nats: Option<NatsConfig>,
     /// Configuration as one server of several; `None` if the server is alone.
     pub node: Option<NodeConfig>,
-    /// How servers and workers authenticate each other.
+    /// Secret and certificates by which servers and workers authenticate each other.
     pub cluster: Cluster,
     /// Maximum time for which rooms may go on after SIGTERM.
     pub drain: Duration,

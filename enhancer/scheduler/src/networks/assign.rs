@@ -83,7 +83,7 @@ pub(crate) struct Room {
     pub capacity: f64,
     /// Maximum time from a frame's arrival to its anchor encoded.
     pub deadline: Duration,
-    /// Maximum pixels of an HR picture, beyond the least scale.
+    /// Maximum pixels of an HR picture. The smallest scale is allowed beyond it.
     pub max_pixels: u64,
 }
 

@@ -58,7 +58,7 @@ impl BatchCost {
 pub struct Client {
     /// The client's stream.
     pub id: StreamId,
-    /// How its pictures get worse after an anchor.
+    /// Decay of the client's pictures after an anchor.
     pub decay: Decay,
     /// Maximum mean loss beyond the reference, in the same unit.
     pub promise: f64,

@@ -39,7 +39,7 @@ pub struct Planned {
     pub batch: u32,
 }
 
-/// When a client's next anchor is due.
+/// Time at which a client's next anchor is due.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Due {
     at: f64,
@@ -50,7 +50,7 @@ struct Due {
 impl Eq for Due {}
 
 impl Ord for Due {
-    /// The greatest is due first.
+    /// Orders clients for the heap: the one that is due first is the greatest.
     fn cmp(&self, other: &Due) -> Ordering {
         other
             .at

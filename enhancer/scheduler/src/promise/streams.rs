@@ -230,7 +230,7 @@ impl Promises {
         self.admission.verdict(id) == Some(Verdict::Refused)
     }
 
-    /// How many streams have the promise, and how many were refused it.
+    /// Number of streams that have the promise, and of those that were refused it.
     pub(crate) fn standing(&self) -> (usize, usize) {
         (self.served, self.clients.len() - self.served.min(self.clients.len()))
     }

@@ -94,7 +94,7 @@ pub(super) struct Gpu {
     passed: Mutex<Vec<(Option<Variant>, Architecture, Variant)>>,
     line: Mutex<Line>,
     come: Condvar,
-    /// When the last launch ended.
+    /// Time at which the last launch ended.
     ended: Mutex<Option<Instant>>,
     pub engines: AtomicUsize,
     under_way: AtomicUsize,

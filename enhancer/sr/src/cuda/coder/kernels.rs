@@ -22,7 +22,7 @@ pub(super) const TRANSFORM_THREADS: u32 = 256;
 pub(super) const TRANSFORM_SHARED: usize = 4 * (TILE.0 + 7) * (TILE.1 + 7);
 /// Blocks of coefficients by block of threads, each a warp's; the same in `blocks.cu`.
 pub(super) const BLOCK_WARPS: usize = 2;
-/// Bytes of shared memory of a block that codes: words for the bits of a row.
+/// Bytes of shared memory of a block of threads that encodes: words for the bits of a row.
 pub(super) const BLOCK_SHARED: usize = 4 * BLOCK_WARPS * (128 + 32);
 
 /// Parts of a tile of detail, each a block of threads'; the same in `detail.cu`.

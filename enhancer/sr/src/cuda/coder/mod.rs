@@ -70,7 +70,7 @@ struct Shape {
     pictures: usize,
 }
 
-/// Codes pictures on the GPU; used by one thread.
+/// Encodes pictures on the GPU. One thread uses it.
 #[derive(Debug)]
 pub struct CudaCoder {
     // In the order of dropping: the stream waits for its work.
