@@ -25,7 +25,7 @@ use windlass_vp9::{DecodedFrame, Plane, Samples};
 
 use windlass_scheduler::worth::{Change, Old};
 
-/// Number of enhanced anchors from one measurement of the encoding loss to the next.
+/// Number of anchors from one measurement of the encoding loss to the next.
 const MEASURE_EVERY: u32 = 8;
 
 /// Minimum time between two measurements of what enhanced anchors change, in RTP ticks: half a second.
