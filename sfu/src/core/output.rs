@@ -19,7 +19,7 @@ pub enum Output {
         to: RemoteAddr,
         /// Content.
         data: Vec<u8>,
-        /// Arrival of the packet that it forwards, to measure latency.
+        /// Arrival of the packet that the datagram forwards, to measure latency.
         arrival: Option<Instant>,
     },
     /// Send an event to a participant.

@@ -19,12 +19,12 @@ const LOST_CHECKS: u32 = 120;
 pub enum ThreadFault {
     /// The thread has ended without a stop command.
     Ended {
-        /// Its number.
+        /// Number of the thread, from 0.
         thread: usize,
     },
     /// The thread does not respond.
     Hang {
-        /// Its number.
+        /// Number of the thread, from 0.
         thread: usize,
         /// How long the thread has not responded.
         silence: Duration,
@@ -61,7 +61,7 @@ struct Heartbeat {
 }
 
 impl Watchdog {
-    /// No faults.
+    /// A watchdog of `threads` threads without a fault.
     pub(super) fn new(threads: usize) -> Watchdog {
         let heartbeats = (0..threads).map(|_| Heartbeat::default()).collect();
         Watchdog { heartbeats, stopped: Mutex::new(false), changed: Condvar::new() }

@@ -24,7 +24,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// No connections yet. `max_per_address`: 0 for no limit.
+    /// Limits without any open connection. `max_per_address` is 0 where one address has no limit.
     pub(super) fn new(max: usize, max_per_address: usize) -> Admission {
         Admission { max, max_per_address, open: 0, by_address: HashMap::new() }
     }
