@@ -9,16 +9,16 @@ use super::allocator::Demand;
 use super::view;
 use super::viewer_network::ViewerNetwork;
 
-/// What the viewer is given of a layer.
+/// What the allocation gives a viewer of one track.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Given {
-    /// The layer that it receives.
+    /// The layer that the viewer receives.
     pub layer: Layer,
-    /// Whether it was granted anchors of it.
+    /// Whether the viewer was granted anchors of the layer.
     pub granted: bool,
-    /// Whether the server makes anchors of that layer, if it makes any.
+    /// Whether the server taps the layer to make anchors of it.
     pub tapped: bool,
-    /// Whether it makes none, for want of time or memory.
+    /// Whether the server makes no anchors of the layer, for lack of time or memory.
     pub refused: bool,
 }
 
