@@ -16,6 +16,7 @@ use sctp_proto::{
 };
 use windlass_sfu_fuzz::Bytes;
 
+/// Checksum of SCTP packets: CRC32c (RFC 9260, appendix A).
 const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
 struct End {

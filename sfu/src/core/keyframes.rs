@@ -28,9 +28,10 @@ const MAX_REPAIR_INTERVAL: Duration = Duration::from_millis(3200);
 const INTERVAL_OF_ONE: Duration = Duration::from_secs(2);
 /// Mean time between two requests for all subscribers of a track.
 const INTERVAL_OF_ALL: Duration = Duration::from_secs(1);
-/// Burst of one subscriber, in time that its requests use: three requests at once.
+/// Burst of one subscriber, as the time in which its requests are earned: three requests at once.
 const BURST_OF_ONE: Duration = Duration::from_secs(4);
-/// Burst of all subscribers: ten requests, so that several of them can join within seconds.
+/// Burst of all subscribers, as the time in which their requests are earned: ten requests, so that several of them can
+/// join within seconds.
 const BURST_OF_ALL: Duration = Duration::from_secs(10);
 
 /// The subscriber that needs a key frame; `None`: this server's tap or another server, which limit themselves.
@@ -84,7 +85,7 @@ impl KeyFrameRequests {
         self.requests.entry(requester).or_default().repair[layer as usize] = true;
     }
 
-    /// The first packet of a layer's key frame arrived.
+    /// Takes the arrival of the first packet of a layer's key frame.
     pub(super) fn on_begin(&mut self, layer: Layer, now: Instant) {
         self.began[layer as usize] = Some(now);
         for request in self.requests.values_mut() {
@@ -92,7 +93,7 @@ impl KeyFrameRequests {
         }
     }
 
-    /// The last packet of a layer's key frame arrived.
+    /// Takes the arrival of the last packet of a layer's key frame.
     pub(super) fn on_complete(&mut self, layer: Layer, now: Instant) {
         if let Some(began) = self.began[layer as usize].take() {
             self.took[layer as usize] = now.saturating_duration_since(began);

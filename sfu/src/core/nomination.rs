@@ -18,9 +18,10 @@ use super::ufrag::attribute;
 
 /// STUN attribute USE-CANDIDATE.
 const USE_CANDIDATE: u16 = 0x0025;
-/// STUN transactions that are remembered, to ignore replayed requests.
+/// Number of STUN transactions that are remembered, to ignore replayed requests.
 const MAX_TRANSACTIONS: usize = 64;
-/// Bytes that are sent to unverified addresses until one of them is verified: about a second of video at 400 kbit/s.
+/// Maximum bytes that are sent to unverified addresses until one of them is verified: about a second of video at 400
+/// kbit/s.
 const MAX_UNVERIFIED_BYTES: usize = 50_000;
 /// Time without a packet after which a verified address is left, if another address sends.
 const SILENCE: Duration = Duration::from_secs(5);

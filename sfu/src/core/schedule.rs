@@ -26,7 +26,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Everything but statistics is due.
+    /// A schedule at the start: all work but statistics is due.
     pub(super) fn new(now: Instant) -> Schedule {
         Schedule {
             due: now,
@@ -45,7 +45,7 @@ impl Schedule {
         (self.last_step, self.handover_delay) = (now, Duration::ZERO);
     }
 
-    /// When a datagram counts as arrived, which came to the machine at `arrival`: not before the last step.
+    /// Time at which a datagram counts as arrived that came to the machine at `arrival`: not before the last step.
     pub(super) fn arrive(&mut self, arrival: Instant) -> Instant {
         let counted = arrival.max(self.last_step);
         self.handover_delay = counted.duration_since(arrival);
