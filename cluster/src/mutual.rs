@@ -47,7 +47,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The DNS name (subjectAltName) in its certificate.
+    /// The DNS name (subjectAltName) in the certificate of a machine with this role.
     pub fn name(self) -> &'static str {
         match self {
             Role::Server => "windlass-sfu",

@@ -14,8 +14,8 @@ pub trait Host: Send + Sync + 'static {
     /// Rooms with participants on this server, and how many these are. Loopback rooms are not included.
     fn rooms(&self) -> Vec<(String, usize)>;
 
-    /// Sends the participants of a room to the server with that signalling address. With `must`, those that do not go
-    /// are disconnected after a while. Returns whether this is new to any of them.
+    /// Sends the participants of a room to the server with the signalling address `url`. With `must`, participants that
+    /// do not go are disconnected after a while. Returns whether this is new to any of them.
     fn send_away(&self, room: &str, url: &str, must: bool) -> bool;
 
     /// A participant on this server; `None`: it has left.
@@ -30,7 +30,7 @@ pub trait Host: Send + Sync + 'static {
     /// A participant left on another server, or the link to that server is lost.
     fn remote_left(&self, id: ParticipantId);
 
-    /// A room is shared with these servers from now on; with none: no longer.
+    /// Sets the servers with which a room is shared from now on; with none, the room is not shared any more.
     fn set_shared(&self, room: &str, nodes: &[NodeId]) -> impl Future<Output = ()> + Send;
 
     /// The link to a server has come up or gone down.
@@ -44,13 +44,13 @@ pub trait Host: Send + Sync + 'static {
         message: Relayed,
     ) -> impl Future<Output = ()> + Send;
 
-    /// Carries out another server's order; the answer.
+    /// Carries out another server's order. Returns the answer.
     fn on_order(&self, order: Vec<u8>) -> impl Future<Output = Vec<u8>> + Send;
 
     /// Rules of moderators and operators that other servers must get. Waits until there are some.
     fn next_rules(&self) -> impl Future<Output = Vec<Rule>> + Send;
 
-    /// Takes a rule of another server. Returns its key.
+    /// Takes a rule of another server. Returns the rule's key.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ const MAX_REMOTE_PARTICIPANTS: usize = 10_000;
 pub struct SharingConfig {
     /// Address to listen on for other servers.
     pub listen: SocketAddr,
-    /// URL for other servers; `None`: that of the listener.
+    /// URL of this server for other servers; `None`: that of the listener.
     pub address: Option<String>,
     /// The cluster's token.
     pub token: Option<ClusterToken>,
@@ -45,9 +45,9 @@ pub struct SharingConfig {
 /// Counters of the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SharingStats {
-    /// Counters of its links.
+    /// Counters of the relay's links.
     pub links: LinkStats,
-    /// Malformed messages; each closed its link.
+    /// Number of malformed messages. Each closed its link.
     pub malformed: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Sharing {
     pub links: Links,
     /// URL for other servers.
     pub address: String,
-    /// Taken when the node starts.
+    /// Parts that the start of the node takes.
     pending: Mutex<Option<Pending>>,
     remote: Mutex<RemoteParticipants>,
     malformed: AtomicU64,
@@ -113,7 +113,7 @@ impl Sharing {
         load
     }
 
-    /// Sends a message of this server's SFU. Never blocks.
+    /// Sends a message of this server's SFU to another server. Never blocks.
     pub(super) fn send(
         &self,
         host: Option<&impl Host>,
@@ -213,7 +213,7 @@ impl Sharing {
         remote.retain(|_, participants| !participants.is_empty());
     }
 
-    /// Its counters.
+    /// The relay's counters.
     pub(super) fn stats(&self) -> SharingStats {
         let malformed = self.malformed.load(Ordering::Relaxed);
         SharingStats { links: self.links.stats(), malformed }
