@@ -34,28 +34,28 @@ pub(crate) struct Entry<'a> {
     pub admission: Admission,
     /// Seat token of an earlier stay in the room.
     pub seat: Option<String>,
-    /// Whether a moderator has let it in.
+    /// Whether a moderator has let the participant in.
     pub admitted: bool,
     /// The attributes that the participant tells the others.
     pub attributes: Attributes,
-    /// Its permit, to which its participant and room are counted.
+    /// Permit of the client, to which its participant and room are counted.
     pub permit: &'a Permit,
-    /// Loopback, and what it can decode.
+    /// Whether the room is a loopback room, and what the client can decode.
     pub options: JoinOptions,
 }
 
 /// A participant that has entered its room.
 pub(crate) struct Inside {
     pub id: ParticipantId,
-    /// The identity in its token.
+    /// Identity in the participant's access token.
     pub identity: Option<String>,
-    /// Its rights.
+    /// Rights of the participant.
     pub member: Member,
-    /// Its seat token, with which it may enter again.
+    /// Seat token, with which the participant may enter again.
     pub seat: Option<String>,
     /// The attributes that the participant tells the others; none without the grant for them.
     pub attributes: Attributes,
-    /// Commands of others.
+    /// Commands of operators and other participants.
     pub commands: watch::Receiver<Commands>,
     /// State and events of the room.
     pub joined: Joined,
@@ -102,7 +102,7 @@ pub(crate) fn count_join(shared: &Shared, permit: &Permit) -> Result<(), Refused
     })
 }
 
-/// What the bearer of a token may do in a room. Refuses tokens without all grants that are `needed`.
+/// Admission of the bearer of a token to a room. Refuses tokens without all grants that are `needed`.
 pub(crate) fn admit(
     shared: &Shared,
     room: &str,

@@ -6,7 +6,7 @@ use windlass_sfu::Counters;
 
 use crate::metric::{Family, Metric};
 
-/// All but the SFU's plain counters, which say themselves what they are.
+/// The metrics of signalling and of the SFU, except the SFU's plain counters, which have their own descriptions.
 const FAMILIES: &[Family] = &[
     Family::gauge("windlass_sfu_healthy", "Whether all media threads live, as /healthz says."),
     Family::gauge("windlass_sfu_rooms", "Rooms now."),
@@ -163,13 +163,13 @@ const FAMILIES: &[Family] = &[
         .with("`tls`"),
 ];
 
-/// What `/metrics` tells without the program's own figures.
+/// The families of all metrics of signalling and of the SFU.
 pub fn families() -> Vec<Family> {
     let counters = Counters::help().into_iter().map(|(name, help)| Family::counter(name, help));
     FAMILIES.iter().copied().chain(counters).collect()
 }
 
-/// What `/metrics` tells.
+/// Source of the metrics on `/metrics`.
 #[derive(Clone)]
 pub struct MetricSource {
     /// The table of all metrics: [`families()`], and the program's own.
@@ -179,7 +179,7 @@ pub struct MetricSource {
 }
 
 impl Default for MetricSource {
-    /// No figures of the program's own.
+    /// A source without figures of the program's own.
     fn default() -> MetricSource {
         MetricSource { families, read: Arc::new(Vec::new) }
     }

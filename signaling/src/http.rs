@@ -1,8 +1,8 @@
 //! HTTP connections: accepted, limited in time, closed gracefully.
 //!
 //! Clients that send or read nothing must not exhaust the file descriptors. So a request's head must arrive in time and
-//! be short, a connection that is no WebSocket lasts at most [`MAX_LIFETIME`], and addresses have a maximum number of
-//! them ([`entry::connection`]). WebSockets have the bounds of [`crate::session`] and [`Intake`].
+//! be short. A connection that is no WebSocket lasts at most [`MAX_LIFETIME`]. Addresses have a maximum number of
+//! connections ([`entry::connection`]). WebSockets have the bounds of [`crate::session`] and [`Intake`].
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ use crate::tls::Tls;
 
 /// Maximum lifetime of a connection that is no WebSocket.
 const MAX_LIFETIME: Duration = Duration::from_secs(120);
-/// Longest head of a request, in bytes. Tokens have at most 4 KiB of it.
+/// Maximum size of a request's head, in bytes. Tokens have at most 4 KiB of it.
 const MAX_HEAD_BYTES: usize = 12 * 1024;
 /// Maximum number of headers of a request. Browsers send two dozen, proxies add a few.
 const MAX_HEADERS: usize = 64;

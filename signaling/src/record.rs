@@ -1,5 +1,5 @@
-//! Records rooms as the rules of the cluster say ([`crate::rights`]): each server that has a recorder records what its
-//! own participants publish, and everybody in the room is told.
+//! Records rooms by the rules of the cluster ([`crate::rights`]). Each server that has a recorder records what its own
+//! participants publish. Everybody in the room is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn moderation<'a>(shared: &'a Shared, room: &'a str) -> Moderation<'a> {
     Moderation { rights: &shared.rights, directory: &shared.directory, room }
 }
 
-/// Takes up the recordings that had not ended when the server did. Their rooms have a minute to be there again.
+/// Goes on with the recordings that had not ended when the server did. Their participants have a minute to come back.
 pub(crate) async fn resume(shared: &Arc<Shared>) {
     let Some(recorder) = shared.services.recorder.clone() else { return };
     for order in recorder.unfinished() {
@@ -41,7 +41,7 @@ pub(crate) async fn resume(shared: &Arc<Shared>) {
     }
 }
 
-/// Brings what runs here to what the rules say. The error of a recording that could not begin, by its room.
+/// Begins and ends recordings by the current rules. Returns the errors of recordings that could not begin, by room.
 pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
     let mut errors = BTreeMap::new();
     let Some(recorder) = shared.services.recorder.clone() else { return errors };
@@ -101,7 +101,7 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
     errors
 }
 
-/// The participants that alone are recorded; none where all are.
+/// The participants of the room that are recorded alone; none where all are recorded.
 fn recorded_members(shared: &Shared, room: &str, ordered: &Recording) -> BTreeSet<ParticipantId> {
     let Some(whom) = &ordered.participant else { return BTreeSet::new() };
     let present = shared.directory.room(room).map(|state| state.present).unwrap_or_default();
@@ -111,7 +111,7 @@ fn recorded_members(shared: &Shared, room: &str, ordered: &Recording) -> BTreeSe
     meant.map(|present| present.id).collect()
 }
 
-/// A recording has ended here, by an order or by itself.
+/// Handles the end of a recording here, by an order or by itself.
 pub(crate) async fn ended(shared: &Arc<Shared>, room: &str, recording: EventRecording) {
     let mut running = shared.recordings.0.lock().await;
     if running.get(room).is_some_and(|now| now.id == recording.id) {

@@ -33,7 +33,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const LINGER: Duration = Duration::from_secs(1);
 /// The first byte of a TLS handshake record (RFC 8446 §5.1).
 const HANDSHAKE_RECORD: u8 = 22;
-/// What an ACME server names as the protocol, and nothing else (RFC 8737 §3).
+/// ALPN protocol that an ACME server offers alone (RFC 8737 §3).
 const CHALLENGE: &[u8] = b"acme-tls/1";
 
 /// Why a certificate cannot be used.
@@ -116,12 +116,12 @@ impl Tls {
         Ok(Tls { shared: Arc::new(shared) })
     }
 
-    /// When the certificate ends, in seconds since 1970.
+    /// Time at which the certificate expires, in seconds since 1970.
     pub fn not_after(&self) -> u64 {
         self.shared.not_after.load(Ordering::Relaxed)
     }
 
-    /// Replaces the certificate for new connections; one that cannot be used changes nothing.
+    /// Replaces the certificate for new connections. A certificate that cannot be used changes nothing.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ impl Tls {
         Ok(())
     }
 
-    /// Gives handshakes of an ACME server this certificate with its key, both PEM, from now on; none: they fail, as
-    /// they do at first.
+    /// Sets the certificate and key, both PEM, that ACME servers get in handshakes from now on. With none, these
+    /// handshakes fail, as at first.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a client sends the others, and says of itself.
+//! Messages of a client to the others, and changes of its name and attributes.
 
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ impl Session {
         Ok(())
     }
 
-    /// The answer to [`Action::SendData`].
+    /// Takes the answer to [`Action::SendData`].
     pub fn sent(&mut self, id: Option<u32>, result: Result<(), DataError>) {
         match result {
             Ok(()) => self.done(id),
@@ -65,7 +65,7 @@ impl Session {
         Ok(())
     }
 
-    /// The answer to [`Action::SetAttributes`].
+    /// Takes the answer to [`Action::SetAttributes`].
     pub fn changed(&mut self, id: Option<u32>, result: Result<Attributes, DataError>) {
         match result {
             Ok(now) => {
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Answers a message that has an id.
+    /// Answers a message that has an id with `done`.
     fn done(&mut self, id: Option<u32>) {
         if id.is_some() {
             self.send(ServerMessage::Done { id });

@@ -55,7 +55,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Makes an attempt; the error is for the log.
+    /// Makes an attempt. The error is a text for the log.
     async fn post(&self, url: &WebhookUrl, letter: &Letter) -> Result<(), String> {
         let now = unix_now();
         let signature = signatures(&self.secrets, &letter.id, now, &letter.body);

@@ -10,7 +10,7 @@ use windlass_protocol::{ErrorCode, ProtocolError};
 
 use crate::admission::Refused;
 
-/// A status, with code and message as in signalling.
+/// The error of a refused request: a status, with code and message as in signalling.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WishError {
     /// The code that signalling has for this error.

@@ -229,7 +229,7 @@ async fn follow(
     drop(permit);
 }
 
-/// Mutes the tracks that an operator has muted, and unmutes others: such a client cannot mute by itself.
+/// Mutes the tracks that an operator has muted, and unmutes others: a WHIP client cannot mute by itself.
 async fn hold(shared: &Shared, id: ParticipantId, held: &mut Vec<TrackId>, commands: &Commands) {
     let changes: Vec<_> = held
         .iter()
