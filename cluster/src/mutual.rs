@@ -86,7 +86,7 @@ pub enum MutualError {
         why: std::io::Error,
     },
     /// A file has no valid content, or key and certificate do not match.
-    #[error("{}: {why}", file.display())]
+    #[error("cannot use {}: {why}", file.display())]
     Content {
         /// The file that cannot be used.
         file: PathBuf,

@@ -68,7 +68,7 @@ pub enum RemoteError {
     #[error("the cluster's token may only have visible ASCII characters")]
     Token,
     /// The certificates cannot be used.
-    #[error("the cluster's certificates: {0}")]
+    #[error("cannot use the cluster's certificates: {0}")]
     Tls(String),
 }
 
@@ -374,7 +374,7 @@ impl Task {
                         stream,
                         worker = &*address,
                         why,
-                        "worker failed; stream moves to another"
+                        "worker failed: the stream moves to another; check the log of the worker"
                     );
                     count(&self.shared.counters.moved);
                 }

@@ -140,10 +140,10 @@ pub struct Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
     /// The room has as many participants as the limits allow, or is a loopback room.
-    #[error("the room is full")]
+    #[error("the room is full: it has its maximum number of participants, or is a loopback room")]
     RoomFull,
     /// The server has as many rooms or participants as the limits allow.
-    #[error("the server is full")]
+    #[error("the server is full: it has its maximum number of rooms or participants")]
     ServerFull,
     /// The id is in use.
     #[error("the participant has joined already")]
@@ -166,7 +166,7 @@ pub enum OfferError {
     #[error("the session description cannot be used: {0}")]
     BadSdp(String),
     /// An m-line with a track has no common codec: VP9 profile 0 or Opus.
-    #[error("no common codec on m-line {mid}")]
+    #[error("no common codec on m-line {mid}: offer VP9 profile 0 or Opus")]
     NoCodec {
         /// The m-line.
         mid: String,
@@ -178,7 +178,9 @@ pub enum OfferError {
         track: TrackId,
     },
     /// A mid of one of the lists is not in the SDP, is listed twice, or has another kind or direction there.
-    #[error("m-line {mid} does not fit its list entry")]
+    #[error(
+        "m-line {mid} is missing, listed twice, or of another kind or direction than its list entry"
+    )]
     BadMid {
         /// The m-line.
         mid: String,
@@ -206,13 +208,15 @@ pub enum OfferError {
         track: TrackId,
     },
     /// The room has as many tracks as the limits allow.
-    #[error("the room has as many tracks as it may")]
+    #[error("the room has its maximum number of tracks")]
     TooManyTracks,
     /// The participant has no permission for it.
     #[error("the participant may not {0}")]
     NotAllowed(&'static str),
     /// More tracks, m-lines or bytes than the limits allow.
-    #[error("the offer is over the limits")]
+    #[error(
+        "the offer exceeds a limit: of its bytes, its sections, its tracks, or the length of their names"
+    )]
     TooLarge,
     /// The server panicked at the offer: the participant is removed.
     #[error("a fault of the server ended the connection")]
@@ -229,7 +233,7 @@ pub enum DataError {
     #[error("the participant has not joined")]
     NotJoined,
     /// The room, or all rooms together, send more than the limits allow.
-    #[error("the room sends too many messages")]
+    #[error("the room, or all rooms together, send too many messages: send fewer")]
     Limited,
     /// The SFU has stopped.
     #[error("the server is shutting down")]

@@ -82,7 +82,7 @@ pub(crate) async fn serve(
                     ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset
                 ) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                tracing::warn!(%error, "cannot accept a connection: trying again; check the open files limit (`ulimit -n`)");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -265,7 +265,7 @@ impl Signaling {
             (true, true) => tracing::info!("no token keys: every room is open"),
             (true, false) => {
                 tracing::warn!(
-                    "no token keys: every room is open to all clients that reach this server"
+                    "no token keys: every room is open to all clients that reach this server; set `token-key`"
                 );
             }
         }

@@ -35,7 +35,9 @@ pub(crate) async fn resume(shared: &Arc<Shared>) {
                 let running = Running { id: recording, ordered, told: None };
                 shared.recordings.0.lock().await.insert(room, running);
             }
-            Ok(Err(error)) => tracing::error!(%recording, %error, "recording cannot go on"),
+            Ok(Err(error)) => {
+                tracing::error!(%recording, %error, "recording cannot go on after a restart: check space and permissions of its folder");
+            }
             Err(_) => {}
         }
     }
@@ -74,7 +76,7 @@ pub(crate) async fn follow(shared: &Arc<Shared>) -> BTreeMap<String, String> {
             let began = tokio::task::spawn_blocking(move || begins.begin(&order)).await;
             let began = began.unwrap_or_else(|_| Err("the recorder did not answer".to_owned()));
             if let Err(error) = began {
-                tracing::error!(%error, "recording cannot begin");
+                tracing::error!(%error, "recording cannot begin: check space and permissions of the recordings' folder");
                 let _ = moderation(shared, &room).end_recording();
                 told(shared, What::RecordingEnded, &room, failed(id, &error));
                 errors.insert(room, error);

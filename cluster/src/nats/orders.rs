@@ -115,7 +115,10 @@ impl Client {
         let Some(at) = self.seal_time().await else { return };
         let sealed = self.0.servers.seal(Scope { bucket: ANSWERS, key: &reply }, at, answer);
         if sealed.len() > MAX_BYTES {
-            tracing::warn!(bytes = sealed.len(), "the answer to an order is too large for NATS");
+            tracing::warn!(
+                bytes = sealed.len(),
+                "answer to another server's order not sent: it is longer than NATS takes by default (1 MiB); ask this server itself"
+            );
             return;
         }
         let _ = self.0.nats.publish(reply, sealed.into()).await;

@@ -254,7 +254,9 @@ impl<H: Host> Node<H> {
             sleep(CLAIM_PROPAGATION).await;
         }
         // A room on two servers is reconciled later; a client without a room is not.
-        tracing::warn!("room placement unknown; serving the room locally");
+        tracing::warn!(
+            "room placement unknown after many attempts: the room is served here; check the connection to NATS"
+        );
         None
     }
 

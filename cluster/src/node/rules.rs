@@ -87,7 +87,7 @@ impl Reader {
                     malformed.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(why) => {
-                    tracing::warn!(%why, "ignoring a malformed rule of another server");
+                    tracing::warn!(%why, "malformed rule of another server ignored: check that all servers have the same version");
                     malformed.fetch_add(1, Ordering::Relaxed);
                 }
             },

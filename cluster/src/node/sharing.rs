@@ -98,7 +98,7 @@ impl Sharing {
         let links = self.links.clone();
         tokio::spawn(async move {
             if let Err(error) = serve(links, listener, token, tls).await {
-                tracing::error!(%error, "relay listener failed; other servers cannot link to this one");
+                tracing::error!(%error, "relay listener failed: other servers cannot link to this one; restart this server");
             }
         });
         Some(events)
@@ -152,7 +152,7 @@ impl Sharing {
             Ok(Some(message)) => message,
             Ok(None) => return,
             Err(why) => {
-                tracing::warn!(%node, %why, "malformed relay message from node; closing the link");
+                tracing::warn!(%node, %why, "malformed relay message: closing the link; check that both servers have the same version");
                 self.malformed.fetch_add(1, Ordering::Relaxed);
                 return self.links.close(node);
             }

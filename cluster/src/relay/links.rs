@@ -252,7 +252,7 @@ async fn dial(shared: Arc<Shared>, name: NodeId) {
         }
         // Logged once for each outage; dialling goes on.
         if let Some(why) = failed.as_ref().filter(|_| !std::mem::replace(&mut is_reported, true)) {
-            tracing::warn!(node = %name, %address, why, "cannot link to a server that shares rooms; retrying");
+            tracing::warn!(node = %name, %address, why, "cannot link to a server that shares rooms: trying again; check its `node-listen` address and the firewall");
         }
         let lasted = failed.is_none() && begun.elapsed() > MAX_PAUSE;
         is_reported &= !lasted;

@@ -106,7 +106,7 @@ pub(super) fn run(config: &SfuConfig, parts: Parts) -> bool {
                 true
             }
             Err(error) => {
-                tracing::error!(%error, "media thread cannot start: the runtime does not accept the UDP socket");
+                tracing::error!(%error, "media thread cannot start: the runtime does not accept the UDP socket; check the open files limit (`ulimit -n`)");
                 false
             }
         }

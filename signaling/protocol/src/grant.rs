@@ -62,7 +62,7 @@ impl fmt::Display for Grant {
 
 /// The text is not the name of a grant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of publish, subscribe, enhance, data, moderate, admin")]
+#[error("`{0}` is not a grant: use publish, subscribe, enhance, data, moderate or admin")]
 pub struct UnknownGrant(String);
 
 impl FromStr for Grant {

@@ -35,10 +35,10 @@ pub enum Denied {
     #[error("the access token was revoked")]
     Revoked,
     /// A moderator refused the participant in the lobby.
-    #[error("you were not let in")]
+    #[error("a moderator did not admit you")]
     Refused,
     /// No moderator answered within `MAX_WAIT_S`.
-    #[error("no moderator has let you in in time")]
+    #[error("no moderator admitted you in time")]
     Forgotten,
     /// The same identity has entered the lobby again.
     #[error("your identity waits in the lobby with another client")]

@@ -59,7 +59,7 @@ impl Default for WebhookConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     /// There are receivers, but no secret.
-    #[error("webhooks need a secret to be signed with")]
+    #[error("webhooks need a secret that signs them: set `webhook-secret`")]
     NoSecret,
     /// The system's CA certificates, needed for https receivers, cannot be read.
     #[error("cannot read the system's certificates: {0}")]

@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Loads the certificate, if one is configured, and reloads it for as long as the process runs.
 pub(super) fn start(files: Option<&Files>, role: Role) -> Result<Option<Mutual>> {
     let Some(files) = files else { return Ok(None) };
-    let mutual = Mutual::load(files, role).context("the cluster's certificates")?;
+    let mutual = Mutual::load(files, role).context("cannot use the cluster's certificates")?;
     let mut watches = files.all().map(Watch::new);
     let kept = mutual.clone();
     tokio::spawn(async move {

@@ -9,7 +9,7 @@ const LENGTH: usize = 2;
 
 /// A frame is longer than [`MAX_FRAME`] bytes, so the sender is not a WebRTC client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a frame has {0} bytes")]
+#[error("the frame has {0} bytes, more than {MAX_FRAME}: the sender is not a WebRTC client")]
 pub(super) struct Oversize(usize);
 
 /// A datagram as a frame; `None` if it is longer than the length field of two bytes can say.

@@ -152,7 +152,7 @@ impl TcpPort {
                             _ = stopped => {}
                         }
                     }
-                    Err(error) => tracing::error!(%error, "TCP thread cannot start: the runtime does not accept the listener"),
+                    Err(error) => tracing::error!(%error, "TCP thread cannot start: the runtime does not accept the listener; check the open files limit (`ulimit -n`)"),
                 }
             });
         })?;
