@@ -15,12 +15,12 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Rejections(BTreeMap<(&'static str, &'static str), Counted>);
 
-/// How many entries of a bucket were rejected for a reason.
+/// Number of entries of a bucket that were rejected for a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rejected {
     /// The bucket in NATS.
     pub bucket: &'static str,
-    /// What was wrong with their seals.
+    /// Reason for which the entries' seals were rejected, as in metrics.
     pub reason: &'static str,
     /// Number of rejected entries so far.
     pub count: u64,

@@ -27,7 +27,7 @@ pub enum WireError {
 /// Converts a frame's age into its arrival on this machine's clock.
 pub type ArrivalOf<'a> = &'a dyn Fn(FrameAge) -> Instant;
 
-/// What an SFU sends to a stream's enhancer.
+/// Content of an SFU's message to a stream's enhancer.
 #[derive(Debug, Clone)]
 pub enum ToEnhancer {
     /// An input of the tap.

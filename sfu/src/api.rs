@@ -42,7 +42,7 @@ impl Default for JoinOptions {
     }
 }
 
-/// What a participant may do; by default all.
+/// Permissions of a participant; by default all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permissions {
     /// Send tracks.
@@ -59,7 +59,7 @@ impl Default for Permissions {
     }
 }
 
-/// What a participant finds when it joins, and its later events.
+/// State of the room that a participant joins, and its later events.
 #[derive(Debug)]
 pub struct Joined {
     /// The other members.
@@ -419,7 +419,7 @@ impl AnchorReport {
     }
 }
 
-/// What a subscriber's report says of the network that it runs on every frame of a track.
+/// A subscriber's report on the network that it runs on every frame of a track.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NetworkReport {
     /// The network that runs.
@@ -462,7 +462,7 @@ pub enum ReportError {
     Closed,
 }
 
-/// What one subscription received in the last second.
+/// Statistics of one subscription in the last second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrackStats {
     /// The subscribed track.

@@ -8,7 +8,7 @@ use windlass_types::{DataMessage, ParticipantId};
 /// A data message for a participant.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Who sent it.
+    /// Sender of the message.
     pub from: ParticipantId,
     /// Number of the message: each message of a sender has a larger one than its earlier messages.
     pub seq: u32,

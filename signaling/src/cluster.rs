@@ -1,4 +1,4 @@
-//! What signalling needs of the cluster, where the server is one of several.
+//! Interface from signalling to the cluster, where the server is one of several.
 
 use std::pin::Pin;
 

@@ -1,4 +1,4 @@
-//! How a participant enters a room, for sockets, WHIP and WHEP alike: admission control, access token, rules,
+//! Entry of participants into rooms, for sockets, WHIP and WHEP alike: admission control, access token, rules,
 //! directory, SFU.
 
 use std::net::IpAddr;

@@ -37,7 +37,7 @@ const MAX_HEADERS: usize = 64;
 /// Pause after a failed `accept`: usually the system has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(250);
 
-/// How connections are served.
+/// Settings and state by which connections are served.
 #[derive(Clone)]
 pub(crate) struct Serving {
     /// Time from a connection's start, or the last answer, to a request's complete head.

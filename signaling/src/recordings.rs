@@ -74,7 +74,7 @@ pub struct EventRecording {
     /// Why the recording ended: `stopped`, `room_empty` or `write_failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What went wrong, for people.
+    /// Description of the error for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -126,7 +126,7 @@ impl Authorized {
     }
 }
 
-/// What a socket's task waits for.
+/// An input of a socket's task.
 enum Input {
     Message(Option<Result<Message, axum::Error>>),
     Event(Option<SfuEvent>),

@@ -82,7 +82,7 @@ impl Client {
         }))
     }
 
-    /// Whether a NATS server is connected.
+    /// Whether the client is connected to a NATS server.
     pub fn is_connected(&self) -> bool {
         self.0.nats.connection_state() == State::Connected
     }

@@ -29,7 +29,7 @@ const EVENT_QUEUE: usize = 1_024;
 /// Maximum number of participants of one room on other servers whose names are kept.
 const MAX_REMOTE_PARTICIPANTS: usize = 10_000;
 
-/// How a node shares rooms.
+/// Settings by which a node shares rooms.
 #[derive(Clone)]
 pub struct SharingConfig {
     /// Address to listen on for other servers.

@@ -1,4 +1,4 @@
-//! What servers write into the cluster's buckets: leases of servers, claims to rooms, and the keys of claims.
+//! Records that servers write into the cluster's buckets: leases of servers, claims to rooms, and the keys of claims.
 
 use std::fmt::Write;
 

@@ -17,7 +17,7 @@ const ASSUMED_ENHANCED: Bitrate = Bitrate::bps(20_000);
 /// Largest bitrate that a rung reserves for anchors: pacing drops some of those that take more.
 const MAX: Bitrate = Bitrate::bps(120_000);
 
-/// What anchors there can be on this server.
+/// Limits of the anchors that there can be on this server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnchorLimits {
     /// Whether an enhancer is available.
@@ -35,7 +35,7 @@ pub(super) struct AnchorLimits {
 pub(super) struct AnchorCosts {
     /// Bitrate of captured anchors.
     pub captured: Bitrate,
-    /// How many octaves captured anchors are larger than the layer.
+    /// Number of octaves by which captured anchors are larger than the layer.
     pub captured_octaves: u8,
     /// Bitrate of enhanced anchors.
     pub enhanced: Bitrate,

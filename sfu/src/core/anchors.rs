@@ -71,7 +71,7 @@ pub(super) struct AnchorEnd {
     pub age: Duration,
 }
 
-/// What [`AnchorPacer::release`] returns.
+/// Result of [`AnchorPacer::release`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Released {
     /// A message to send, and the end of its anchor if it is the last one.

@@ -172,7 +172,7 @@ impl ConnectionMeter {
         Some(next)
     }
 
-    /// What was told last; `None`: nothing yet.
+    /// The quality that was told last; `None`: none yet.
     pub(super) fn told(&self) -> Option<ConnectionQuality> {
         self.told.map(|(_, quality)| quality)
     }

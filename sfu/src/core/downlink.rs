@@ -141,7 +141,7 @@ const MIN_STAGNATION: Duration = Duration::from_secs(2);
 const MAX_STAGNATION: Duration = Duration::from_secs(8);
 /// Growth of the estimate that ends a stagnation.
 const STAGNATION_GROWTH: f64 = 1.1;
-/// If the estimate drops below this share of the rate just delivered without a full queue, the drop is spurious.
+/// Share of the rate delivered without a full queue below which a drop of the estimate is spurious.
 const DELIVERED_FLOOR: f64 = 0.55;
 /// [`DELIVERED_FLOOR`] while the link is quiet, when the delivered rate proves more.
 const DELIVERED_FLOOR_QUIET: f64 = 0.75;
@@ -154,7 +154,7 @@ const UNPACED_AFTER: Duration = Duration::from_secs(2);
 /// Time after congestion in which there is no reset, no probe and no end of the cap.
 const CONGESTION_HOLD: Duration = Duration::from_secs(2);
 
-/// What the stack has measured, once each [`FEEDBACK_INTERVAL`].
+/// Measurements of the stack, taken once each [`FEEDBACK_INTERVAL`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Feedback {
     /// GoogCC's estimate now. (The stack's own event is a mean of three seconds.)
@@ -167,7 +167,7 @@ pub(super) struct Feedback {
     pub bytes_sent: u64,
 }
 
-/// What the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`).
+/// Rates that the stack's estimator is to sustain and to probe for (`str0m::bwe::Bwe::set_bitrate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BitrateTargets {
     /// Rate up to which padding fills what is sent.

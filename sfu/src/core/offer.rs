@@ -44,7 +44,7 @@ impl Answered {
     }
 }
 
-/// What a participant's lists are checked against.
+/// State of a participant and its room, against which its lists are checked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     /// Permissions of the participant.

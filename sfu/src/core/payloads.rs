@@ -29,7 +29,7 @@ pub(super) struct Payload {
     parameters: Vec<(String, String)>,
 }
 
-/// What a payload type of the rewritten offer stands for.
+/// Meaning of a payload type in the rewritten offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Opus.

@@ -87,7 +87,7 @@ pub(super) struct Peer {
     pub published: HashMap<Mid, TrackId>,
     /// Requests for regions of the participant's cameras.
     pub regions: Regions,
-    /// What the participant may do in its room.
+    /// Permissions of the participant in its room.
     pub permissions: Permissions,
     /// What the participant has used of the limits of data messages, as their sender.
     pub data: DataSender,

@@ -66,7 +66,7 @@ impl Shown {
         }
     }
 
-    /// By how many octaves the tile is larger than a layer.
+    /// Number of octaves by which the tile is larger than a layer.
     fn octaves(self, layer: Size) -> f64 {
         view::enlargement(self.tile, layer).max(1.0).log2()
     }

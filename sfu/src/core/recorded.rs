@@ -10,7 +10,7 @@ use super::recording::TrackRecording;
 use super::track::Track;
 use crate::api::{Kind, ParticipantId, TrackInfo};
 
-/// Whose tracks of a room are recorded.
+/// Participants of a room whose tracks are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recorded {
     /// Tracks of all participants.

@@ -176,7 +176,7 @@ impl Core {
         self.relays.send_to_audience(room, &message, &mut self.outputs);
     }
 
-    /// To be called when the last local participant has left a room; `remote` are its remote members.
+    /// Ends a room here. To be called when its last local participant has left; `remote` are its remote members.
     pub(super) fn end_room(&mut self, room: &str, remote: &[ParticipantId]) {
         let gone = self.tracks.iter().map(|track| &track.info);
         let gone = gone.filter(|info| remote.contains(&info.participant)).map(|info| info.track);

@@ -82,7 +82,7 @@ impl RemotePublisher {
     }
 }
 
-/// What one other node wants of a local track.
+/// Layers and anchors of a local track that one other node wants.
 #[derive(Debug)]
 struct NodeDemand {
     layers: [bool; 3],
@@ -112,7 +112,7 @@ pub(super) struct Making {
     pub(super) refused: Option<Refusal>,
 }
 
-/// What other nodes want of a local track.
+/// Layers and anchors of a local track that other nodes want.
 #[derive(Debug)]
 pub(super) struct NodeDemands {
     track: TrackId,

@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Time by which a report may be early: a delayed report arrives together with the next.
 const MAX_EARLY: Duration = Duration::from_secs(2);
 
-/// How many anchors of one subscription may still be reported on, and when.
+/// Number of anchors of one subscription that may still be reported on, and the time of the next report.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct ReportQuota {
     /// Anchors that were sent, whole or in part, and that no report has covered yet.

@@ -83,7 +83,7 @@ impl Room {
     }
 }
 
-/// What a participant finds when it enters a room.
+/// State of a room when a participant enters it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entered {
     /// Members of this node.

@@ -21,7 +21,7 @@ pub(super) struct Schedule {
     last_stats: Instant,
     /// Time of the last step: connections' time must not go back behind it.
     last_step: Instant,
-    /// How long before `last_step` the current datagram arrived at the machine.
+    /// Time from the arrival of the current datagram at the machine to `last_step`.
     handover_delay: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Schedule {
         counted
     }
 
-    /// How long before the last step the current datagram arrived at the machine.
+    /// Time from the arrival of the current datagram at the machine to the last step.
     pub(super) fn handover_delay(&self) -> Duration {
         self.handover_delay
     }

@@ -157,7 +157,7 @@ impl DtlsInstance for Wrapped {
     }
 }
 
-/// What to do with a packet.
+/// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Pass,

@@ -71,7 +71,7 @@ impl RtcpGuard {
         Some(done)
     }
 
-    /// To be called after the connection's output was polled: takes over which cipher it has negotiated.
+    /// Notes which cipher the connection has negotiated. To be called after the connection's output was polled.
     pub(super) fn on_output(&mut self) {
         self.cm |= CREATED_CM.take();
     }

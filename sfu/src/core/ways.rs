@@ -22,7 +22,7 @@ pub(super) struct Given {
     pub refused: bool,
 }
 
-/// How a viewer's picture is made, and why.
+/// The way in which a viewer's picture is made, and the reason.
 pub(super) fn way(
     now: Instant,
     demand: &Demand,

@@ -24,7 +24,7 @@ pub(super) struct EventQueue {
     data: Arc<AtomicUsize>,
 }
 
-/// What became of an event.
+/// Result of [`EventQueue::put`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
     /// The event is in the queue.

@@ -61,7 +61,7 @@ impl SfuHandle {
         self.watchdog.watch(on_hang)
     }
 
-    /// To be called when all threads have stopped.
+    /// Ends [`SfuHandle::watch`]. To be called when all threads have stopped.
     pub(super) fn on_stopped(&self) {
         self.watchdog.stop();
     }

@@ -45,7 +45,7 @@ struct Load {
 }
 
 impl Load {
-    /// Load of one room with so many participants.
+    /// Load of one room with this number of participants.
     fn of(participants: u64) -> Load {
         Load { streams: participants * participants.saturating_sub(1), participants }
     }
@@ -143,7 +143,7 @@ impl Reservation<'_> {
         self.thread
     }
 
-    /// To be called when the thread has received the join: it releases the place later.
+    /// Keeps the place until the participant leaves. To be called when the thread has received the join.
     pub(super) fn confirm(mut self) {
         self.is_new = false;
     }

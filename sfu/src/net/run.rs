@@ -34,7 +34,7 @@ const CLOSED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of commands, and of the enhancer's outputs, that are processed between two reads of the socket.
 const MAX_COMMANDS: usize = 8;
 
-/// What a media thread owns and shares.
+/// Parts that a media thread owns or shares with other threads.
 pub(super) struct Parts {
     pub(super) shard: Shard,
     pub(super) socket: Socket,

@@ -399,9 +399,9 @@ pub struct TrackStats {
 pub struct Error {
     /// The reason, for programs.
     pub code: ErrorCode,
-    /// What happened, for people.
+    /// Description of the error for people.
     pub message: String,
-    /// What to do next, for people.
+    /// Advice for people on what to do next.
     pub hint: String,
     /// Id of the message that the error answers, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

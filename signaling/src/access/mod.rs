@@ -51,7 +51,7 @@ pub struct Access {
     keys: Arc<RwLock<Option<TokenKeys>>>,
 }
 
-/// What a client may do in a room.
+/// Identity, name and rights of a client that may enter a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// The identity in the token; `None` in an open room.

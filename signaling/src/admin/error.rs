@@ -55,9 +55,9 @@ pub(crate) enum AdminErrorCode {
 pub(crate) struct AdminError {
     /// The reason, for programs.
     pub code: AdminErrorCode,
-    /// What happened, for people.
+    /// Description of the error for people.
     pub message: String,
-    /// What to do next, for people.
+    /// Advice for people on what to do next.
     pub hint: String,
     #[serde(skip)]
     status: u16,

@@ -28,7 +28,7 @@ pub(crate) struct Book {
     waiting: usize,
 }
 
-/// What [`Book::put`] did.
+/// Result of [`Book::put`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Update {
     /// The rule holds from now on.

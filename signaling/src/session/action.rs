@@ -1,4 +1,4 @@
-//! What a [`Session`](super::Session) asks its shell to do, and what the shell answers.
+//! Actions that a [`Session`](super::Session) asks of its shell, and the shell's answers.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How a [`Session`] handles the client's messages.
+//! Handling of the client's messages by a [`Session`].
 
 use std::time::Instant;
 

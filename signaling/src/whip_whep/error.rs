@@ -16,9 +16,9 @@ pub(crate) struct WishError {
     /// The code that signalling has for this error.
     #[schema(value_type = String)]
     code: ErrorCode,
-    /// What happened, for people.
+    /// Description of the error for people.
     message: String,
-    /// What to do next, for people.
+    /// Advice for people on what to do next.
     hint: &'static str,
     #[serde(skip)]
     status: u16,

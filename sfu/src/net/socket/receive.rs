@@ -126,7 +126,7 @@ fn stamp_of(message: &libc::msghdr) -> Option<libc::timespec> {
     None
 }
 
-/// Both clocks at one moment, read once for all datagrams of a call.
+/// Wall clock and monotonic clock at one moment, read once for all datagrams of a call.
 struct Clocks {
     wall: SystemTime,
     monotonic: Instant,
@@ -137,7 +137,7 @@ impl Clocks {
         Clocks { wall: SystemTime::now(), monotonic: Instant::now() }
     }
 
-    /// The kernel's stamp is wall-clock time; its age carries it over to the monotonic clock.
+    /// Converts the kernel's time stamp to the monotonic clock, by its age on the wall clock.
     fn instant_of(&self, stamp: libc::timespec) -> Option<Instant> {
         let wall = UNIX_EPOCH.checked_add(Duration::new(
             stamp.tv_sec.try_into().ok()?,

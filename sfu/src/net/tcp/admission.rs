@@ -45,7 +45,7 @@ impl Admission {
         Ok(())
     }
 
-    /// To be called when an admitted connection has ended.
+    /// Counts one connection less. To be called when an admitted connection has ended.
     pub(super) fn end(&mut self, ip: IpAddr) {
         self.open = self.open.saturating_sub(1);
         let Some(ip) = rate_limit_address(ip) else { return };
