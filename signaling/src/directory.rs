@@ -175,7 +175,7 @@ impl Directory {
         let seat = info.identity.clone().map(|identity| (room.to_owned(), identity));
         let former = seat.as_ref().and_then(|seat| inner.identities.get(seat)).copied();
         let former = former.or_else(|| inner.member(room, info.was.as_deref()));
-        // The place of a participant is taken once: who comes for it again takes it from who has it here.
+        // A participant is replaced once: a second one with the same ticket replaces the first one here.
         let rival = info.was.as_deref().and_then(|was| inner.successor(room, was));
         let here = rival.filter(|rival| inner.participants.contains_key(rival));
         if rival.is_some() && here.is_none() {
@@ -367,7 +367,7 @@ impl Directory {
         inner.remote.insert(id, (room.to_owned(), info));
         let itself = inner.member(room, was.as_deref());
         let former = itself.or_else(|| inner.identities.get(&seat?).copied());
-        // A participant that was sent there leaves by itself, when nobody here needs it any more.
+        // A participant that was sent there leaves by itself, when the others here do not need it any more.
         if let Some(entry) = former.and_then(|former| inner.participants.get(&former))
             && (itself.is_some() || (entry.state.since, entry.state.id) < (since, id))
             && !(entry.is_moving() && itself.is_some())
@@ -470,7 +470,7 @@ impl Directory {
         });
         let own = state.tracks.get_mut(&track)?;
         own.held = held;
-        // What its publisher wants then comes by `muted`.
+        // The publisher's own choice comes by `muted`.
         own.muted |= held;
         Some(own.clone())
     }

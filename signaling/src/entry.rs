@@ -166,7 +166,7 @@ async fn enter_quietly(shared: &Shared, entry: Entry<'_>) -> Result<Inside, Ente
         // A participant of this server has not moved here.
         info.was = former.filter(|former| !shared.directory.has(&key, former));
     }
-    // Who comes back after a lost connection says by its seat who it was, also without an identity.
+    // A seat token names the participant that comes back after a lost connection, even without an identity.
     let seat = seat.filter(|_| !options.loopback);
     let seated = |seat: String| shared.rights.seated(room, identity.as_deref(), &seat, unix_now());
     info.was = info.was.or_else(|| seat.and_then(seated).map(|was| was.to_string()));

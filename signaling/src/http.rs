@@ -67,7 +67,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, client)) => {
-                // Too many: closed without an answer, since there is no request yet.
+                // Too many connections: closed without an answer, since there is no request yet.
                 let Ok(slot) = entry::connection(&serving.shared, client.ip()) else { continue };
                 let (app, serving, stop) = (app.clone(), serving.clone(), stop.clone());
                 connections.spawn(async move {

@@ -24,7 +24,7 @@ pub(crate) async fn resume(shared: &Arc<Shared>) {
         let rules = moderation(shared, &room);
         let resumed = rules.resume_recording(&ordered);
         if resumed.is_err() || rules.recording().as_ref() != Some(&ordered) {
-            // It was ended meanwhile, or the room is recorded anew.
+            // The recording was ended meanwhile, or the room has a new one.
             continue;
         }
         let began = recorder.clone();
@@ -117,7 +117,7 @@ fn recorded_members(shared: &Shared, room: &str, ordered: &Recording) -> BTreeSe
 pub(crate) async fn ended(shared: &Arc<Shared>, room: &str, recording: EventRecording) {
     let mut running = shared.recordings.0.lock().await;
     if running.get(room).is_some_and(|now| now.id == recording.id) {
-        // It ended by itself: nobody else may go on to say that the room is recorded.
+        // The recording ended by itself: no other server may go on to report that the room is recorded.
         running.remove(room);
         let _ = shared.services.sfu.set_recorded(room, None).await;
         let _ = moderation(shared, room).end_recording();

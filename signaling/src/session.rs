@@ -358,7 +358,7 @@ impl Session {
         let mut redirect = None;
         match &commands.end {
             Some(End::Moved { url, must }) => {
-                // It is served here until its connection to the new server works.
+                // The participant is served here until its connection to the new server works.
                 let until = must.then(|| now + self.config.moving);
                 let known =
                     matches!(moving, Some((to, by)) if to == url && (by.is_some() || !must));

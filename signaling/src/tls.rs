@@ -88,7 +88,7 @@ struct Shared {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the key.
+        // The debug form leaves out the key.
         f.debug_struct("Tls").finish_non_exhaustive()
     }
 }
@@ -145,7 +145,7 @@ impl Tls {
             Some((certificate, key)) => {
                 let (chain, key) = parse(certificate, key)?;
                 let key = aws_lc_rs::sign::any_supported_type(&key)?;
-                // Its critical extension is for the ACME server alone: whether both belong together is not looked at.
+                // The certificate has a critical extension for the ACME server alone, so the pair is not checked.
                 Some(Arc::new(CertifiedKey::new(chain, key)))
             }
         };
@@ -176,7 +176,7 @@ impl Tls {
             Ok(Ok(mut stream)) => {
                 count(&shared.done);
                 if stream.get_ref().1.alpn_protocol() == Some(CHALLENGE) {
-                    // The certificate was the answer.
+                    // The handshake with the challenge's certificate was the answer.
                     let _ = tokio::time::timeout(LINGER, stream.shutdown()).await;
                     return None;
                 }

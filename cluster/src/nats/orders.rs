@@ -99,7 +99,7 @@ impl Client {
     ) -> Option<(Subject, Vec<u8>)> {
         let sender = message.subject.as_str().rsplit('.').next().unwrap_or_default();
         let reply = message.reply.filter(|_| sender != self.0.name)?;
-        // NATS does not say when it took a message: it is at hand at once.
+        // NATS does not say when it took a plain message: the current time stands for that.
         let at = self.seal_time().await?;
         *revision += 1;
         match seals.open(sender, &message.payload, Stored { at, revision: *revision }) {

@@ -133,7 +133,7 @@ impl Sharing {
             _ => None,
         };
         if who.is_none() && matches!(relayed, Relayed::Changed { .. }) {
-            // It has left, which is the next message.
+            // The participant has left: the next message says so.
             return;
         }
         let message = messages::encode(room, relayed, who, Instant::now());

@@ -120,7 +120,7 @@ impl Rooms {
         let candidates = self.candidates(now).into_iter();
         let mut further = candidates.filter(|(name, node)| takes(node) && !claim.names(name));
         match further.next().filter(|_| shares && claim.with.len() < MAX_WITH) {
-            // Beyond the wanted maximum rather than refused.
+            // No server has room: the client joins here, above the wanted maximum, rather than being refused.
             None => Placement::Local,
             Some((name, node)) => Placement::AddNode(Handoff {
                 write: ClaimWrite {

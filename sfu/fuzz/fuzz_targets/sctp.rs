@@ -94,7 +94,7 @@ fuzz_target!(|data: &[u8]| {
             client.take(now, address, packet);
         }
     }
-    // Ports and verification tag of the client's: without them nothing is looked at.
+    // The client's ports and verification tag: packets without them are dropped unread.
     let Some(head) = last.get(..8) else { return };
     let head = head.to_vec();
     while let (Some(wait), Some(chunks)) = (bytes.byte(), bytes.piece()) {

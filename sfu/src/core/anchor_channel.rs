@@ -168,7 +168,7 @@ impl AnchorChannel {
             };
             let mut slot = path.slots.iter_mut().find(|s| s.mid == mid);
             if let Some(slot) = &mut slot {
-                // Also for a stale anchor: a part of it may have been sent.
+                // Counted for a stale anchor too: a part of it may have been sent.
                 slot.sent.report_quota.on_sent();
             }
             if let Some(end) = sent {

@@ -196,7 +196,7 @@ impl ConnectionMeter {
     fn next(&self, now: Instant, quality: ConnectionQuality) -> Option<ConnectionQuality> {
         let last = |count: usize| self.recent.iter().rev().take(count).copied();
         let enough = |count: usize| self.recent.len() >= count;
-        // All of these were at least so bad, and at least so good.
+        // The best of the last assessments, and the worst: all of them are at least that bad, or at least that good.
         let at_least = last(WORSE_AFTER).min().filter(|_| enough(WORSE_AFTER));
         let at_most = last(BETTER_AFTER).max().filter(|_| enough(BETTER_AFTER));
         let Some((at, told)) = self.told else {

@@ -114,8 +114,8 @@ impl DataLimits {
         let all = ALL_RECEIVED.admits(self.received, now);
         let to_nodes = |rate: &Rate| nodes == 0 || rate.admits(self.to_nodes, now);
         if OWN.admits(sender.used, now) && to_nodes(&OWN_NODES) {
-            // What others have used up of the core's time takes nothing from it, but large rooms have no more of that
-            // time by it.
+            // Messages within the sender's own rate pass even if others have used up the core's rate. Then a message to
+            // many receivers costs more of the own rate, so that large rooms do not get more of the core's time.
             let times = if all { 1 } else { receivers.div_ceil(OWN_RECEIVERS).max(1) };
             sender.used.add(now, OWN.cost_of_all(bytes, times));
         } else if all && ROOM.admits(*room, now) && to_nodes(&NODES) {

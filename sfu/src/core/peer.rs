@@ -231,7 +231,7 @@ impl Peer {
             events,
         };
         let due = self.link.stack.call(&mut self.link.wake, |rtc| drain.run(rtc));
-        // Always, as both are per thread: the next connection must not inherit the answers.
+        // Both answers are per thread: they are always taken, so that the next connection does not inherit them.
         self.link.rtcp_guard.on_output();
         let over_limit = sctp_filter::take_over_limit();
         let mut emit = |event| events.push((self.id, event));

@@ -193,7 +193,7 @@ impl Taps {
         max_frame_bytes: usize,
     ) -> Option<TapInput> {
         let above = scale.zip(self.low.as_ref()).and_then(|(scale, tap)| {
-            // Pictures of other sizes cannot be made as large as the anchors.
+            // Frames of other sizes cannot be scaled to the size of the anchors.
             let fits = (1..=scale).rev().filter(|part| scale % part == 0);
             let mut above = fits.filter_map(|part| tap.layer().enlarged(part));
             above.find(|&layer| layers.rate(layer, now).is_some())

@@ -144,7 +144,7 @@ impl TapOutput {
     /// Sends a request or a report to the enhancer; `false`: it is lost. No frame is lost with it: a subscriber repeats
     /// its request for a key anchor, and reports come again.
     fn request(&mut self, stream: StreamId, request: EnhancerRequest) -> bool {
-        // The stream continues, as above: a stop that came after the request would take it along.
+        // The stream continues: a stop that is sent after the request would undo it.
         self.unsent_stops.remove(&stream);
         (self.sinks.requests)(stream, request)
     }

@@ -115,7 +115,7 @@ pub struct SetAttributes {
 
 impl SetAttributes {
     pub(crate) fn check(&self) -> Result<(), ProtocolError> {
-        // As many may go as come.
+        // The change may remove as many attributes as it sets.
         limits::check_count("set", self.set.len(), 2 * MAX_ATTRIBUTES)?;
         for (key, value) in &self.set {
             limits::check_attribute(key, value.as_deref().unwrap_or_default())?;

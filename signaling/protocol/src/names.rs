@@ -33,7 +33,7 @@ pub(crate) fn hides_text(text: &str) -> bool {
     let chars: Vec<char> = text.chars().collect();
     let mut marks = MARKS;
     for (at, &c) in chars.iter().enumerate() {
-        // At the beginning there is nothing that a mark could be on.
+        // The first character has no letter before it that a mark could be on.
         marks = if is_mark(c) { marks + 1 } else { 0 };
         if marks > MARKS || is_hidden(c) && !joins(&chars[..at], c, &chars[at + 1..]) {
             return true;
@@ -63,7 +63,7 @@ fn joins(before: &[char], c: char, after: &[char]) -> bool {
     match c {
         AS_TEXT | AS_EMOJI => is_pictured(last) || next == Some(KEYCAP),
         JOINER => {
-            // Of the emoji before it, colours and skin are the end.
+            // The emoji before the joiner may end with a colour or skin modifier.
             let is_end =
                 |&&c: &&char| c == AS_EMOJI || CodePointSetData::new::<EmojiModifier>().contains(c);
             let emoji = before.iter().rev().find(|c| !is_end(c)).copied();

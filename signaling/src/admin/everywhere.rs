@@ -108,7 +108,7 @@ pub(crate) async fn pass_on(
     };
     let begins = order.method == "POST" && concern == Concern::Room;
     let own = next.run(Request::from_parts(parts, Body::from(body))).await;
-    // What has begun here, the other servers learn by its rule.
+    // The other servers learn of a recording that has begun here by its rule.
     let may_pass_on = own.status() == StatusCode::NOT_FOUND || own.status().is_success() && !begins;
     let Ok(order) = serde_json::to_vec(&order) else { return own };
     if !may_pass_on {
@@ -133,7 +133,7 @@ pub(crate) async fn pass_on(
 pub(crate) async fn carry_out(shared: &Arc<Shared>, order: &[u8]) -> Vec<u8> {
     let answer = match serde_json::from_slice::<Order>(order) {
         Ok(order) if concern(&order.method, &order.path).is_some() => perform(shared, order).await,
-        // Of a later version.
+        // An order of a later version.
         _ => None,
     };
     let unknown = Answer { status: StatusCode::NOT_FOUND.as_u16(), body: Value::Null };

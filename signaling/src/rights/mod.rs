@@ -270,7 +270,7 @@ impl Rights {
         let (answer, answered) = watch::channel(None);
         let waiter = Waiter { room: room.to_owned(), name, identity, since: now_ms, answer };
         let mut inner = self.inner.lock();
-        // An identity waits once.
+        // An identity has one place in the lobby.
         let same =
             |w: &&Waiter| w.room == room && w.identity.is_some() && w.identity == waiter.identity;
         for former in inner.waiters.values().filter(same) {

@@ -29,7 +29,7 @@ impl Session {
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let allowed = self.data_bytes.take_many(length, now);
         check_rate(allowed, self.config.data_bytes, "bytes of data messages")?;
-        // Whoever has no such id is not in the room.
+        // An id that is not valid belongs to no participant of the room.
         let to = to.map(|to| to.iter().filter_map(|id| id.parse().ok()).collect());
         let message = DataMessage { topic, content, reliable, number };
         self.actions.push_back(Action::SendData { id, to, message });

@@ -93,7 +93,7 @@ impl Event {
     }
 
     pub(super) fn body(&self) -> String {
-        // Nothing in it can fail to serialise.
+        // An event has no part that can fail to serialise.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

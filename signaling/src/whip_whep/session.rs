@@ -121,7 +121,7 @@ pub(super) fn end(
     token: Option<&str>,
 ) -> Result<StatusCode, WishError> {
     authorized(shared, key, token)?;
-    // Of concurrent requests one ends it.
+    // One of concurrent requests ends the session.
     let ended = shared.sessions.open.lock().remove(key);
     ended.map(|_| StatusCode::OK).ok_or_else(WishError::no_session)
 }
@@ -193,7 +193,7 @@ async fn follow(
             changed = commands.changed() => {
                 let (Ok(()), Some(shared)) = (changed, shared.upgrade()) else { break };
                 let latest = commands.borrow_and_update().clone();
-                // The client cannot be told to move. If it may, it stays; if it must, it is disconnected and connects
+                // The client cannot be told to move. If it may move, it stays; if it must, it is disconnected and connects
                 // again.
                 if !matches!(latest.end, None | Some(End::Moved { must: false, .. })) {
                     break;

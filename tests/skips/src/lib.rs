@@ -32,7 +32,7 @@ pub fn note(name: &str, why: &str) {
 /// Where the file cannot be opened or written.
 pub fn add(file: &Path, name: &str, why: &str) -> io::Result<()> {
     let line = format!("{name}: {why}").split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
-    // In one piece, as other tests add lines at the same time.
+    // Written in one call, as other tests add lines at the same time.
     OpenOptions::new().create(true).append(true).open(file)?.write_all(line.as_bytes())
 }
 

@@ -99,7 +99,7 @@ impl Camera {
             payload.extend([0x82, 0x49, 0x83, 0x42]);
             payload.extend((size << 28 | 0x2000_0000_0000_0000).to_be_bytes());
         }
-        // A packet has something behind its descriptor.
+        // A packet has at least one byte behind its descriptor.
         payload.resize(bytes.max(payload.len() + 1), 0);
         payload
     }

@@ -38,7 +38,7 @@ impl Socket {
 
     /// Binds another socket to the same address. The kernel distributes datagrams by their source address.
     pub(super) fn another(&self) -> io::Result<Socket> {
-        // Only now, so that a second server on the same address is refused, and does not get a share of the datagrams.
+        // Set after the first bind, so that a second server on the same address is refused, and gets no datagrams.
         SockRef::from(&self.socket).set_reuse_port(true)?;
         Socket::open(self.local, true)
     }
