@@ -215,7 +215,7 @@ pub enum OfferError {
     NotAllowed(&'static str),
     /// More tracks, m-lines or bytes than the limits allow.
     #[error(
-        "the offer exceeds a limit: of its bytes, its sections, its tracks, or the length of their names"
+        "the offer exceeds a limit: of bytes, sections, tracks, or the length of a track's name"
     )]
     TooLarge,
     /// The server panicked at the offer: the participant is removed.

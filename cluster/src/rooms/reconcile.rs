@@ -125,7 +125,7 @@ impl Rooms {
         }
     }
 
-    /// A claim of this server that also names those servers of `all` whose leases have not ended.
+    /// A claim of this server that also names those servers of `all` that are linked or live.
     fn claim_with_live(&self, all: &[Arc<str>], now: Instant) -> Claim {
         let others = all.iter().filter(|&name| *name != self.me);
         let live = others.filter(|name| self.is_linked_or_alive(name, now));

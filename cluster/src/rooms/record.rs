@@ -30,7 +30,7 @@ pub struct NodeLease {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Claim {
-    /// Name of the owner. The owner alone changes the claim, as long as its lease holds.
+    /// Name of the owner. The owner alone changes the claim, as long as it lives.
     pub node: String,
     /// Names of the other servers of the room, where it is shared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

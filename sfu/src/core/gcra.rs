@@ -13,7 +13,7 @@ impl Gcra {
         self.0 = Some(self.0.map_or(now, |until| until.max(now)) + cost);
     }
 
-    /// Time from which on at most `burst` is in use; `None` if nothing was used yet.
+    /// Time from which on at most `burst` is in use; `None` if more was never in use.
     pub(super) fn conforms_at(self, burst: Duration) -> Option<Instant> {
         self.0.and_then(|until| until.checked_sub(burst))
     }

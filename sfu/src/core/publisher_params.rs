@@ -23,7 +23,7 @@ fn unlimited(layer: Layer) -> LayerKnobs {
     LayerKnobs { active: true, bitrate, fps: UNLIMITED_FPS, needed: false }
 }
 
-/// Parameters that the publisher of a track was asked to send by. The methods return new parameters for the publisher.
+/// Parameters that the publisher of a track was given. The methods return new ones, which are to be sent to it.
 #[derive(Debug)]
 pub(super) struct PublisherParams {
     /// Last parameters of the smallest layer.

@@ -28,7 +28,7 @@ impl Recorded {
     }
 }
 
-/// The rooms that are recorded. Operators and moderators order each recording, so there are few.
+/// The rooms that are recorded. Operators order each recording, so there are few.
 #[derive(Debug, Default)]
 pub(super) struct RecordedRooms(HashMap<String, Recorded>);
 

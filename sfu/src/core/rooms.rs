@@ -112,7 +112,7 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// A core without rooms. `shard` counts rooms and participants for all cores.
+    /// The rooms of a core, none at first. `shard` counts rooms and participants for all cores.
     pub(super) fn new(shard: Shard) -> Rooms {
         Rooms { by_name: HashMap::new(), draining: false, shard }
     }
@@ -160,7 +160,7 @@ impl Rooms {
         Entered { members, present, speaker: room.speakers.speaker() }
     }
 
-    /// Counts one participant less than before.
+    /// Counts one participant less.
     pub(super) fn release(&self) {
         self.shard.release_participant();
     }

@@ -17,7 +17,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// A core without routes, at these addresses of the server.
+    /// The routes of a core, none at first. `locals` are the server's addresses.
     pub(super) fn new(locals: LocalAddrs, shard: Shard) -> Routes {
         Routes { locals, addresses: HashMap::new(), ufrags: HashMap::new(), shard }
     }

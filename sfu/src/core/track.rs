@@ -35,7 +35,7 @@ pub(super) struct Track {
     pub(super) nodes: NodeDemands,
     pub(super) subscribers: Vec<ParticipantId>,
     pub(super) layers: Layers,
-    /// Parameters that the publisher was asked to send by.
+    /// Parameters that the publisher was given.
     pub(super) params: PublisherParams,
     /// The largest layer that the publisher sends where its uplink carries it; `None` if the publisher does not say.
     pub(super) largest: Option<Layer>,

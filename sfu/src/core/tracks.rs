@@ -21,7 +21,7 @@ pub(super) struct Tracks {
 }
 
 impl Tracks {
-    /// A core without tracks. `shard` gives the ids.
+    /// The tracks of a core, none at first. `shard` gives the ids.
     pub(super) fn new(shard: Shard) -> Tracks {
         Tracks { by_id: BTreeMap::new(), streams: HashMap::new(), next: shard.first_id(), shard }
     }

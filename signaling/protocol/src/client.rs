@@ -218,7 +218,7 @@ pub struct Report {
     pub anchors_used: u32,
     /// Number of used anchors that came after their frame was shown.
     pub anchors_late: u32,
-    /// Number of anchors that came in part, or could not be used.
+    /// Number of anchors that began to arrive, but could not be used.
     pub anchors_lost: u32,
     /// Number of anchors that added nothing to their frame.
     pub anchors_duplicate: u32,

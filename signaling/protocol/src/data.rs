@@ -72,8 +72,8 @@ pub struct SendData {
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     #[cfg_attr(feature = "typescript", ts(as = "Option<bool>", optional))]
     pub reliable: bool,
-    /// Number that the client gives the message; receivers get it too. If the connection is lost before `done`, the
-    /// client sends the message again with the same number, and receivers drop it if they have it already.
+    /// Number that the client gives the message; receivers get it too. A client that lost its connection before `done`
+    /// may send the message again with the same number. Receivers that have it already drop it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub number: Option<u32>,

@@ -27,7 +27,7 @@ pub enum ErrorCode {
     Replaced,
     /// A moderator or operator removed the participant, or ended the room.
     Removed,
-    /// The identity is banned from the room.
+    /// The identity is banned from the room, or from all rooms.
     Banned,
     /// The access token was revoked.
     Revoked,

@@ -50,12 +50,12 @@ pub fn check_room(room: &str) -> Result<(), ProtocolError> {
     check_token("room", room, ROOM_CHARS)
 }
 
-/// Checks a track id: 1 to [`TRACK_CHARS`] characters of a token.
+/// Checks a track id: 1 to [`TRACK_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_track(track: &str) -> Result<(), ProtocolError> {
     check_token("track", track, TRACK_CHARS)
 }
 
-/// Checks a participant id: 1 to [`PARTICIPANT_CHARS`] characters of a token.
+/// Checks a participant id: 1 to [`PARTICIPANT_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_participant(field: &str, id: &str) -> Result<(), ProtocolError> {
     check_token(field, id, PARTICIPANT_CHARS)
 }
@@ -68,17 +68,17 @@ pub(crate) fn check_identity(identity: &str) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// Checks a seat token: 1 to [`SEAT_CHARS`] characters of a token.
+/// Checks a seat token: 1 to [`SEAT_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_seat(seat: &str) -> Result<(), ProtocolError> {
     check_token("seat", seat, SEAT_CHARS)
 }
 
-/// Checks a ticket: 1 to [`TICKET_CHARS`] characters of a token.
+/// Checks a ticket: 1 to [`TICKET_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_ticket(ticket: &str) -> Result<(), ProtocolError> {
     check_token("ticket", ticket, TICKET_CHARS)
 }
 
-/// Checks the topic of a message: 1 to [`MAX_TOPIC`] characters of a token.
+/// Checks the topic of a message: 1 to [`MAX_TOPIC`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_topic(topic: &str) -> Result<(), ProtocolError> {
     check_token("topic", topic, MAX_TOPIC)
 }
@@ -92,7 +92,7 @@ pub(crate) fn check_content(bytes: usize) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// Checks an attribute. Its key has 1 to [`MAX_KEY`] characters of a token, and its value at most [`MAX_VALUE`] bytes.
+/// Checks an attribute. Its key has 1 to [`MAX_KEY`] letters, digits, `-`, `_` or `.`, and its value at most [`MAX_VALUE`] bytes.
 pub(crate) fn check_attribute(key: &str, value: &str) -> Result<(), ProtocolError> {
     check_token("key", key, MAX_KEY)?;
     if value.len() > MAX_VALUE {
@@ -123,12 +123,12 @@ pub(crate) fn check_access_token(token: &AccessToken) -> Result<(), ProtocolErro
     Ok(())
 }
 
-/// Checks a media id: 1 to [`MID_CHARS`] characters of a token.
+/// Checks a media id: 1 to [`MID_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_mid(mid: &str) -> Result<(), ProtocolError> {
     check_token("mid", mid, MID_CHARS)
 }
 
-/// Checks the names of anchor codecs: at most [`ANCHOR_CODECS`], each with 1 to [`CODEC_CHARS`] characters of a token.
+/// Checks the names of anchor codecs: at most [`ANCHOR_CODECS`], each with 1 to [`CODEC_CHARS`] letters, digits, `-`, `_` or `.`.
 pub(crate) fn check_codecs(names: &[String]) -> Result<(), ProtocolError> {
     check_count("anchor_codecs", names.len(), ANCHOR_CODECS)?;
     names.iter().try_for_each(|name| check_token("anchor_codecs", name, CODEC_CHARS))

@@ -35,7 +35,7 @@ pub enum Denied {
     #[error("the access token was revoked")]
     Revoked,
     /// A moderator refused the participant in the lobby.
-    #[error("a moderator did not admit you")]
+    #[error("a moderator or operator refused you")]
     Refused,
     /// No moderator answered within `MAX_WAIT_S`.
     #[error("no moderator admitted you in time")]

@@ -177,7 +177,7 @@ pub struct Commands {
 pub enum End {
     /// Another participant with the same identity has entered.
     Replaced,
-    /// An operator or moderator removed the participant.
+    /// An operator removed the participant.
     Removed,
     /// The room is on another server, or that server has more of the room.
     Moved {

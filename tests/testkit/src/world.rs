@@ -26,7 +26,7 @@ const MAX_STEP: Duration = Duration::from_millis(5);
 const MIN_STEP: Duration = Duration::from_micros(250);
 /// Time from a publisher's answer to its camera's first frame.
 const CAMERA: Duration = Duration::from_millis(500);
-/// Time by which the first frames of two cameras differ, so that their frames do not come together.
+/// Time by which the first frames of successive participants' cameras differ, so that frames do not come together.
 const APART: Duration = Duration::from_millis(7);
 
 /// Access links of a participant.
@@ -41,7 +41,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Links so wide that they neither delay nor drop anything.
+    /// Links of 1 Gbit/s and 1 ms, which drop nothing unless their queue is full.
     pub fn wide(seed: u64) -> Access {
         let wide = || Course::steady(Conditions::default());
         Access { down: wide(), up: wide(), seed }
