@@ -1,8 +1,8 @@
 //! Which worker a stream goes to (the one with the lowest load), and when it should move to another.
 //!
 //! Workers are named in the configuration, or found by their leases. A worker whose lease has ended gets no new
-//! streams, but keeps those that it has: whether it works is decided by its answers ([`crate::liveness`]), since leases
-//! may be out of date.
+//! streams, but keeps those that it has. Its answers decide whether it works ([`crate::liveness`]), since leases may be
+//! out of date.
 //!
 //! Source: NeuroScaler §4.2 (load balance over instances). Pure: every time is an argument.
 

@@ -2,7 +2,7 @@
 //! count.
 //!
 //! A seal is a MAC (HMAC-SHA-256, key derived from the cluster's token) over bucket, key, time and content. Replays are
-//! refused in two ways: the sealed time must be close to the time at which NATS stored the entry, and an entry must not
+//! refused in two ways. The sealed time must be close to the time at which NATS stored the entry. And an entry must not
 //! be older than the newest known one of its key. So a foreign writer can delete or delay entries, but not forge them.
 //!
 //! [`SealKey`] seals and opens single messages. [`Seals`] seals and opens the entries of one bucket, and keeps their

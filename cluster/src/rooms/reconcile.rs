@@ -152,8 +152,8 @@ impl Rooms {
         self.reads_own_lease(now) && claim.nodes().filter(is_cut_off).any(yields_to)
     }
 
-    /// The handoffs of a draining server: each room goes to one of its other servers, or to the servers that take
-    /// rooms, in turn, the one with the fewest participants first.
+    /// The handoffs of a draining server. Each room goes to one of its other servers. Otherwise rooms go in turn to the
+    /// servers that take rooms, the one with the fewest participants first.
     pub fn handoffs(&self, local: &HashSet<String>, now: Instant) -> Vec<Handoff> {
         if self.readable_since.is_none() {
             return Vec::new();

@@ -1,8 +1,8 @@
 //! Allocates one subscriber's bandwidth among its tracks: each gets a rung, or is paused.
 //!
 //! A *rung* is a quality level (LiveKit's `VideoQuality`, libwebrtc's target layer): a simulcast layer, or (`+`) a
-//! layer with anchors. The rungs are q, q+, h, h+ and f. A track's *ladder* has those whose layer is sent, up to the
-//! client's maximum, without rungs that a cheaper one equals in quality, and without anchors that are not worth their
+//! layer with anchors. The rungs are q, q+, h, h+ and f. A track's *ladder* has the rungs whose layer is sent, up to
+//! the client's maximum. It leaves out rungs that a cheaper one equals in quality, and anchors that are not worth their
 //! bytes beside the viewer's own network. Quality in the tile is predicted ([`quality`]); bitrates of anchors are
 //! measured ([`anchor_costs`](super::anchor_costs)).
 //!

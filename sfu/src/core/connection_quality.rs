@@ -10,12 +10,12 @@
 //! | downlink | its estimate is below half of what the best rungs take | a video is paused | |
 //! | nothing comes from the client | | | for [`SILENCE`] |
 //!
-//! A browser with a narrow uplink loses few packets: it sends fewer layers. So layers count. Which are asked for is
-//! what the client says that it may send (or has sent), without those that nobody needs.
+//! A browser with a narrow uplink loses few packets: it sends fewer layers. So layers count. Asked for are the layers
+//! that the client says that it may send (or has sent), without those that nobody needs.
 //!
-//! What is told is slower, so that it does not flicker: it gets worse when [`WORSE_AFTER`] assessments in a row were
-//! worse, better when [`BETTER_AFTER`] were better, and changes once in [`MIN_INTERVAL`] at most. That a connection is
-//! lost is told at once.
+//! The told quality is slower, so that it does not flicker. It gets worse when [`WORSE_AFTER`] assessments in a row
+//! were worse, and better when [`BETTER_AFTER`] were better. It changes once in [`MIN_INTERVAL`] at most. That a
+//! connection is lost is told at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,11 +1,11 @@
-//! Messages of participants to each other, and changes of what is known of them.
+//! Messages of participants to each other, and changes of their names and attributes.
 //!
 //! Every receiver gets a sender's messages in their order, as all of them take one way: this core's outputs, the link
-//! to the other node and its core. Rates are bounded at the sender's node: by room, so that many senders do not fill
-//! the queues of a room's members, and for all that goes to other nodes, so that links stay free for the rest. Each
-//! participant has a small rate of its own that others of this node cannot use up, but for what links can carry. In
-//! large rooms, where one message is many, what counts is how many get it: by sender, and for the whole core. A change
-//! of a name or of attributes counts as a message of its size to all.
+//! to the other node and its core. Rates are bounded at the sender's node. One bound is by room, so that many senders
+//! do not fill the queues of a room's members. Another is for all messages to other nodes, so that links stay free for
+//! the rest. Each participant has a small rate of its own that others of this node cannot use up, except on links. In
+//! large rooms one message is sent many times, so rates also bound the number of receivers: by sender, and for the
+//! whole core. A change of a name or of attributes counts as a message of its size to all.
 
 use std::sync::Arc;
 use std::time::Instant;

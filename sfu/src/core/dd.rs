@@ -1,10 +1,10 @@
 //! The Dependency Descriptor that the SFU writes on every video packet of a subscriber.
 //!
 //! Browsers give encoded transforms frame numbers and dependencies only when this RTP header extension is there.
-//! Whatever the publisher's own structure, a forwarded stream is one layer where each frame needs the one before:
-//! one decode target, one chain, two templates (key, delta). Format: AV1 RTP payload specification, appendix A.
-//! Seen in Chromium 156: `frameId` jumps over missing frames and goes on over switches; frames reach a transform when
-//! they are complete, so under jitter out of order, and a packet repeated by RTX padding may bring one twice.
+//! Whatever the publisher's own structure, a forwarded stream is one layer where each frame needs the one before: one
+//! decode target, one chain, two templates (key, delta). Format: AV1 RTP payload specification, appendix A. Seen in
+//! Chromium 156: `frameId` jumps over missing frames and goes on over switches. Frames reach a transform when they are
+//! complete, so under jitter they come out of order. A packet repeated by RTX padding may bring a frame twice.
 
 use str0m::rtp::{ExtensionSerializer, ExtensionValues};
 

@@ -2,8 +2,8 @@
 //!
 //! A request for one layer makes Chromium encode a key frame on every layer, and Chromium silently merges requests that
 //! follow a recent key frame. So the requests of all subscribers are merged and throttled for each track, and repeated
-//! while a subscriber still waits. A waiting subscriber renews its request; one that is not renewed ends with the next
-//! request to the publisher, as the layer may have ended, and each request costs every other layer a key frame.
+//! while a subscriber still waits. A waiting subscriber renews its request. A request that is not renewed ends with the
+//! next request to the publisher: the layer may have ended, and each request costs every other layer a key frame.
 //!
 //! A new subscriber waits for one request. A decoder that lost frames may lose the next key frame, too: on a narrow
 //! uplink each one displaces the frames and the repairs that would end the loss. For such decoders the interval is at

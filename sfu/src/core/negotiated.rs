@@ -1,4 +1,4 @@
-//! What a connection has negotiated, and whether an offer may follow.
+//! State that a connection has negotiated, and the check of later offers against it.
 //!
 //! The stack changes its state while it reads an offer, and stops in the middle at a contradiction to an earlier offer.
 //! So this file refuses such an offer before the stack reads it.

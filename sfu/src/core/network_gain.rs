@@ -3,8 +3,8 @@
 //!
 //! The figures are means over those rows of `fixtures/network_gain.csv` whose clips were looked at while the networks
 //! were trained. Other rows are of people on whom no choice was made: they test the figures (`models/frames`, the
-//! networks' model cards; a test repeats both). That enhanced anchors add nothing beside a network is assumed, not measured:
-//! both guess the same detail (`hybrid@xs` of `windlass-lab eval`).
+//! networks' model cards; a test repeats both). That enhanced anchors add nothing beside a network is assumed, not
+//! measured: both guess the same detail (`hybrid@xs` of `windlass-lab eval`).
 
 use windlass_types::FrameNetwork;
 

@@ -2,8 +2,8 @@
 //!
 //! A client of an ICE-lite server names the pair that it has chosen by USE-CANDIDATE in each of its connectivity checks
 //! (RFC 8445 §8.1.1), every few seconds. The stack keeps a pair of equal or higher priority for 15 s after its last
-//! packet: when a NAT rebinds, or the client changes from UDP to TCP, the stack sends to a dead address for as long. So
-//! all but STUN follows the nominations.
+//! packet. When a NAT rebinds, or the client changes from UDP to TCP, the stack would send to a dead address for that
+//! time. So all but STUN follows the nominations.
 //!
 //! One request proves little: its source address may be forged, to flood a third party. So an address is *unverified*
 //! until more than that one request has come from it, and is sent [`MAX_UNVERIFIED_BYTES`] at most. A *verified*

@@ -1,4 +1,5 @@
-//! What the publisher of one track is asked to send of its layers: bitrate, frame rate, and which layers.
+//! Parameters for the layers of one track that its publisher is asked to use: bitrate, frame rate, and which layers to
+//! send.
 
 use std::time::Instant;
 

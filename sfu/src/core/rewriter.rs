@@ -1,11 +1,11 @@
 //! One subscriber's continuous stream out of the layers of its track (and of other tracks, on a re-used m-line).
 //!
-//! In: packets of any layer, with the publisher's numbers. Out: the same packets with numbers of one timeline:
-//! sequence number, RTP timestamp, picture id, TL0PICIDX and a frame counter for the Dependency Descriptor.
-//! A switch happens only where a key frame of the wanted source begins. Packets of the current source that come
-//! late (reordered, or repaired by RTX) get the number that was kept free for them; those from before the switch,
-//! and those of a former source, are dropped. When the key frame's first packet itself comes late, what overtook it
-//! was dropped too, so the caller repeats it ([`PacketOut::switched`]).
+//! In: packets of any layer, with the publisher's numbers. Out: the same packets with numbers of one timeline: sequence
+//! number, RTP timestamp, picture id, TL0PICIDX and a frame counter for the Dependency Descriptor. A switch happens
+//! only where a key frame of the wanted source begins. Packets of the current source that come late (reordered, or
+//! repaired by RTX) get the number that was kept free for them. Packets from before the switch, and packets of a former
+//! source, are dropped. When the key frame's first packet itself comes late, what overtook it was dropped too, so the
+//! caller repeats it ([`PacketOut::switched`]).
 //!
 //! [`Rewriter::locate`] is the timestamp map that anchors use: it remembers the frames that were really forwarded,
 //! so an anchor meets its frame or nothing, over switches and wrap-around.

@@ -1,6 +1,6 @@
 //! Limits of what clients may ask of the stack by RTCP.
 //!
-//! The stack serves all that a datagram cost for, and some requests cost by their claim, not by their size: 28 bytes
+//! The stack serves every request in a datagram, and the cost of some requests does not depend on their size. 28 bytes
 //! can report on 32,764 packets, and a NACK of four bytes requests 17 retransmissions. So `srtp` checks each decrypted
 //! datagram first ([`RtcpLimits`]). Each limit is many times what browsers send.
 

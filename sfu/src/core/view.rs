@@ -1,4 +1,4 @@
-//! How a subscriber shows a track, its weight in the allocation, and the layer that suffices for it.
+//! The tile in which a subscriber shows a track, the track's weight in the allocation, and the layer that suffices.
 
 use windlass_types::{Layer, Size};
 

@@ -1,5 +1,5 @@
-//! How each viewer's picture of a track is made, and why: what the allocation came to and what the viewer's machine
-//! reports, in one word each for the viewer, metrics and people ([`Way`], [`WayReason`]).
+//! The way in which each viewer's picture of a track is made, and the reason, for viewers, metrics and people ([`Way`],
+//! [`WayReason`]). Both follow from the allocation and from the viewer's reports.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! The I/O around [`Core`](crate::core::Core): media threads, each with some of the rooms and a socket on the common
 //! UDP port, a thread for TCP, and the handle for callers.
 //!
-//! Each media thread has bounded queues: commands and relay messages (senders wait for room), anchors and relayed media
-//! (dropped and counted when full), and datagrams that the kernel gave to another thread (dropped and counted).
+//! Each media thread has bounded queues. Senders of commands and relay messages wait for room. Anchors, relayed media,
+//! and datagrams that the kernel gave to another thread are dropped and counted when their queue is full.
 
 mod events;
 mod handle;

@@ -92,7 +92,8 @@ pub(crate) fn check_content(bytes: usize) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// Checks an attribute. Its key has 1 to [`MAX_KEY`] letters, digits, `-`, `_` or `.`, and its value at most [`MAX_VALUE`] bytes.
+/// Checks an attribute. Its key has 1 to [`MAX_KEY`] letters, digits, `-`, `_` or `.`. Its value has at most
+/// [`MAX_VALUE`] bytes.
 pub(crate) fn check_attribute(key: &str, value: &str) -> Result<(), ProtocolError> {
     check_token("key", key, MAX_KEY)?;
     if value.len() > MAX_VALUE {
@@ -128,7 +129,8 @@ pub(crate) fn check_mid(mid: &str) -> Result<(), ProtocolError> {
     check_token("mid", mid, MID_CHARS)
 }
 
-/// Checks the names of anchor codecs: at most [`ANCHOR_CODECS`], each with 1 to [`CODEC_CHARS`] letters, digits, `-`, `_` or `.`.
+/// Checks the names of anchor codecs: at most [`ANCHOR_CODECS`], each with 1 to [`CODEC_CHARS`] letters, digits, `-`,
+/// `_` or `.`.
 pub(crate) fn check_codecs(names: &[String]) -> Result<(), ProtocolError> {
     check_count("anchor_codecs", names.len(), ANCHOR_CODECS)?;
     names.iter().try_for_each(|name| check_token("anchor_codecs", name, CODEC_CHARS))

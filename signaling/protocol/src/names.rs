@@ -2,9 +2,9 @@
 //!
 //! Two names that look alike should be one, as far as single characters go. So names have no controls, no marks of
 //! direction, no invisible letters, fillers or tags, and at most [`MARKS`] marks on a letter. Invisible characters that
-//! join letters or emoji may stay where they are seen: in emoji of several characters, in scripts whose letters join
-//! (RFC 5892 Appendix A), and after an emoji to which they give colours. (Letters of different scripts that look alike
-//! are not looked for: identities by access tokens tell people apart.)
+//! join letters or emoji may stay where their effect is seen. That is in emoji of several characters, in scripts whose
+//! letters join (RFC 5892 Appendix A), and after an emoji to which they give colours. (Letters of different scripts
+//! that look alike are not looked for: identities by access tokens tell people apart.)
 
 use icu_properties::props::{
     CanonicalCombiningClass, DefaultIgnorableCodePoint, EmojiModifier, ExtendedPictographic,

@@ -4,9 +4,9 @@
 //! where the path names no room. Without keys, nobody is authorized, unless the operator allows programs of this
 //! machine (`admin-local`).
 //!
-//! A request is from a program of this machine if it comes from a loopback address, has a loopback address as `Host`
-//! ([`crate::host`]), was not forwarded by a proxy, and was not made by a web page. Transparent forwarders (a tunnel, a
-//! sidecar) cannot be distinguished from such a program.
+//! A request is from a program of this machine if it comes from a loopback address and has a loopback address as `Host`
+//! ([`crate::host`]). It must not have been forwarded by a proxy, nor made by a web page. Transparent forwarders (a
+//! tunnel, a sidecar) cannot be distinguished from such a program.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

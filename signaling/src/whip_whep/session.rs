@@ -193,8 +193,8 @@ async fn follow(
             changed = commands.changed() => {
                 let (Ok(()), Some(shared)) = (changed, shared.upgrade()) else { break };
                 let latest = commands.borrow_and_update().clone();
-                // The client cannot be told to move. If it may move, it stays; if it must, it is disconnected and connects
-                // again.
+                // The client cannot be told to move. If it may move, it stays. If it must move, it is disconnected and
+                // connects again.
                 if !matches!(latest.end, None | Some(End::Moved { must: false, .. })) {
                     break;
                 }
