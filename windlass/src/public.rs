@@ -67,7 +67,7 @@ pub(crate) fn announce(
     match token::first_link(key, &page) {
         Ok(link) => logging::announce(&format!("A room, for one person: {link}"))?,
         Err(error) => {
-            tracing::warn!(%error, "cannot print an invitation link; make one with `windlass token`")
+            tracing::warn!(%error, "cannot print an invitation link; make one with `windlass token`");
         }
     }
     let key =
