@@ -28,18 +28,18 @@ pub struct StillRequest<'a> {
     pub rtp_timestamp: u32,
     /// HR size over LR size: 2, 3 or 4.
     pub scale: usize,
-    /// The bits of the map of the tiles to give.
+    /// The bits of the map of the tiles to give, as [`windlass_types::tiles`] has them.
     pub tiles: &'a [u8],
-    /// Largest length of the payload, in bytes.
+    /// Maximum length of the payload, in bytes.
     pub bytes: usize,
 }
 
 /// An anchor's payload, of detail beyond the prior.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Still {
-    /// The map, where there is one, and the code.
+    /// The tile map, where there is one, and the code.
     pub payload: Vec<u8>,
-    /// Whether it begins with a tile map.
+    /// Whether the payload begins with a tile map.
     pub tiled: bool,
     /// Width and height of the HR picture.
     pub size: (usize, usize),
@@ -57,7 +57,7 @@ pub enum StillError {
     /// The camera's picture is smaller than the one that is asked for.
     #[error("the camera's picture is too small")]
     Camera,
-    /// The still cannot be coded in so few bytes, or not at all.
+    /// The still cannot be encoded in so few bytes, or not at all.
     #[error("{0}")]
     Code(#[from] AnchorCodecError),
 }
@@ -77,13 +77,13 @@ impl Default for StillMaker {
 }
 
 impl StillMaker {
-    /// A maker that waits for a key frame, and takes no low picture beyond `limit`.
+    /// A maker of stills that waits for a key frame, and takes no low picture beyond `limit`.
     pub fn limited(limit: SizeLimit) -> Self {
         let decoder = Decoder::with_limit(limit).lending(REMEMBERED);
         Self { decoder, lows: VecDeque::with_capacity(REMEMBERED), prior: None }
     }
 
-    /// Takes the next frame of the low layer. After an error it waits for a key frame.
+    /// Takes the next frame of the low layer. After an error the maker waits for a key frame.
     ///
     /// # Errors
     ///

@@ -13,7 +13,7 @@
 use windlass_network::Tier;
 use windlass_types::message::VERSION;
 
-/// The pieces, each behind its length.
+/// The embedded stream: pieces, each behind its length (u32, little-endian).
 const STREAM: &[u8] = include_bytes!("../warm-up/stream.bin");
 /// Number of times that the stream is decoded: engines optimise functions that are called often.
 const PASSES: u32 = 3;
@@ -34,18 +34,18 @@ pub enum Piece {
     Message(&'static [u8]),
 }
 
-/// Whether the stream begins anew with this step: its decoder must forget the pass before.
+/// Whether the stream begins anew with this step: the decoder must forget the pass before.
 pub fn begins_pass(step: u32) -> bool {
     step.is_multiple_of(pieces().count() as u32)
 }
 
-/// The network of the pass that a step belongs to: none, then each in turn.
+/// The network of the pass that a step belongs to: none in the first pass, then each in turn.
 pub fn network(step: u32) -> Option<Tier> {
     let pass = step / pieces().count() as u32;
     pass.checked_sub(1).and_then(|n| Tier::ALL.get(n as usize % Tier::ALL.len()).copied())
 }
 
-/// The piece of a step, counted from 0; `None` after the last.
+/// The piece of a step, counted from 0 over all passes; `None` after the last.
 pub fn piece(step: u32) -> Option<Piece> {
     let count = pieces().count() as u32;
     if step >= count * PASSES {

@@ -29,10 +29,10 @@ pub(super) struct AnchorContents {
     pub colour: Option<Colour>,
 }
 
-/// Decodes anchors.
+/// Decodes anchors, and keeps memory and filters from one to the next.
 pub(super) struct AnchorReader {
     isa: Isa,
-    /// The built-in filters at the scale of the last anchor that was coded beyond them.
+    /// The built-in filters at the scale of the last anchor that was encoded beyond them.
     prior: Option<Prior>,
 }
 

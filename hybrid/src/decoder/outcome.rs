@@ -41,9 +41,9 @@ pub enum AnchorOutcome {
 /// Counters of a [`HybridDecoder`](super::HybridDecoder) since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HybridStats {
-    /// Chunks decoded.
+    /// Number of chunks of the low layer that were decoded.
     pub frames: u64,
-    /// Chunks that failed to decode.
+    /// Number of chunks of the low layer that failed to decode.
     pub errors: u64,
     /// Displayed pictures in which anchors had a part.
     pub enhanced: u64,

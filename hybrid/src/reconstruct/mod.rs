@@ -37,10 +37,10 @@ use windlass_types::SCALES;
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{FrameBuffer, Picture, Plane, PlaneBuffer, Samples};
 
-/// Cells of a plan in one [`CELL`], in each direction.
+/// Number of a plan's cells in one [`CELL`], in each direction.
 const PLANNED: usize = CELL / SIDE;
 
-/// Low rows of a strip: two rows of cells.
+/// Number of low rows of a strip: two rows of cells.
 const STRIP: usize = 2 * CELL;
 
 /// Makes HR pictures, each in place of the last one.
@@ -48,11 +48,11 @@ pub(crate) struct Rebuilder {
     isa: Isa,
     scale: usize,
     threads: Arc<dyn Join>,
-    /// One for each part of a picture that may be made at the same time.
+    /// The workers: one for each part of a picture that may be made at the same time.
     workers: Vec<Worker>,
-    /// By cell: whether its low samples changed, or what it takes from references.
+    /// For each cell: whether its low samples changed, or what it takes from references.
     differs: Vec<bool>,
-    /// By cell: whether it must be made anew: it or a cell beside it differs.
+    /// For each cell: whether it must be made anew, because it or a cell beside it differs.
     changed: Vec<bool>,
     last: Option<Last>,
     plan: Plan,
@@ -62,7 +62,7 @@ pub(crate) struct Rebuilder {
     pub always: bool,
 }
 
-/// Working memory of one part.
+/// Working memory for one part of a picture.
 #[derive(Default)]
 struct Worker {
     strip: Vec<i16>,
@@ -71,11 +71,11 @@ struct Worker {
     warp: warp::Scratch,
 }
 
-/// What the picture on display was made from.
+/// The inputs that the picture on display was made from.
 struct Last {
     id: u64,
     low: Arc<FrameBuffer>,
-    /// Counts changes of filters and references: the picture was made with those of this count.
+    /// The count of changes of filters and references with which the picture was made.
     generation: u64,
 }
 
@@ -100,13 +100,14 @@ impl Rebuilder {
         (self.scale, self.last) = (scale, None);
     }
 
-    /// By cell of the picture on display, whether it was made anew.
+    /// For each cell of the picture on display, whether it was made anew.
     pub(crate) fn changed(&self) -> &[bool] {
         &self.changed
     }
 
-    /// By cell of the picture on display, whether no network makes it better: where captured pixels are at rest, and at
-    /// the largest scale wherever they fit. There a small network guesses too much (`models/frames/xs-x4.md`).
+    /// For each cell of the picture on display, whether no network makes it better. None does where captured pixels
+    /// are at rest, and at the largest scale wherever they fit: a small network guesses too much there
+    /// (`models/frames/xs-x4.md`).
     pub(crate) fn is_best(&self, sources: &Sources) -> Vec<bool> {
         if self.scale == *SCALES.end() {
             self.plan.captured_squares(&sources.references, PLANNED)
@@ -120,14 +121,14 @@ impl Rebuilder {
         self.last = None;
     }
 
-    /// Makes pictures in so many parts, which `threads` may run at the same time.
+    /// Makes pictures in `parts` parts, which `threads` may run at the same time.
     pub(crate) fn with_threads(&mut self, threads: Arc<dyn Join>, parts: usize) {
         self.threads = threads;
         self.workers.resize_with(parts.max(1), Worker::default);
     }
 
-    /// Turns `high` into the HR picture of frame `id`, whose low picture this is; whether references have a part in it.
-    /// `high` must be the picture of the last call.
+    /// Turns `high` into the HR picture of frame `id`, from the frame's low picture. Returns whether references have
+    /// a part in it. `high` must be the picture of the last call.
     pub(crate) fn rebuild(
         &mut self,
         id: u64,
@@ -185,7 +186,7 @@ impl Rebuilder {
         CarriedPicture { luma, colour, captured: self.plan.captured(references) }
     }
 
-    /// By tile, the share of captured detail that is lost to frame `id`. The next picture is made anew.
+    /// For each tile, the share of captured detail that is lost to frame `id`. The next picture is made anew.
     pub(crate) fn lost(
         &mut self,
         id: u64,
@@ -210,7 +211,7 @@ impl Rebuilder {
         self.luma(low, &References::default(), learned, rest, None)
     }
 
-    /// A luma by the plan, and its colour where there is a place for it.
+    /// Makes a luma plane by the plan, and its colour where there is a place for it.
     fn luma(
         &mut self,
         low: &FrameBuffer,
@@ -296,7 +297,7 @@ impl Rebuilder {
     }
 }
 
-/// A picture to be made.
+/// The inputs of a picture to be made.
 struct Job<'a> {
     isa: Isa,
     scale: usize,
@@ -304,9 +305,9 @@ struct Job<'a> {
     plan: &'a Plan,
     references: &'a References,
     learned: &'a Learned,
-    /// Detail beyond what filters make, where there is some.
+    /// Detail to add to what filters make, where there is some.
     rest: Option<&'a Detail>,
-    /// By cell: whether the job makes it anew; it leaves the others alone.
+    /// For each cell: whether the job makes it anew. The job leaves the other cells alone.
     changed: &'a [bool],
     threads: &'a dyn Join,
 }
@@ -338,7 +339,7 @@ impl Job<'_> {
         }
     }
 
-    /// The low row of a strip before which `share` of `all` changed strips lie.
+    /// The low row at which the strips are divided: `share` of `all` changed strips lie before it.
     fn divide(&self, rows: &Range<usize>, share: usize, all: usize) -> usize {
         let changed = || rows.clone().step_by(STRIP).filter(|&top| self.has_changed(top));
         let before = changed().count() * share / all;
@@ -349,13 +350,13 @@ impl Job<'_> {
         self.changed[self.cells(top, (top + STRIP).min(self.low.height()))].contains(&true)
     }
 
-    /// The cells of some low rows.
+    /// The cells of some low rows, as a range of their indices.
     fn cells(&self, top: usize, bottom: usize) -> Range<usize> {
         let columns = self.low.width().div_ceil(CELL);
         top / CELL * columns..bottom.div_ceil(CELL) * columns
     }
 
-    /// High samples of each plane before the strip at a low row.
+    /// Number of high samples of each plane before the strip at a low row.
     fn planes_to(&self, top: usize) -> [usize; 3] {
         let width = self.scale * self.low.width();
         let chroma = self.scale * (top / 2) * width.div_ceil(2);
@@ -444,7 +445,7 @@ impl Job<'_> {
 
     /// Blends the chroma of references into a strip.
     fn carry_colour(&self, worker: &mut Worker, rows: Range<usize>, mut high: [&mut [u8]; 2]) {
-        /// Side of the chroma of a cell at the largest scale, in HR samples.
+        /// Maximum side of a cell's chroma, in HR samples: at the largest scale.
         const MAX_SIDE: usize = SIDE * *SCALES.end() / 2;
         let scratch = &mut worker.warp;
         if high[0].is_empty() {
