@@ -9,7 +9,9 @@ use windlass_hybrid::resample::{Scratch, lanczos};
 use windlass_vp9::Plane;
 use windlass_vp9::simd::Isa;
 
+/// Width of the low picture, in samples.
 const WIDTH: usize = 320;
+/// Height of the low picture, in samples.
 const HEIGHT: usize = 180;
 
 /// A test plane of waves, with noise as an encoded picture has it, moved to the left by `moved` samples.

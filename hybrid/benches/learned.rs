@@ -9,6 +9,7 @@ use windlass_hybrid::reconstruct::learned::{Learned, Scratch};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane};
 
+/// An IVF file whose first frame is the low picture.
 const STREAM: &[u8] = include_bytes!("../vp9/tests/fixtures/realtime.ivf");
 /// Number of low rows in a strip.
 const STRIP: usize = 16;

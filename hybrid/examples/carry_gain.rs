@@ -24,7 +24,9 @@ use windlass_types::{AnchorSource, Size};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Decoder, Plane, Samples, psnr};
 
+/// Number of frames from one anchor to the next.
 const INTERVAL: usize = 30;
+/// Ages of a picture for which the gain is printed by itself, in frames since the anchor.
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];
 
 fn main() {

@@ -21,7 +21,9 @@ use windlass_hybrid::{Detail, HybridConfig, HybridDecoder};
 use windlass_vp9::simd::Isa;
 use windlass_vp9::{Plane, psnr};
 
+/// Number of frames from one anchor to the next.
 const INTERVAL: usize = 30;
+/// Ages of a picture for which the gain is printed by itself, in frames since the anchor.
 const AGES: [usize; 6] = [1, 2, 4, 8, 15, 29];
 
 /// Clips: name, file, crop and HR size in samples.

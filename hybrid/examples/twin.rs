@@ -86,7 +86,7 @@ struct Maker<'a> {
     scale: usize,
 }
 
-/// The identity of an anchor: its frame, its epoch and the seed of its texture.
+/// What an anchor is of: its frame, epoch, source and part, and the seed of its texture.
 #[derive(Clone, Copy)]
 struct Of {
     frame: u32,

@@ -12,12 +12,12 @@ pub(crate) mod codes;
 pub(crate) mod decode;
 pub(crate) mod encode;
 
-/// Largest number of quads in a row of a block: 1024 samples.
+/// Maximum number of quads in a row of a block: 1024 samples.
 const MAX_QUADS: usize = 512;
-/// Exponents of the run lengths of MEL's thirteen states.
+/// Exponents of the run lengths of MEL's thirteen states (ITU-T T.814).
 const MEL_EXPONENTS: [u8; 13] = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5];
 
-/// Bits that a value needs.
+/// Number of bits that a value needs, without leading zeros.
 fn bit_length(value: u32) -> u32 {
     32 - value.leading_zeros()
 }

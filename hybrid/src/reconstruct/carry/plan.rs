@@ -402,10 +402,10 @@ fn joint(one: u64, other: u64) -> u64 {
     if other == u64::MAX { one } else { one * other / (one + other).max(1) }
 }
 
-/// Whether a picture is of another scene than the reference with these misfits. It is if, in most cells with texture,
-/// the misfit is beyond a quarter of the variance. The reference's detail is then wrong even where low pictures
-/// happen to agree. On three clips, at most 23 in 100 such cells are beyond it up to 59 frames on, and 97 after a
-/// cut.
+/// Whether a picture is of another scene than the reference with these misfits. It is if, in more than three of
+/// four cells with texture, the misfit is beyond a quarter of the variance. The reference's detail is then wrong even
+/// where low pictures happen to agree. On three clips, at most 23 in 100 such cells are beyond it up to 59 frames on,
+/// and 97 after a cut.
 fn is_another_scene(now: Samples<'_>, misfits: &[u32]) -> bool {
     let columns = now.width.div_ceil(SIDE);
     let (mut unlike, mut textured) = (0, 0);
