@@ -151,15 +151,15 @@ const DEFAULT_32X32: [u16; 1024] = [
 /// One step of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Row-major place of the coefficient.
+    /// The coefficient's row-major index in the block.
     pub(crate) position: u16,
-    /// Places of the two tokens decoded before that give the context (equal where one counts).
+    /// The indices of the two tokens decoded before that give the context (equal where one counts).
     pub(crate) neighbours: [u16; 2],
-    /// `coefband` of the step's number (§10.3).
+    /// The band of the step (`coefband`, §10.3).
     pub(crate) band: u16,
 }
 
-/// The neighbours that give a coefficient's context.
+/// The neighbours whose tokens give a coefficient's context.
 #[derive(Clone, Copy, PartialEq)]
 enum Towards {
     Both,
