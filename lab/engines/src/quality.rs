@@ -9,12 +9,12 @@ use windlass_sr::{CpuEngine, Engine, Luma, Model, Residual, Simd};
 use crate::args::Size;
 use crate::engines::Worker;
 
-/// The distance of two residuals, in grey levels as a viewer sees them.
+/// How far two residuals differ, in grey levels as a viewer sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Quality {
     /// Greatest difference of a sample, in grey levels.
     pub greatest: f32,
-    /// PSNR of one to the other; none where they are equal.
+    /// PSNR of one to the other in dB; `None` where they are equal.
     pub psnr_db: Option<f64>,
 }
 
@@ -28,7 +28,7 @@ pub fn reference(model: &Arc<Model>, size: Size, picture: &[u8]) -> Result<Vec<f
 }
 
 impl Quality {
-    /// That of an engine on a picture whose residual is known.
+    /// How far an engine's residual of a picture is from the expected one.
     pub fn of(worker: &mut dyn Worker, picture: &[u8], expected: &[f32]) -> Result<Quality> {
         let mut got = Vec::new();
         worker.infer(picture, &mut |residual| got = residual.to_vec())?;

@@ -17,11 +17,12 @@ use super::files::{files, json, stem};
 use super::number::written;
 use crate::eval::row::MEAN;
 
-/// The name of what `eval --display` printed.
+/// Name of the report of `eval --display`.
 const DISPLAY: &str = "display";
+/// The keys whose numbers may identify a row, as `NAME=NUMBER`.
 const NUMBERS: [&str; 10] =
     ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
-/// What `seen` says: measure, key, format.
+/// The figures of `seen`: measure, key, format.
 const SEEN: [(&str, &str, &str); 4] = [
     ("psnr_y_db", "bd_quality", "+2"),
     ("vmaf_neg", "bd_quality", "+1"),
@@ -57,7 +58,7 @@ impl Figures {
         clips
     }
 
-    /// A cell with its figures.
+    /// Fills the figures into a cell.
     pub(super) fn fill(&self, cell: &str) -> Result<String> {
         let (mut out, mut rest) = (String::new(), cell);
         while let Some((before, after)) = rest.split_once('{') {
@@ -127,7 +128,7 @@ impl Figures {
     }
 }
 
-/// The rows of all lists of a report.
+/// The rows in all lists of a report.
 fn rows(report: &Value) -> impl Iterator<Item = &Map<String, Value>> {
     let lists = report.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_array);
     lists.flatten().filter_map(Value::as_object)

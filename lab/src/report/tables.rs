@@ -13,17 +13,17 @@ use serde_json::Value;
 use super::figures::Figures;
 use super::{files, json};
 
-/// What one section of a page rests on.
+/// The measurement that one section of a page rests on, and its tables.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Subject {
-    /// What was run.
+    /// The command that was run.
     command: String,
-    /// On which machine of `docs/benchmarks.md`.
+    /// The machine, as `docs/benchmarks.md` names it.
     machine: String,
-    /// When.
+    /// The date of the measurement.
     measured: String,
-    /// By name.
+    /// The tables, by name.
     tables: BTreeMap<String, Table>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn read(results: &Path) -> Result<BTreeMap<String, String>> {
     Ok(all)
 }
 
-/// One subject's tables, each with what it rests on.
+/// The tables of one subject, each with the command, machine and date that it rests on.
 pub(super) fn of_subject(value: Value, figures: &Figures) -> Result<String> {
     let subject: Subject = serde_json::from_value(value)?;
     let mut out = String::new();
@@ -89,7 +89,7 @@ impl Table {
     }
 }
 
-/// Lines of cells; an empty cell is one blank.
+/// A Markdown table of lines of cells; an empty cell is one blank.
 pub(super) fn markdown(rows: &[Vec<String>]) -> String {
     let mut out = String::new();
     for row in rows {

@@ -111,7 +111,7 @@ Examples:
   windlass-lab simulate lab/scenarios/recorded.yaml lab/scenarios/network.yaml --plot plots
   windlass-lab simulate my.yaml --seed 7 --json";
 
-/// An order's name.
+/// The name of an order.
 fn order(order: OrderName) -> &'static str {
     match order {
         OrderName::Fifo => "fifo",
@@ -120,7 +120,7 @@ fn order(order: OrderName) -> &'static str {
     }
 }
 
-/// Plays all and prints.
+/// Plays all scenarios, and prints their reports.
 pub(crate) fn run(args: &SimulateArgs) -> Result<()> {
     for path in &args.scenarios {
         let begun = Instant::now();

@@ -31,9 +31,9 @@ use crate::interrupt;
 use crate::page::Contents;
 use crate::progress::Progress;
 
-/// Products in a row of each warp when the tensor cores are measured: some milliseconds.
+/// Number of products in a row of each warp when the tensor cores are measured: some milliseconds.
 const ROUNDS: u16 = 20_000;
-/// Bytes of a copy when memory is measured: far more than caches hold.
+/// Length of a copy when memory is measured, in bytes: far more than caches hold.
 const BYTES: usize = 512 << 20;
 
 /// Runs the bench and prints its report.
@@ -99,7 +99,7 @@ fn prices(args: &GpuArgs) -> Prices {
     Prices { card_euro_hour: args.card_euro_hour, core_euro_hour: args.core_euro_hour }
 }
 
-/// What a stream costs whose pictures take so long on the card.
+/// The cost of a stream whose pictures take these times on the GPU.
 fn cost_row(stream: &Stream, infer_ms: f64, code_ms: f64, args: &GpuArgs) -> Result<CostRow> {
     let on_cores = processor::measure(stream, args.seconds, args.reencode_speed)?;
     let measured = Measured {
