@@ -74,7 +74,7 @@ impl Latencies {
         (!self.0.is_empty()).then(|| self.0.lowest_equivalent(us) as f64 / 1e3)
     }
 
-    /// The same as [`percentile`](Self::percentile), but 0 where there are none.
+    /// The latency that [`percentile`](Self::percentile) returns, or 0 where there are none.
     pub(crate) fn percentile_or_zero(&self, percent: f64) -> f64 {
         self.percentile(percent).unwrap_or_default()
     }

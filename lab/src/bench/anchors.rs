@@ -37,8 +37,7 @@ const FPS: f64 = 60.0;
 const KBPS: u32 = 35_500;
 /// Share of the frames that are anchors: 7.5 %, as in NeuroScaler §8.2.
 const FRACTION: f64 = 0.075;
-/// Qualities of the anchors: coarse, between, and the one that comes near the paper's bitrate for this share of
-/// anchors.
+/// Qualities of the anchors: coarse, between, and the paper's for this share of anchors.
 const QUALITIES: [u8; 3] = [50, 75, 90];
 
 /// Code the anchors of 2160p60 video, and encode all its frames anew: bytes and processor time.

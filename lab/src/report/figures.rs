@@ -19,7 +19,7 @@ use crate::eval::row::MEAN;
 
 /// Name of the report of `eval --display`.
 const DISPLAY: &str = "display";
-/// The keys whose numbers may identify a row, as `NAME=NUMBER`.
+/// Numbers as words, for `{clips}`; larger ones are written in digits.
 const NUMBERS: [&str; 10] =
     ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
 /// The figures of `seen`: measure, key, format.

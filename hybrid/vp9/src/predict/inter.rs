@@ -13,8 +13,8 @@ const SCALE_BITS: u32 = 14;
 const BEFORE: isize = 3;
 /// Number of samples that filters reach behind a block.
 const AFTER: isize = 4;
-/// Side of the room for a block with its surroundings, in samples: 64 at twice the size, and 8 more, rounded up to
-/// 16.
+/// Side of the room for a block with its surroundings, in samples: 64 at twice the size, and at least 8
+/// more.
 const ROOM: usize = 144;
 
 /// A reference, with its size relative to the current frame's.

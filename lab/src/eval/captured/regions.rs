@@ -30,18 +30,18 @@ use crate::eval::scale::Scale;
 use crate::eval::sr::Upscaler;
 use crate::interrupt;
 
-/// Largest region of DDS, as a share of the picture.
+/// Maximum size of a region of DDS, as a share of the picture.
 const LARGEST: f64 = 0.04;
-/// Least objectness of a region.
+/// Minimum objectness of a region of DDS.
 const OBJECTNESS: f64 = 0.5;
-/// Objectness below which the low stream has the answer.
+/// Objectness below which DDS takes the low stream's answer.
 const ANSWERED: f64 = 0.3;
-/// Most overlap (intersection over union) with what is answered.
+/// Maximum overlap (intersection over union) of a region with what is answered.
 const OVERLAP: f64 = 0.3;
-/// The fine quality of DDS, near QP 26 of H.264.
+/// The fine quality of DDS as a quality of HTJ2K, near QP 26 of H.264.
 const DDS_QUALITY: u8 = 85;
 
-/// The regions of a clip as anchors.
+/// Makes the stills of a clip's regions, as anchors.
 pub(crate) fn make(
     clip: &Clip,
     low: &Coded,
@@ -56,7 +56,7 @@ pub(crate) fn make(
     let config = RegionConfig { area: settings.area, bitrate, ..RegionConfig::default() };
     let between = Duration::from_secs_f64(step as f64 / clip.fps);
     let mut prior = Prior::new(Isa::detect(), scale.factor());
-    // A request takes as long as its answer's way back.
+    // A request takes as long as its answer takes on the way back.
     let back = (path.delay.as_secs_f64() * clip.fps).ceil() as usize;
     let mut asked: Vec<(usize, TileMap)> = Vec::new();
     let mut ledger = RegionLedger::default();
@@ -85,7 +85,7 @@ pub(crate) fn make(
                 let size = (picture.y.width(), picture.y.height());
                 ledger.choose(size, &lost, stakes.as_deref(), now, &config)
             };
-            // DDS sends the frame that was looked at, which the camera has kept.
+            // DDS sends the frame that the server looked at, which the camera has kept.
             let frame = if source == Source::Dds { n } else { n + if n == 0 { 0 } else { back } };
             asked.extend(tiles.map(|tiles| (frame, tiles)));
         }
@@ -126,7 +126,7 @@ pub(crate) fn make(
     })
 }
 
-/// DDS's regions of one frame.
+/// The regions that DDS requests of one frame; `None` where there are none.
 fn dds(uncertainty: &[f64], low: &Plane) -> Option<TileMap> {
     let mut map = TileMap::empty(low.width(), low.height());
     let (columns, rows) = (map.columns(), map.rows());

@@ -29,7 +29,7 @@ use super::scale::Scale;
 use motion::Area;
 use residual::Residuals;
 
-/// Plays the low layer with its anchors, and hands on every HR picture with its frame's number.
+/// Plays the low layer with its anchors, and passes every HR picture on with its frame's number.
 pub(super) fn play(
     low: &Coded,
     scale: Scale,
@@ -60,7 +60,7 @@ pub(super) fn play(
     Ok(played)
 }
 
-/// The low layer's decoder with an HR luma plane behind each of its slots.
+/// A decoder of the low layer that keeps an HR luma plane for each of its slots.
 struct PaperDecoder {
     scale: Scale,
     decoder: Decoder,
@@ -127,8 +127,8 @@ impl PaperDecoder {
         Ok(high)
     }
 
-    /// Writes one block: moved references (their mean, where there are two) and residual. A block
-    /// whose reference is not there stays what the low picture says.
+    /// Writes one block: moved references (their mean, where there are two) and residual. A block whose reference is
+    /// missing keeps the enlarged low picture.
     fn predict(
         &self,
         block: &Block,

@@ -43,7 +43,8 @@ pub(crate) struct AnchorDelivery {
 }
 
 impl AnchorDelivery {
-    /// `subscribers` is their number in a room: each goes without an anchor that the enhancer dropped.
+    /// Computes the figures; `subscribers` is their number in a room: each goes without an anchor that the enhancer
+    /// dropped.
     pub(super) fn of(span: &Span<'_>, subscribers: usize) -> AnchorDelivery {
         let (now, before) = (span.now, span.before);
         let anchors = now.anchors.whole - before.anchors.whole;
