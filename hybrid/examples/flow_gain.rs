@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p windlass-hybrid --example flow_gain [CLIP,…] [STRIDE,ITERATIONS…]`
 //!
-//! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved, and coded by libvpx in real time at
-//! 300 kbit/s with one key frame. Every thirtieth frame is an anchor, uncoded, and coded by HTJ2K beyond
+//! Clips from `WINDLASS_CLIPS` are scaled by `ffmpeg`, halved, and encoded by libvpx in real time at
+//! 300 kbit/s with one key frame. Every thirtieth frame is an anchor, uncoded, and encoded by HTJ2K beyond
 //! what the built-in filters say (5 kB, or 8 kB above 640×360); the others are
 //! `B + w (warp(anchor) − B)`, where `B` is what the built-in filters make of the low picture, and
 //! `w = s² / (s² + 2 e²)` of the local energy s² of the anchor's detail and the local misfit e² of

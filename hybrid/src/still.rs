@@ -1,4 +1,4 @@
-//! A publisher's stills: what its camera shows beyond the prediction from its low layer, coded as an anchor.
+//! A publisher's stills: what its camera shows beyond the prediction from its low layer, encoded as an anchor.
 //!
 //! The publisher decodes its own low layer as it leaves, so it has, bit for bit, the picture that subscribers enlarge,
 //! and codes only what is missing there ([`prior`](crate::anchor::prior), [`colour`]), by

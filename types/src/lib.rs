@@ -329,13 +329,13 @@ pub enum AnchorSource {
 /// How long each stage of an anchor took. The first begins with the frame's arrival at the SFU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageTimes {
-    /// From the frame's arrival until it was decoded.
+    /// Time from the frame's arrival until it was decoded.
     pub decode: Duration,
-    /// From decoded until the scheduler chose the frame.
+    /// Time from decoded until the scheduler chose the frame.
     pub schedule: Duration,
-    /// From chosen until super-resolution was done, with the time in the queue.
+    /// Time from chosen until super-resolution was done, with the time in the queue.
     pub infer: Duration,
-    /// From super-resolution until the anchor was encoded.
+    /// Time from super-resolution until the anchor was encoded.
     pub encode: Duration,
 }
 

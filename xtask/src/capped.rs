@@ -36,7 +36,7 @@ const LEFT_OUT_OF_UNITS: &str = "pipeline::";
 /// A check for each of those tests and each cap.
 pub(crate) fn checks(binaries: &[Binary]) -> Result<Vec<Check<'_>>> {
     if !cfg!(target_arch = "x86_64") {
-        skipped::note("kernels with a cap", "this processor has no sets to cap");
+        skipped::note("kernels with a cap", "this CPU has no sets to cap");
         return Ok(Vec::new());
     }
     let of_kernels: Vec<_> = binaries.iter().filter(|b| is_of_kernels(b)).collect();

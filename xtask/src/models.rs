@@ -105,7 +105,7 @@ fn bench() -> Cmd {
     Cmd::new(target_dir().join("release/windlass-lab")).args(["bench", "engine"])
 }
 
-/// The same networks in other libraries.
+/// Runs the networks in other libraries, and prints the figures.
 fn libraries(left_out: bool) -> Result<()> {
     if left_out {
         println!("Not measured: left out by --no-libraries.");

@@ -106,7 +106,7 @@ fn perform(parts: &[Part]) -> Result<()> {
     if !wants(Part::E2e) {
         return if wants(Part::Fuzz) { fuzzing() } else { Ok(()) };
     }
-    // Calls between browsers leave half of the processors' time: fuzzing, and building for it, takes no more than that.
+    // Calls between browsers leave half of the CPUs' time: fuzzing, and building for it, takes no more than that.
     thread::scope(|scope| {
         let fuzzed = wants(Part::Fuzz).then(|| {
             scope.spawn(|| {

@@ -8,7 +8,7 @@ pub(crate) fn each<T: Sync, R: Send>(pieces: &[T], work: impl Fn(&T) -> R + Sync
     by(thread::available_parallelism().map_or(1, usize::from), pieces, work)
 }
 
-/// Does `work` for each piece, `at_once` pieces at a time.
+/// Does `work` for each piece, `count` pieces at a time.
 pub(crate) fn by<T: Sync, R: Send>(
     count: usize,
     pieces: &[T],

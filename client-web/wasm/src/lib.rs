@@ -27,7 +27,7 @@
 //! | `stills_follow(handle, rtp_ts, ptr, len) -> i32` | takes the next frame of the publisher's low layer: 0 or an [error](#errors) |
 //! | `stills_reset(handle)` | frames of it are missing; a key frame must come next |
 //! | `stills_camera(handle, width, height) -> ptr` | where to put the luma of a camera frame, and behind it U and V, half as wide and high, rounded up, row by row without gaps; 0 where it is empty or too large |
-//! | `stills_make(handle, rtp_ts, scale, tiles, tiles_len, bytes) -> i32` | makes the still of that frame, of the tiles whose map lies at `tiles`, in at most `bytes`: the length of its payload, or below zero -1 no such decoder or scale, -2 its low picture is not known, -3 the map is not one of it, -4 the camera's picture is too small, -5 it cannot be coded in so few bytes |
+//! | `stills_make(handle, rtp_ts, scale, tiles, tiles_len, bytes) -> i32` | makes the still of that frame, of the tiles whose map lies at `tiles`, in at most `bytes`: the length of its payload, or below zero -1 no such decoder or scale, -2 its low picture is not known, -3 the map is not one of it, -4 the camera's picture is too small, -5 it cannot be encoded in so few bytes |
 //! | `stills_payload(handle) -> ptr` | the payload made last |
 //! | `vp9_new() -> handle`, `vp9_push(handle, ptr, len) -> i32`, `vp9_free(handle)` | the VP9 decoder alone, for measurements: pictures in the chunk or an [error](#errors) |
 //!

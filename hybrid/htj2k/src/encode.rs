@@ -86,7 +86,7 @@ fn layout(samples: &[i16], format: Format, levels: u8) -> Result<Layout, Error> 
     if samples.len() == format.area() { Layout::new(format, levels) } else { Err(Error::Format) }
 }
 
-/// The coded blocks of a picture.
+/// The encoded blocks of a picture.
 struct Coded {
     bytes: Vec<u8>,
     /// The end of each block's bytes, as an index.

@@ -50,7 +50,9 @@ pub use layout::{BLOCK, Block, Layout, MAX_LEVELS, Quantiser};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The picture is empty, has another number of samples than its size says, or a depth out of range.
-    #[error("the picture is empty, has too many or too few samples, or has a depth that cannot be encoded")]
+    #[error(
+        "the picture is empty, has too many or too few samples, or has a depth that cannot be encoded"
+    )]
     Format,
     /// The picture is larger than the caller allows.
     #[error("a picture of {width}x{height} is refused")]

@@ -1,4 +1,4 @@
-//! Tag trees (ITU-T T.800, B.10.2): a grid of small numbers, coded by the least of ever larger groups.
+//! Tag trees (ITU-T T.800, B.10.2): a grid of small numbers, encoded by the least of ever larger groups.
 
 /// A grid of numbers that encoder and decoder build bit by bit.
 #[derive(Debug)]

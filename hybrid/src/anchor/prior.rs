@@ -1,6 +1,6 @@
 //! The part of an anchor's detail that is not coded: what the built-in filters predict from the low picture.
 //!
-//! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is coded. What the
+//! Both ends have those filters and, bit for bit, the low picture, so only what is beyond them is encoded. What the
 //! quantiser then takes away leaves the picture much as it would be without an anchor, not smoother; and no anchor
 //! depends on another for it. Filters enlarge by a quarter what least squares expect (`learned::fit`), which is taken
 //! back here. Measured in `docs/anchor-codecs.md`.

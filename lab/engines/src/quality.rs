@@ -23,7 +23,7 @@ pub fn reference(model: &Arc<Model>, size: Size, picture: &[u8]) -> Result<Vec<f
     let engine = CpuEngine::with_simd(model.clone(), Simd::Scalar);
     let mut out = Residual::default();
     let luma = Luma::packed(picture, size.width, size.height)?;
-    engine.context("every processor has plain code")?.infer(luma, &mut out)?;
+    engine.context("every CPU has plain code")?.infer(luma, &mut out)?;
     Ok(out.data)
 }
 

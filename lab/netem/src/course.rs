@@ -68,7 +68,7 @@ impl Course {
         Course { steps, period: None }
     }
 
-    /// The same course, which begins anew after each `period`.
+    /// A course that begins anew after each `period`.
     #[must_use]
     pub fn repeated(self, period: Duration) -> Course {
         Course { period: (!period.is_zero()).then_some(period), ..self }

@@ -4,7 +4,7 @@
 //! every 2160p frame by libvpx at 35.5 Mbit/s. The paper does not say which `-speed` it took; ours is given on the
 //! command line. There is no 2160p source: the clip's pictures and the detail of their anchors are
 //! [mirrored](super::mirror) to that size, not scaled. Decoding, inference and reading are left out on both sides. One
-//! thread, processor time, one run.
+//! thread, CPU time, one run.
 
 use std::fmt::Write as _;
 use std::num::NonZeroU32;

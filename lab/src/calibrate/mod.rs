@@ -3,7 +3,7 @@
 //! Short load tests on a server of our own, of real clients ([`runs`]): few and many publishers, few and many viewers,
 //! two sizes, with enhancement and without, three budgets. Slopes between them are the costs ([`fit`](fit())). Beside
 //! them the product's decoder and twin ([`frames`]), and its networks as a server measures them at its start. All is
-//! processor time, so that what else runs disturbs it little. [`check`] plays load tests of other sizes and holds them
+//! CPU time, so that what else runs disturbs it little. [`check`] plays load tests of other sizes and holds them
 //! against what the constants predict.
 
 mod check;

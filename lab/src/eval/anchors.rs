@@ -1,7 +1,7 @@
-//! Anchors for a coded low layer, made as the server makes them, with the delay they would have.
+//! Anchors for an encoded low layer, made as the server makes them, with the delay they would have.
 //!
 //! Source: NeuroScaler §5. The chosen frames ([`select`](super::select)) get detail, by
-//! super-resolution or, as the publisher would give it, from the original; it is coded
+//! super-resolution or, as the publisher would give it, from the original; it is encoded
 //! ([`coding`]), cut into messages and put together again as a browser does it.
 //! Every message byte counts, lost ones too.
 
@@ -63,7 +63,7 @@ pub(crate) struct AnchorTrack {
     pub encode_ms: Option<f64>,
 }
 
-/// The settings by which anchors are chosen, made, coded and lost.
+/// The settings by which anchors are chosen, made, encoded and lost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnchorSettings {
     /// Share of frames that become anchors, 0 to 1.

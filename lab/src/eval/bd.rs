@@ -1,9 +1,9 @@
-//! Bjøntegaard's measures: how much bit rate a method saves at equal quality, and how much better
-//! it is at equal bit rate.
+//! Bjøntegaard's measures: how much bitrate a method saves at equal quality, and how much better
+//! it is at equal bitrate.
 //!
 //! Source: Bjøntegaard, VCEG-M33, with monotone piecewise cubics (Fritsch and Carlson's, as in
 //! PCHIP) instead of one polynomial, so that curves with bends do not overshoot. Rates count by
-//! their logarithm. In: points of bit rate and quality. Out: percent (negative: saved), or quality
+//! their logarithm. In: points of bitrate and quality. Out: percent (negative: saved), or quality
 //! in the metric's own unit (positive: better), over the range that both curves have.
 
 use serde::Serialize;

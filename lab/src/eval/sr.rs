@@ -58,7 +58,7 @@ impl Upscaler {
     pub(crate) fn on(self, backend: &str) -> Result<Upscaler> {
         let found = Simd::available().into_iter().find(|simd| simd.name() == backend);
         let engine = found.and_then(|simd| CpuEngine::with_simd(self.engine.model().clone(), simd));
-        let engine = engine.with_context(|| format!("this processor has no backend {backend}"))?;
+        let engine = engine.with_context(|| format!("this CPU has no backend {backend}"))?;
         Ok(Upscaler { engine, ..self })
     }
 

@@ -186,6 +186,7 @@ pub(crate) struct LoadtestArgs {
     pub output: Output,
 }
 
+/// Text at the end of the command's long help.
 const EXAMPLES: &str = "\
 Examples:
   windlass-lab loadtest --publishers 20                      against `windlass serve` on this machine

@@ -84,7 +84,7 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         "Janus is sent one layer: give one with --layers"
     );
     ensure!(args.peer == Peer::Windlass || !args.idle, "--idle is for servers of ours");
-    // Before any server is loaded: coding takes processor time.
+    // Before any server is loaded: coding takes CPU time.
     let recording = Arc::new(media::recording(args)?);
     let layers: Vec<String> = recording
         .layers()

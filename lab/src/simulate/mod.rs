@@ -1,7 +1,7 @@
 //! `windlass-lab simulate`: the scheduler's own code, under load that is made up.
 //!
 //! In: scenarios (YAML): of streams ([`streams`]), of requests to the accelerators' queue ([`requests`]), of clients
-//! with a promise ([`clients`]), of requests with stages on the processor ([`stages`]), of servers that share rooms
+//! with a promise ([`clients`]), of requests with stages on the CPU ([`stages`]), of servers that share rooms
 //! ([`cluster`]), or of a day on workers that come and go ([`day`]). Out: what came of them, as tables or as JSON.
 //! Equal scenarios and seeds give equal reports.
 
@@ -98,6 +98,7 @@ impl From<OrderArg> for OrderName {
     }
 }
 
+/// Text at the end of the command's long help.
 const EXAMPLES: &str = "\
 Examples:
   windlass-lab simulate lab/scenarios/thousand.yaml

@@ -290,7 +290,7 @@ impl Encoder {
         if self.codec.settings().rc_target_bitrate == kbps {
             return Ok(());
         }
-        self.codec.configure("change the bit rate", |s| s.rc_target_bitrate = kbps)
+        self.codec.configure("change the bitrate", |s| s.rc_target_bitrate = kbps)
     }
 
     fn control_all(&mut self, controls: &[(Control, c_int)]) -> Result<(), VpxError> {

@@ -1,6 +1,6 @@
 //! The HT block coder (ITU-T T.814, clause 7): cleanup pass only.
 //!
-//! A block is coded by *quads* of 2×2 samples, two quads at a time, rows of quads from the top. Three
+//! A block is encoded by *quads* of 2×2 samples, two quads at a time, rows of quads from the top. Three
 //! bit streams share a block: MagSgn (magnitudes and signs) grows from its start, MEL (an adaptive
 //! run-length code of rare events) follows, and VLC (significance and exponents) grows backwards
 //! from its end.

@@ -1,6 +1,6 @@
-//! How an anchor's picture is coded.
+//! How an anchor's picture is encoded.
 //!
-//! What is coded is a plane of luma detail: of a whole picture, `HR_Y − Lanczos(LR_Y)`, or the mosaic of
+//! What is encoded is a plane of luma detail: of a whole picture, `HR_Y − Lanczos(LR_Y)`, or the mosaic of
 //! its chosen tiles ([`windlass_types::tiles`]). Every bit is spent on detail, and however coarse the quantiser,
 //! nothing is the worst that can come out of it: the Lanczos picture. Chroma is that of the low layer, unless
 //! [colour](super::colour) comes with it.

@@ -69,8 +69,10 @@ pub(super) struct Examples {
 pub(super) type Products = [[i32; TAPS]; TAPS + MAX_PHASES];
 pub(super) type Batch = [Record; BATCH];
 
+/// Sums of a class without examples.
 const NO_SUMS: Sums =
     Sums { count: 0.0, taps: [[0.0; TAPS]; TAPS], detail: [[0.0; TAPS]; MAX_PHASES] };
+/// The examples of an anchor that gave a class none.
 const NO_EXAMPLES: Examples = Examples {
     count: 0,
     sums: [[0; TAPS]; TAPS + MAX_PHASES],

@@ -2,6 +2,7 @@
 
 use crate::header::{QuantiserParams, SegmentFeatures};
 
+/// Step of DC coefficients by quantiser index (`dc_qlookup`).
 #[rustfmt::skip]
 static DC: [i16; 256] = [
     4, 8, 8, 9, 10, 11, 12, 12, 13, 14, 15, 16, 17, 18, 19, 19, 20, 21, 22, 23, 24, 25, 26, 26, 27,
@@ -19,6 +20,7 @@ static DC: [i16; 256] = [
     1058, 1098, 1139, 1184, 1232, 1282, 1336,
 ];
 
+/// Step of AC coefficients by quantiser index (`ac_qlookup`).
 #[rustfmt::skip]
 static AC: [i16; 256] = [
     4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,

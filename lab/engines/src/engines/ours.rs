@@ -19,7 +19,7 @@ impl Network {
     /// An engine on an instruction set; fails if the CPU lacks it.
     pub fn new(model: &Arc<Model>, simd: Simd, size: Size) -> Result<Self> {
         let engine = CpuEngine::with_simd(model.clone(), simd);
-        let engine = engine.context("the processor lacks the instruction set")?;
+        let engine = engine.context("the CPU lacks the instruction set")?;
         Ok(Network { engine, size, out: Residual::default() })
     }
 }

@@ -61,6 +61,7 @@ pub(crate) struct EngineArgs {
     pub choose: ChooseArgs,
 }
 
+/// Text at the end of the command's long help.
 const EXAMPLES: &str = "\
 Examples:
   windlass-lab bench engine --networks chain:5x16x2,blocks:8x32x2 --threads 1

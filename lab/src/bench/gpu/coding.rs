@@ -34,7 +34,10 @@ pub(super) fn check() -> Result<usize> {
             for (coded, detail) in coder.encode(&jobs)?.iter().zip(&details) {
                 let Size(width, height) = size;
                 let equal = *coded == Htj2k::encode(detail, quality)?;
-                ensure!(equal, "coding {width}x{height} at {quality}: not the processor's bytes");
+                ensure!(
+                    equal,
+                    "encoding {width}x{height} at {quality}: the bytes are not the CPU encoder's"
+                );
             }
         }
     }

@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn anchors_take_what_was_added_up_by_hand() {
         let way = measured().by_anchors(PRICES);
-        // 4.5 anchors a second: 18 ms of the card; 360 ms of low frames and 36 ms of anchors on cores.
+        // 4.5 anchors a second: 18 ms of the GPU; 360 ms of low frames and 36 ms of anchors on cores.
         near(way.card_s, 0.018);
         near(way.core_s, 0.396);
         // 0.036 and 0.0198 euros.

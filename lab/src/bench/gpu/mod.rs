@@ -2,7 +2,7 @@
 //!
 //! Source: `lab/reports.md`; NeuroScaler §6.2 and §8. The device's own rates are measured first, then every network at
 //! every size ([`measure`]), with pictures that differ, copies to and from the device included. Last, anchors of the
-//! sizes that the networks make are coded ([`coding`]), and what the processor has to do with a stream is measured
+//! sizes that the networks make are encoded ([`coding`]), and what the CPU has to do with a stream is measured
 //! ([`processor`]), of which follows what a stream costs ([`cost`]). Weights are the built-in ones where the network is
 //! the built-in one, else random: they say nothing about quality, and the same about speed.
 
@@ -43,7 +43,7 @@ pub(super) fn run(args: &GpuArgs) -> Result<()> {
     let conforms =
         if args.conformance { conformance::check(&args.variants())? } else { Vec::new() };
     if args.conformance {
-        progress.note(&format!("{} codestreams are those of the processor", coding::check()?));
+        progress.note(&format!("{} codestreams are those of the CPU encoder", coding::check()?));
     }
     let peaks = peaks::measure(ROUNDS, BYTES).context("measuring the GPU")?;
     let (mut rows, mut device) = (Vec::new(), String::new());

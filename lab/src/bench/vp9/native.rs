@@ -1,6 +1,6 @@
 //! The decoders of this process: checked against each other, then timed in turn.
 //!
-//! Times are processor time of the process, which decodes in one thread and does nothing else;
+//! Times are CPU time of the process, which decodes in one thread and does nothing else;
 //! threads that a decoder might start would count.
 
 use std::hint::black_box;

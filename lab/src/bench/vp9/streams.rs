@@ -1,6 +1,6 @@
 //! The streams to decode: IVF files, or made here from a clip as Chromium encodes a camera.
 //!
-//! libvpx in real time at speed 7: constant bit rate, no look-ahead, one tile column. Every picture
+//! libvpx in real time at speed 7: constant bitrate, no look-ahead, one tile column. Every picture
 //! of the clip is one frame of a stream of 30 per second; a clip that is too short begins again.
 //! Made streams are kept, for encoding takes longer than measuring.
 

@@ -1,7 +1,7 @@
 //! The WebAssembly module in Node, by the scripts of `client-web/wasm` (they are part of this binary).
 //!
 //! Each round is a process of its own, so that its first frames run as in a browser that has just
-//! loaded the module. A frame's time is the lesser one of wall-clock and processor time.
+//! loaded the module. A frame's time is the lesser one of wall-clock and CPU time.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! How anchors are made, coded and lost.
+//! How anchors are made, encoded and lost.
 
 use std::num::NonZeroU32;
 

@@ -5,7 +5,7 @@
 //! of *that* frame, at a fixed fine quality. What a detector's objectness says there, the uncertainty of
 //! super-resolution says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels by sample);
 //! answered are tiles where that is below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores of the live
-//! server (`enhancer/tiles/regions`), of the camera's *next* frame, within a cap on area and bytes. Both are coded by
+//! server (`enhancer/tiles/regions`), of the camera's *next* frame, within a cap on area and bytes. Both are encoded by
 //! HTJ2K as what the receivers' filters do not expect.
 
 use std::time::Duration;

@@ -4,8 +4,8 @@
 //! decoder in intervals of a second ([`play`]), under an uplink that may change ([`scene::Trace`]), once with every
 //! [`setting`] of a grid and once with the [`Controller`], which is told what a server would measure and nothing else.
 //! All runs end in the same [`summary`]: the controller's share of what exhaustive search gains over a server that
-//! adapts bit rates alone, its distance from the best fixed setting, the bits it saves, how fast it converges, and
-//! its processor time. Runs with fixed settings do not depend on the controller and can be kept ([`cache`]).
+//! adapts bitrates alone, its distance from the best fixed setting, the bits it saves, how fast it converges, and
+//! its CPU time. Runs with fixed settings do not depend on the controller and can be kept ([`cache`]).
 
 mod cache;
 mod play;

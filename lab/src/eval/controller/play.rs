@@ -21,7 +21,7 @@ use crate::eval::vmaf::Vmaf;
 pub(super) struct Call<'a> {
     /// The scene with the camera's pictures.
     pub scene: &'a Scene,
-    /// Bit rate of the uplink over time.
+    /// Bitrate of the uplink over time.
     pub trace: &'a Trace,
     /// Time between two changes of the knobs.
     pub interval: Duration,

@@ -4,7 +4,7 @@
 //! share of the uplink. *Exhaustive* takes in every interval the run that is best in it, from runs with fixed settings
 //! side by side: it knows the interval before it begins, and switches free of charge, which no player can. *By change*
 //! is the best that can be had: the setting that is best from one change to the next, known beforehand, and really
-//! played, key frames included. *Plain* is what a server sets that adapts bit rates alone. A change is the beginning,
+//! played, key frames included. *Plain* is what a server sets that adapts bitrates alone. A change is the beginning,
 //! another clip, or another uplink; the controller has converged at the first interval from which on it stays within
 //! [`NEAR`] of exhaustive search until the next change, on average.
 

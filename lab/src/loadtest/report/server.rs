@@ -1,4 +1,4 @@
-//! The server under load: latency, processor, memory and the stages of its enhancer.
+//! The server under load: latency, CPU, memory and the stages of its enhancer.
 
 use serde::Serialize;
 

@@ -43,7 +43,7 @@ impl<'a> Span<'a> {
         self.figures.latencies_since(self.figures_before, histogram)
     }
 
-    /// Bit rate of `bytes` in kbit/s; 0 where no time passed.
+    /// Bitrate of `bytes` in kbit/s; 0 where no time passed.
     pub(super) fn kbps(&self, bytes: u64) -> f64 {
         share(bytes as f64 * 8.0 / 1000.0, self.seconds).unwrap_or_default()
     }

@@ -26,8 +26,7 @@ const DAY_S: u64 = 86_400;
 /// Load of a worker from which on a server may send streams elsewhere ([`windlass_cluster::choice`] decides).
 const PRESSED: f64 = 0.8;
 
-/// The numbers of workers that the autoscaler's rule wants: for the workers' demand, and for the number of
-/// publishers.
+/// The number of workers that the autoscaler's rule wants: `ratio` as a fraction, `count` in whole workers.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     ratio: f64,

@@ -54,7 +54,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// The same area, of the low picture, in samples of the HR picture.
+    /// An area of the low picture in samples of the HR picture.
     pub(crate) fn scaled(self, scale: usize) -> Self {
         let Self { x, y, width, height } = self;
         Self { x: x * scale, y: y * scale, width: width * scale, height: height * scale }

@@ -1,6 +1,6 @@
 //! `windlass-lab bench engine --quality`: what trained networks cost and what they gain, in one table.
 //!
-//! In: clips and networks. Clips are coded, decoded and scored by `eval`'s own machinery
+//! In: clips and networks. Clips are encoded, decoded and scored by `eval`'s own machinery
 //! ([`networks`]); networks are timed by [`measure`] on the low picture of the
 //! first clip. Out: a row by network ([`mod@row`]), and with `--crops` pictures ([`crops`]).
 
@@ -150,7 +150,7 @@ fn row(network: &Network, found: &[Found], args: &EngineArgs, peaks: &mut Peaks)
     let case = Case { network: model.architecture(), size: *low, threads: 1 };
     let backend = upscaler.backend();
     let simd = Simd::available().into_iter().find(|simd| simd.name() == backend);
-    let simd = simd.with_context(|| format!("{backend} is no backend of this processor"))?;
+    let simd = simd.with_context(|| format!("{backend} is no backend of this CPU"))?;
     let weights = Weights { model, trained: true };
     let speeds = measure::rows_with(&weights, &[simd], &case, args, peaks)?;
     let speed = speeds.first().with_context(|| format!("{name} was not timed"))?;

@@ -28,7 +28,7 @@ use windlass_scheduler::promise::{Anchored, BatchCost, Client, Setting};
 const STEP: f64 = 0.001;
 /// Time at the beginning that is not counted, in seconds: the first clients come at once.
 const WARM_UP_S: f64 = 5.0;
-/// Number of clients that wait to be served.
+/// Maximum number of clients that wait to be served.
 const WAITING: usize = 8;
 /// Time without waiting for another batch after which a client is added, in seconds (ARISE §6.3).
 const CALM_S: f64 = 0.4;
