@@ -1,4 +1,4 @@
-//! What anchors give in the pictures that the decoder shows, in dB over those without anchors.
+//! Measures the gain of anchors in the pictures that the decoder shows, in dB over those without anchors.
 //!
 //! `cargo run --release -p windlass-hybrid --example carry_gain [CLIP,…] [SCALE]`
 //!

@@ -1,4 +1,4 @@
-//! What carrying an anchor's picture by dense flow gives, in dB over the picture without anchors.
+//! Measures the gain of carrying an anchor's picture by dense flow, in dB over the picture without anchors.
 //!
 //! `cargo run --release -p windlass-hybrid --example flow_gain [CLIP,…] [STRIDE,ITERATIONS…]`
 //!

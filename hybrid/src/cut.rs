@@ -1,4 +1,4 @@
-//! Whether a picture is of another scene than the one before it.
+//! Detects cuts: whether a picture is of another scene than the one before it.
 //!
 //! Filters that have learned from one person's pictures made those of another 0.1 dB worse than the built-in ones do. A
 //! cut is detected by the mean difference of the two low pictures: between frames of seven clips of people and screens

@@ -1,4 +1,4 @@
-//! How much a rebuilt picture loses with each frame after an anchor: ARISE §4.3, *accuracy drop estimator*.
+//! Measures the loss of a rebuilt picture with each frame after an anchor: ARISE §4.3, *accuracy drop estimator*.
 //!
 //! When an anchor comes, there are two pictures of its frame: the one rebuilt from the anchors before it, and the
 //! anchor's own. Their mean square difference `d`, over the frames `L` since the last anchor's frame, is the slope

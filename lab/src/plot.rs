@@ -114,7 +114,7 @@ impl Frame {
 
 // Writing to a String cannot fail.
 impl Plot {
-    /// Whether there is nothing to draw.
+    /// Whether the plot has nothing to draw.
     pub(crate) fn is_empty(&self) -> bool {
         self.curves.iter().all(Curve::is_empty)
     }

@@ -1,4 +1,4 @@
-//! What a participant says of itself to all others: a small map of texts.
+//! Attributes: a small map of texts by which a participant describes itself to all others.
 
 use std::collections::BTreeMap;
 

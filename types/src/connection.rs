@@ -1,4 +1,4 @@
-//! How well a participant's connection to its server works.
+//! The quality of a participant's connection to its server.
 
 use serde::{Deserialize, Serialize};
 

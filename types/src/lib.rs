@@ -1,4 +1,4 @@
-//! What passes between the parts: frames, anchors and their messages, layers, rungs, reports.
+//! The types that pass between the parts: frames, anchors and their messages, layers, rungs, reports.
 //!
 //! Plain data only: no I/O, no clocks (an [`Instant`] is always an argument), no codecs.
 //! The SFU fills [`TapInput`]s from RTP; the enhancer answers with [`Anchor`]s. Both queues are

@@ -1,4 +1,4 @@
-//! What an SFU gives a recorder: the tracks of recorded rooms, and their media as publishers sent it.
+//! The input of a recorder from an SFU: the tracks of recorded rooms, and their media as publishers sent it.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};

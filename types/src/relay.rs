@@ -1,4 +1,4 @@
-//! What SFUs that share a room send each other.
+//! The messages that SFUs send each other when they share a room.
 //!
 //! Each SFU sends what its own participants publish, once, to every other SFU that has asked for the room
 //! ([`Relayed::Begin`]). It never forwards what it received from another SFU: so a track has one path to each SFU, and

@@ -1,4 +1,4 @@
-//! What the payload of an anchor holds: which tiles it gives, and their image.
+//! The payload of an anchor: which tiles it gives, and their image.
 //!
 //! A key anchor is the image alone, of the detail at HR size. An anchor of [tiles](windlass_types::tiles) is their map
 //! and the image of their mosaic; the header says which it is. Behind the image there may be one of its

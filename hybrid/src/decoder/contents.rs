@@ -1,4 +1,4 @@
-//! What an anchor gives of its frame: the payload decoded, at the scale that is shown.
+//! The contents of an anchor: its payload decoded, at the scale that is shown.
 
 use windlass_types::AnchorSource;
 use windlass_types::message::ReassembledAnchor;

@@ -1,6 +1,6 @@
-//! What became of frames and anchors.
+//! The outcomes of frames and anchors, and their counters.
 
-/// What became of a chunk of the low layer.
+/// The outcome of a chunk of the low layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameOutcome {
     /// Whether there is a new picture to display.
@@ -15,7 +15,7 @@ pub struct FrameOutcome {
     pub enhanced: bool,
 }
 
-/// What became of an anchor.
+/// The outcome of an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnchorOutcome {
     /// The anchor's frame has its detail now, and so have the frames after it; the next picture shows it.

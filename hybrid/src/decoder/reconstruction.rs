@@ -1,4 +1,4 @@
-//! How anchors change what HR pictures are made from: references and filters.
+//! Applies anchors to the references and filters from which HR pictures are made.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From the vectors of overlapping patches to one for each cell: their mean, each weighed by how well it
+//! Makes one vector for each cell from the vectors of overlapping patches: their mean, each weighed by how well it
 //! fits there.
 
 use super::FlowVector;

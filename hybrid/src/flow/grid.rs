@@ -1,4 +1,4 @@
-//! Where the patches of a level lie, and what has been found for each.
+//! The patches of a level: where they lie, and the result of the search for each.
 
 use super::FlowVector;
 use super::patch::{CELLS, SIDE};

@@ -1,4 +1,4 @@
-//! How far an engine's residual is from that of plain code in single precision.
+//! Measures how far an engine's residual is from that of plain code in single precision.
 
 use std::sync::Arc;
 

@@ -201,7 +201,7 @@ Examples:
 Server and clients share this machine's processors unless told otherwise (`taskset`, `nice`): say so with the figures.";
 
 impl LoadtestArgs {
-    /// The best rung that subscribers ask for.
+    /// The best rung that subscribers ask for: the one that is named, or the enhanced one of the best layer below f.
     pub(crate) fn rung(&self) -> Rung {
         if self.no_anchors || self.peer == Peer::Janus {
             return self.layers.iter().copied().max().map_or(Rung::F, Rung::plain);
@@ -211,12 +211,12 @@ impl LoadtestArgs {
         self.max_rung.unwrap_or(usual)
     }
 
-    /// Whether packets carry the time at which they were sent: nobody decodes them.
+    /// Whether packets carry the time at which they were sent: only where nobody decodes them.
     pub(crate) fn stamps(&self) -> bool {
         !self.rung().enhanced()
     }
 
-    /// Rooms that it takes.
+    /// Number of rooms that the publishers take.
     pub(crate) fn rooms(&self) -> usize {
         self.publishers.get().div_ceil(self.per_room.get())
     }

@@ -1,4 +1,4 @@
-//! What subscribers got in each tenth of a second, a line of JSON each.
+//! Prints what subscribers got in each tenth of a second, a line of JSON each.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

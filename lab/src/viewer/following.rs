@@ -1,4 +1,4 @@
-//! How soon the traffic on a link follows its rate.
+//! Measures how soon the traffic on a link follows its rate.
 //!
 //! After a rise: the time until a second's traffic is 85 % of the rate. After a fall: until no more than a twentieth of
 //! a second's datagrams wait 100 ms before the bottleneck. Changes of less than a tenth are none, and rates that last

@@ -1,4 +1,4 @@
-//! How an anchor's picture is encoded.
+//! The codec of anchors' pictures.
 //!
 //! What is encoded is a plane of luma detail: of a whole picture, `HR_Y − Lanczos(LR_Y)`, or the mosaic of
 //! its chosen tiles ([`windlass_types::tiles`]). Every bit is spent on detail, and however coarse the quantiser,

@@ -1,4 +1,4 @@
-//! What is done to a patch of 8 × 8 samples: its gradients and their products, and its comparison with a
+//! The kernels for a patch of 8 × 8 samples: its gradients and their products, and its comparison with a
 //! place in the reference.
 //!
 //! Fixed point: samples between samples are in 1/64 grey level, differences of pictures in 1/16, gradients

@@ -1,4 +1,4 @@
-//! How much time is spent on what pictures take from references.
+//! The effort for pictures from references: how much time they may take.
 
 use super::cells::LAYERS;
 use crate::flow::FlowSettings;

@@ -1,4 +1,4 @@
-//! How a picture is made from references: by cell, the place in each and how much of it to take.
+//! The plan of a picture made from references: for each cell, the place in each and how much of it to take.
 //!
 //! Source: the share is Wiener's: the energy of the wanted signal over that of signal and noise. The signal is what the
 //! reference has at that place beyond the filters, the noise how badly its *low* picture, moved by the same vector,

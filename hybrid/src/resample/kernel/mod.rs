@@ -76,7 +76,7 @@ pub(super) struct Strip<'a, T> {
 }
 
 impl<T> Strip<'_, T> {
-    /// Whether there is anything to do.
+    /// Whether the strip has any samples to make.
     ///
     /// # Panics
     ///

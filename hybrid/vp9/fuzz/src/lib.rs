@@ -1,4 +1,4 @@
-//! What fuzz targets of VP9 share: the container of chunks, changes to it, checks of decoded frames, streams that
+//! The parts that fuzz targets of VP9 share: the container of chunks, changes to it, checks of decoded frames, streams that
 //! seeds are cut from.
 
 pub mod check;

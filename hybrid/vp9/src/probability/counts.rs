@@ -1,4 +1,4 @@
-//! How often each symbol was decoded in a frame (specification §8.4.1, §9.3.4).
+//! Counts of how often each symbol was decoded in a frame (specification §8.4.1, §9.3.4).
 
 /// Counts of tokens by band and context: tokens zero, one, more, and "no more tokens".
 pub(crate) type TokenCounts = [[[u32; 4]; 6]; 6];

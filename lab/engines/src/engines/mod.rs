@@ -1,4 +1,4 @@
-//! What runs networks: Windlass's engine and the libraries, one file for each, behind one trait.
+//! The engines that run networks: Windlass's and those of libraries, one file for each, behind one trait.
 
 pub mod candle;
 mod onnxruntime;

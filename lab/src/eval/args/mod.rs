@@ -21,9 +21,9 @@ use super::method::Method;
 use super::scale::Scale;
 use crate::output::Output;
 
-/// Default bitrates of the low layer, kbit/s.
+/// Default bitrates of the low layer, in kbit/s.
 const UPLINKS: [u32; 2] = [150, 300];
-/// Default bitrates of a sweep, kbit/s: from barely enough for video to more than the low layer can use.
+/// Default bitrates of a sweep, in kbit/s: from barely enough for video to more than the low layer can use.
 const SWEPT_UPLINKS: [u32; 5] = [60, 100, 160, 280, 500];
 
 /// Run the product's pipeline over recorded clips and score it against the original.

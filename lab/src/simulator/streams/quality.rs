@@ -44,7 +44,7 @@ struct Waiting {
     at: Duration,
     /// Bytes of the stream up to the frame.
     place: f64,
-    /// Whether it is a key frame.
+    /// Whether the frame is a key frame.
     key: bool,
 }
 

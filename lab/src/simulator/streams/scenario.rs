@@ -221,7 +221,7 @@ pub(super) fn value(
 }
 
 impl Accelerator {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         let device = self;
         value(within(device.speed, 1e-6, 1e6), "accelerators: speed", "from 0.000001 to 1000000")?;
@@ -241,7 +241,7 @@ impl Accelerator {
 }
 
 impl Scenario {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value(within(self.seconds, 0.1, 864_000.0), "seconds", "from 0.1 to 864000")?;
         value(within(self.interval_ms, 1.0, 10_000.0), "interval_ms", "from 1 to 10000")?;

@@ -58,7 +58,7 @@ pub(crate) struct Clients {
 }
 
 impl ClientsScenario {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         let value = |value: f64, least: f64, most: f64, name: &'static str, range: &'static str| {
             let fine = value.is_finite() && (least..=most).contains(&value);

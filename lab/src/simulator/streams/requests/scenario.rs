@@ -76,7 +76,7 @@ pub(crate) struct RequestGroup {
 const MAX_REQUESTS: u64 = 1_000_000;
 
 impl RequestScenario {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value((1..=1000).contains(&self.rounds), "rounds", "from 1 to 1000")?;
         value(!self.orders.is_empty() && self.orders.len() <= 8, "orders", "from 1 to 8")?;

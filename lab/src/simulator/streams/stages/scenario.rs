@@ -65,7 +65,7 @@ pub(crate) struct StageSpec {
 }
 
 impl StageScenario {
-    /// Whether all values make sense.
+    /// Fails if a value is out of its range.
     pub(crate) fn check(&self) -> Result<(), ScenarioError> {
         value((1..=1000).contains(&self.rounds), "rounds", "from 1 to 1000")?;
         let count = u64::from(self.count).saturating_mul(self.rounds);
