@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use tokio::net::TcpListener;
 use windlass_doctor::RIGHTS;
 use windlass_enhancer::{Enhancer, StartError as EnhancerError};
@@ -61,31 +61,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
 async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) -> Result<()> {
     // What nobody can be served by is told before anything else starts.
     let tls = config.tls.as_ref().map(tls::Source::load).transpose()?;
-    let listener = TcpListener::bind(config.http)
-        .await
-        .map_err(|e| socket_error("--http", "TCP", config.http, &e))?;
+    let listener = listen("--http", config.http).await?;
     let http = listener.local_addr()?;
     let figures = match config.metrics {
-        Some(addr) => Some(
-            TcpListener::bind(addr)
-                .await
-                .map_err(|e| socket_error("--metrics", "TCP", addr, &e))?,
-        ),
+        Some(addr) => Some(listen("--metrics", addr).await?),
         None => None,
     };
 
-    let own = config.enhancer.clone().filter(|_| !has_workers(config));
-    let enhancer = match own.map(Enhancer::start).transpose() {
-        Ok(enhancer) => enhancer.map(Arc::new),
-        // What was asked for cannot be done: the operator is there to be told.
-        Err(error @ (EnhancerError::Config(_) | EnhancerError::Network(_))) => {
-            return Err(error.into());
-        }
-        Err(error @ EnhancerError::Thread(_)) => {
-            tracing::error!(%error, "no enhancement: calls go on with plain video");
-            None
-        }
-    };
+    let enhancer = start_enhancer(config)?;
     let (sinks, intake) = bridge::intake();
     let cluster = Connections::open(config).await?;
     let relay = cluster.relay();
@@ -104,14 +87,7 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     let recorder = recorder.context("--record-to: recordings have no place")?;
     let recorded = recorder.as_ref().map(ServerRecorder::sink);
     let started = Sfu::start_shared(&sfu, &sinks, relay.as_ref(), recorded.as_ref());
-    let sfu = started.map_err(|e| match e {
-        StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
-        StartError::Tcp { addr, source } => {
-            let error = socket_error("--tcp", "TCP", addr, &source);
-            error.context("media by TCP; `--tcp off` does without")
-        }
-        other @ StartError::Thread(_) => other.into(),
-    })?;
+    let sfu = started.map_err(start_error)?;
     cluster.start_workers(config, sfu.handle())?;
     sfu.handle().set_enhancement(enhancer.is_some() || cluster.has_workers());
     let bridge = match &enhancer {
@@ -165,6 +141,37 @@ async fn serve(args: &ServeArgs, config: &Config, by: Option<&str>, log: Log) ->
     drop(bridge);
     drop(sfu);
     Ok(())
+}
+
+/// Waits for connections at an option's address.
+async fn listen(option: &str, addr: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(addr).await.map_err(|e| socket_error(option, "TCP", addr, &e))
+}
+
+/// The enhancer of this process; `None`: workers enhance, or nobody does.
+fn start_enhancer(config: &Config) -> Result<Option<Arc<Enhancer>>> {
+    let own = config.enhancer.clone().filter(|_| !has_workers(config));
+    match own.map(Enhancer::start).transpose() {
+        Ok(enhancer) => Ok(enhancer.map(Arc::new)),
+        // What was asked for cannot be done: the operator is there to be told.
+        Err(error @ (EnhancerError::Config(_) | EnhancerError::Network(_))) => Err(error.into()),
+        Err(error @ EnhancerError::Thread(_)) => {
+            tracing::error!(%error, "no enhancement: calls go on with plain video");
+            Ok(None)
+        }
+    }
+}
+
+/// Why the SFU does not start, in the words of the options.
+fn start_error(error: StartError) -> Error {
+    match error {
+        StartError::Socket { addr, source } => socket_error("--udp", "UDP", addr, &source),
+        StartError::Tcp { addr, source } => {
+            let error = socket_error("--tcp", "TCP", addr, &source);
+            error.context("media by TCP; `--tcp off` does without")
+        }
+        other @ StartError::Thread(_) => other.into(),
+    }
 }
 
 fn services(

@@ -10,8 +10,8 @@ use crate::eval::stats::mean;
 
 type Row = Map<String, Value>;
 
-/// The comparisons and gaps of all clips, and their means over the clips. The means in the single reports are left
-/// out.
+/// The rows, comparisons and gaps of all clips, and the means of the last two over the clips. The means in the single
+/// reports are left out.
 pub(super) fn join(reports: &BTreeMap<String, Value>) -> Result<Value> {
     let mut whole = Map::new();
     for list in ["comparisons", "gaps"] {
@@ -32,6 +32,8 @@ pub(super) fn join(reports: &BTreeMap<String, Value>) -> Result<Value> {
         let rows = rows.iter().map(|&row| Value::Object(row.clone())).chain(means).collect();
         whole.insert(list.into(), Value::Array(rows));
     }
+    let points = reports.values().filter_map(|report| report["rows"].as_array());
+    whole.insert("rows".into(), Value::Array(points.flatten().cloned().collect()));
     Ok(Value::Object(whole))
 }
 
