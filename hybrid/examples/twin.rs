@@ -1,12 +1,16 @@
 //! Prints, as JSON, what the hybrid decoder makes of an IVF file with anchors in it.
 //!
 //! `cargo run -p windlass-hybrid --example twin FILE.ivf` decodes the file at scales 2 and 3, with anchors: early, on
-//! time, late, in parts of tiles, repeated, and of a former epoch. Every instruction set that the machine has must give
-//! the same pictures; this ends with an error at the first that differ. A case holds, by frame, the messages pushed
-//! after it (hex), what became of each (as `client-web/wasm` numbers outcomes), the network that runs on it, the MD5 of
-//! the low and the high picture then, and by cell whether no network makes it better (`kept`, 1 or 0); of some frames
-//! also that of the still that a publisher would make of them (`still`). `client-web/wasm/twin-check.mjs` replays it in
-//! WebAssembly and compares.
+//! time, late, in parts of tiles, repeated, and of a former epoch. Every instruction set that the machine has must
+//! give the same pictures; the program ends with an error at the first that differ. For each frame, a case holds:
+//!
+//! - the messages pushed after it (hex), and the outcome of each, as `client-web/wasm` numbers outcomes;
+//! - the network that runs on it;
+//! - the MD5 of the low and the high picture then;
+//! - for each cell, whether no network makes it better (`kept`, 1 or 0);
+//! - for some frames, the MD5 of the still that a publisher would make of them (`still`).
+//!
+//! `client-web/wasm/twin-check.mjs` replays the cases in WebAssembly and compares.
 //!
 //! `twin FILE.ivf --call SCALE` prints a single case for measurements: an anchor of the whole frame once in 30, as
 //! in a call with the default settings, four frames late and of about a call's size; no checksums.

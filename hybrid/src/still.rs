@@ -1,8 +1,8 @@
 //! A publisher's stills: what its camera shows beyond the prediction from its low layer, encoded as an anchor.
 //!
-//! The publisher decodes its own low layer as it leaves, so it has, bit for bit, the picture that subscribers enlarge,
-//! and codes only what is missing there ([`prior`](crate::anchor::prior), [`colour`]), by
-//! [HTJ2K](crate::anchor::codec). The server hands it on as it is.
+//! The publisher decodes its own low layer as it leaves. So it has, bit for bit, the picture that subscribers
+//! enlarge. It encodes only what is missing there ([`prior`](crate::anchor::prior), [`colour`]), by
+//! [HTJ2K](crate::anchor::codec). The server passes the still on as it is.
 //!
 //! In: frames of the low layer in order, camera pictures, bytes that a still may take. Out: payloads of captured
 //! anchors. It refuses frames that it does not remember, and cameras smaller than the picture that is asked for.

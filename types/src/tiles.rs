@@ -1,12 +1,12 @@
 //! Tiles: the parts of a picture that an anchor gives, each a superblock of the low layer.
 //!
-//! Source: DDS sends regions, NeuroScaler whole frames; here an anchor is a set of tiles, so
-//! that a still background is not sent again. A tile is [`TILE`] × [`TILE`] low samples, those at the
-//! right and lower edges less. For coding, the chosen tiles are packed row by row into a *mosaic*
-//! of whole tiles, as wide as there are tiles to fill a row of the picture.
+//! Source: DDS sends regions, NeuroScaler whole frames. Here an anchor is a set of tiles, so that a still background
+//! is not sent again. A tile is [`TILE`] × [`TILE`] low samples, at the right and lower edges less. For encoding, the
+//! chosen tiles are packed row by row into a *mosaic* of whole tiles. It is as wide as the chosen tiles allow, up to
+//! a row of the picture.
 //!
-//! On the wire a map is its bits alone, row by row, the lowest bit of a byte first; the picture's
-//! size tells how many there are.
+//! On the wire a map is its bits alone, row by row, the lowest bit of a byte first. The picture's size tells how many
+//! bits there are.
 
 /// Side of a tile in low luma samples: a VP9 superblock.
 pub const TILE: usize = 64;

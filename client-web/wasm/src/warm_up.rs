@@ -1,11 +1,11 @@
 //! A short stream that makes the engine compile the decoder before the first real frame comes.
 //!
-//! Browsers compile a module's functions when they are first called, and optimise those that were
-//! called often: a track's first frame would wait for the one, and its first seconds for the other.
-//! Their code belongs to the module, not to the instance, so decoding anything warms it up for all
-//! tracks. The stream is synthetic (`warm-up/make.sh`): flat and small frames, which part the work of
-//! the first steps, then some as in a call with an anchor among them, then some of slower coding
-//! (more block sizes, transforms and modes).
+//! Browsers compile a module's functions when they are first called, and optimise those that were called often. A
+//! track's first frame would wait for the one, and its first seconds for the other. The compiled code belongs to the
+//! module, not to the instance, so decoding any stream warms it up for all tracks. The stream is synthetic
+//! (`warm-up/make.sh`). It begins with flat and small frames, over which the work of the first steps spreads. Then
+//! come frames as in a call, with an anchor among them. The last ones are encoded more slowly, with more block sizes,
+//! transforms and modes.
 //!
 //! Format of `stream.bin`: pieces, each behind its length (u32, little-endian). A VP9 frame begins
 //! with the bits 10, an anchor message with its version.

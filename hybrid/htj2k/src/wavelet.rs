@@ -2,14 +2,14 @@
 //! the high one at its right; rows stay where they are: those of the low band are every second one ([`Rows`]).
 //!
 //! Both transforms lift: a row of odd samples is changed by the even rows above and below it, then the other way
-//! round, one or two times. A level goes over the plane once: each step of lifting follows the one before by a row, so
-//! that what it needs is in the cache still, and a row is transformed horizontally when its last vertical step is done
-//! (or before its first one, on the way back).
+//! round, one or two times. A level goes over the plane once. Each step of lifting follows the one before by a row,
+//! so that its input is still in the cache. A row is transformed horizontally when its last vertical step is done; on
+//! the way back, before its first one.
 //!
-//! The 9/7 runs in `f32` and uses nothing but additions, multiplications and one rounding, in an
-//! order that the source fixes. Rust gives these their IEEE 754 results on every target that this
-//! project builds for and never fuses or reorders them, so that decoding gives the same samples
-//! everywhere; `tests/conformance.rs` holds a digest that all targets must reproduce.
+//! The 9/7 runs in `f32` and uses nothing but additions, multiplications and one rounding, in an order that the
+//! source fixes. Rust gives these their IEEE 754 results on every target that this project builds for, and never
+//! fuses or reorders them. So decoding gives the same samples everywhere; `tests/conformance.rs` holds a digest that
+//! all targets must reproduce.
 
 #![allow(clippy::inline_always)] // functions take on the target features of their callers
 

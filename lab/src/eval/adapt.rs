@@ -1,11 +1,11 @@
-//! `windlass-lab eval --adapt`: what a network gains that learns its last layer from the call itself.
+//! `windlass-lab eval --adapt`: the gain of a network that learns its last layer from the call itself.
 //!
-//! Source: NeuroScaler §2 and LiveNAS; [`LastLayer`]. The first seconds of a clip are the call so far: one picture a
-//! second of them has an HR picture, the camera's own or as the full layer has it (what a server that decodes `f`
-//! knows). The pictures after are measured, each through the network alone, without anchors: by Lanczos, by the generic
-//! network and by what it has become. The same frames for all seconds, so that rows compare. Once a second what was
-//! learned is tried on a picture of which the server knows the truth, and given up for good where it does not help any
-//! more.
+//! Source: NeuroScaler §2 and LiveNAS; [`LastLayer`]. The first seconds of a clip are the call so far. One picture a
+//! second of them has an HR picture: the camera's own, or the full layer's, which a server that decodes `f` knows.
+//! The pictures after are measured, each through the network alone, without anchors: by Lanczos, by the generic
+//! network and by the one that has learned. The measured frames are the same for all seconds, so that rows compare.
+//! Once a second the learned weights are tried on a picture of which the server knows the truth. They are given up
+//! for good where they do not help any more.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -59,7 +59,7 @@ struct Row {
     generic_db: f64,
     adapted_db: f64,
     gain_db: f64,
-    /// Gain in dB that pictures held back from learning promised; none: the generic weights were kept.
+    /// Gain in dB on examples that were held back from learning; none: the generic weights were kept.
     held_back_db: Option<f64>,
     /// Seconds after which learning was given up, if it was.
     given_up_s: Option<f64>,

@@ -89,7 +89,7 @@ pub(super) fn frame_worths(low: &Coded, fps: f64, gains: &Gains) -> Vec<FrameWor
 /// A feature of a frame, with its name.
 type Feature = (&'static str, fn(&FrameWorth) -> f64);
 
-/// The features, each so that more should mean a greater gain.
+/// The features that are compared with the gain. The quantiser counts negated: the lower it is, the better.
 const FEATURES: [Feature; 8] = [
     ("bytes", |d| d.bytes),
     ("golden", |d| d.golden),

@@ -1,7 +1,7 @@
 //! Watches one track's packets as a viewer does: frames in order, freezes, requests for key frames.
 //!
-//! Freezes are counted as in Chromium. A freeze is a frame that comes later after the last than three times the mean
-//! of the last thirty such times, and than 150 ms more than it.
+//! Freezes are counted as in Chromium, by the time from the last frame to the next one. A freeze takes longer than
+//! three times the mean of the last thirty such times, and over 150 ms more than that mean.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Rate control: the quantiser step whose code fills a budget.
 //!
-//! Beyond a floor that any picture costs, the logarithm of a code's length falls almost linearly with
-//! that of its step, so that a first guess from the detail's strength and a few secant steps suffice; a
-//! bracket keeps the search safe where they do not.
+//! Beyond a floor that any picture costs, the logarithm of a code's length falls almost linearly with that of its
+//! step. So a first guess from the detail's strength and a few secant steps suffice. A bracket keeps the search safe
+//! where they do not.
 
 use std::ops::RangeInclusive;
 

@@ -1,10 +1,10 @@
 //! The plan of a picture made from references: for each cell, the place in each and how much of it to take.
 //!
-//! Source: the share is Wiener's: the energy of the wanted signal over that of signal and noise. The signal is what the
-//! reference has at that place beyond the filters, the noise how badly its *low* picture, moved by the same vector,
-//! fits the low picture of now: both ends have both, bit for bit. Either is smoothed over the cells around. What is
-//! taken from a second reference is blended over that of the first by what that leaves of the noise, as if the two were
-//! independent measurements.
+//! Source: the share is Wiener's: the energy of the wanted signal over that of signal and noise. The signal is what
+//! the reference has at that place beyond the filters. The noise is how badly the reference's *low* picture, moved by
+//! the same vector, fits the present low picture. Both ends have both pictures, bit for bit. Signal and noise are
+//! smoothed over the cells around. A second reference is blended over the first, with the noise that the first
+//! leaves, as if the two were independent measurements.
 
 use super::cells::{LAYERS, SIDE, area};
 use super::reference::{Reference, References};

@@ -1,10 +1,10 @@
 //! `windlass-lab bench gpu`: networks on the GPU, beside what the GPU can do.
 //!
-//! Source: `lab/reports.md`; NeuroScaler §6.2 and §8. The device's own rates are measured first, then every network at
-//! every size ([`measure`]), with pictures that differ, copies to and from the device included. Last, anchors of the
-//! sizes that the networks make are encoded ([`coding`]), and what the CPU has to do with a stream is measured
-//! ([`processor`]), of which follows what a stream costs ([`cost`]). Weights are the built-in ones where the network is
-//! the built-in one, else random: they say nothing about quality, and the same about speed.
+//! Source: `lab/reports.md`; NeuroScaler §6.2 and §8. The device's own rates are measured first. Then every network
+//! runs at every size ([`measure`]), with pictures that differ, and with copies to and from the device. Last, anchors
+//! of the sizes that the networks make are encoded ([`coding`]), and the CPU's work for a stream is measured
+//! ([`processor`]). The cost of a stream follows from these ([`cost`]). Weights are the built-in ones where the
+//! network is the built-in one, else random: they say nothing about quality, and the same about speed.
 
 mod args;
 mod coding;

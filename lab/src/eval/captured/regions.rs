@@ -1,12 +1,12 @@
-//! Stills that the server asks for.
+//! Makes the stills that the server asks for.
 //!
-//! [`Source::Dds`] is DDS's own way: from each looked-at frame of the low stream alone, regions of at most 4 % of the
-//! picture whose objectness is above 0.5 and that overlap what the low stream already answers by at most 30 % are sent,
-//! of *that* frame, at a fixed fine quality. What a detector's objectness says there, the uncertainty of
-//! super-resolution says here: `u / (u + 1)`, with `u` the energy of what it adds (square grey levels by sample);
-//! answered are tiles where that is below 0.3. Nothing is remembered. [`Source::Regions`] is ours: scores of the live
-//! server (`enhancer/tiles/regions`), of the camera's *next* frame, within a cap on area and bytes. Both are encoded by
-//! HTJ2K as what the receivers' filters do not expect.
+//! [`Source::Dds`] is DDS's own way. Regions are chosen in each looked-at frame of the low stream alone. They are at
+//! most 4 % of the picture, have an objectness above 0.5, and overlap the tiles that the low stream already answers
+//! by at most 30 %. They are sent of *that* frame, at a fixed fine quality. Instead of a detector's objectness, the
+//! uncertainty of super-resolution is used here: `u / (u + 1)`, with `u` the energy of what it adds (square grey
+//! levels by sample). Tiles where that is below 0.3 are answered. Nothing is remembered. [`Source::Regions`] is the
+//! product's way: by the scores of the live server (`enhancer/tiles/regions`), of the camera's *next* frame, within a
+//! cap on area and bytes. In both, HTJ2K encodes the detail that the receivers' filters do not predict.
 
 use std::time::Duration;
 

@@ -1,11 +1,12 @@
 //! `windlass-lab eval --controller`: knobs by gradient, against fixed settings and exhaustive search.
 //!
 //! A scene (a clip, or several chained for changes of content) goes through a publisher's encoders and a subscriber's
-//! decoder in intervals of a second ([`play`]), under an uplink that may change ([`scene::Trace`]), once with every
-//! [`setting`] of a grid and once with the [`Controller`], which is told what a server would measure and nothing else.
-//! All runs end in the same [`summary`]: the controller's share of what exhaustive search gains over a server that
-//! adapts bitrates alone, its distance from the best fixed setting, the bits it saves, how fast it converges, and
-//! its CPU time. Runs with fixed settings do not depend on the controller and can be kept ([`cache`]).
+//! decoder in intervals of a second ([`play`]), under an uplink that may change ([`scene::Trace`]). It is played with
+//! every [`setting`] of a grid and with the [`Controller`], which is told what a server would measure and nothing
+//! else. All runs end in the same [`summary`]. It has the controller's share of what exhaustive search gains over a
+//! server that adapts bitrates alone, and its distance from the best fixed setting. It also has the bits that the
+//! controller saves, how fast it converges, and its CPU time. Runs with fixed settings do not depend on the
+//! controller and can be kept ([`cache`]).
 
 mod cache;
 mod play;

@@ -1,8 +1,8 @@
-//! A cluster in simulated time: nodes with [`Rooms`] of their own, a bucket that lets one of two claims win and tells
-//! all nodes a while later, and clients that come by any node, are sent on, and come again where their node is lost.
+//! A cluster in simulated time. Nodes have [`Rooms`] of their own. A bucket lets one of two claims win and tells all
+//! nodes a while later. Clients come by any node, are sent on, and come again where their node is lost.
 //!
-//! What decides is the product's own code; made up are clients, losses and how long news take. Equal scenarios give
-//! equal reports, but for the time that deciding took here.
+//! The product's own code decides. Clients, losses and the time that news take are made up. Equal scenarios give
+//! equal reports, except for the time that deciding took here.
 
 pub(crate) mod day;
 pub(crate) mod scaling;

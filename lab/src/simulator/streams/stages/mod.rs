@@ -1,11 +1,11 @@
 //! The CPU's slots, under requests whose stages take turns on the CPU and at inference.
 //!
-//! Source: ZARN §3–4. In: a [`StageScenario`]. Out: a [`StageReport`]: deadlines missed by `threads` (all that are
-//! ready run, the operating system shares the cores among them, and its switching costs), by slots in the order of
-//! arrival, and by slots for the nearest deadline, at each cap. The server's own code decides who gets a slot
-//! ([`SlotQueue`](windlass_scheduler::slots::SlotQueue)). Requests, the times of stages, and the CPU are made up.
-//! Running tasks share its cores equally, and each task more than there are cores slows all down by a share.
-//! Deterministic: equal scenarios give equal reports.
+//! Source: ZARN §3–4. In: a [`StageScenario`]. Out: a [`StageReport`] with missed deadlines. They are counted for
+//! `threads`, for slots in the order of arrival, and for slots by the nearest deadline, at each cap. With `threads`,
+//! all tasks that are ready run, the operating system shares the cores among them, and its switching costs. The
+//! server's own code decides who gets a slot ([`SlotQueue`](windlass_scheduler::slots::SlotQueue)). Requests, the
+//! times of stages, and the CPU are made up. Running tasks share its cores equally, and each task more than there are
+//! cores slows all down by a share. Deterministic: equal scenarios give equal reports.
 
 mod play;
 mod scenario;
