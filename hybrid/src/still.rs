@@ -49,13 +49,13 @@ pub struct Still {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StillError {
     /// The low picture of the frame is not remembered: frames were missing before it, or it is too old.
-    #[error("the low picture is not known")]
+    #[error("the low picture of the still's frame is not known")]
     NoBase,
     /// The tile map is not one of the low picture.
-    #[error("the tiles are not those of the low picture")]
+    #[error("the still's tile map is not one of its low picture")]
     Tiles,
     /// The camera's picture is smaller than the one that is asked for.
-    #[error("the camera's picture is too small")]
+    #[error("the camera's picture is smaller than the still that is asked for")]
     Camera,
     /// The still cannot be encoded in so few bytes, or not at all.
     #[error("{0}")]

@@ -116,19 +116,19 @@ impl AnchorHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnchorMessageError {
     /// The message is shorter than the header.
-    #[error("the message is shorter than its header")]
+    #[error("the anchor message is shorter than its header")]
     Short,
     /// The message has another version than [`VERSION`].
-    #[error("version {0} is not known")]
+    #[error("the anchor message has version {0}, which is not known")]
     Version(u8),
     /// The source is neither 0 nor 1.
-    #[error("source {0} is not known")]
+    #[error("the anchor message has source {0}, which is not known")]
     Source(u8),
     /// The header has a flag that this version does not define.
-    #[error("flags {0:#04x} are not known")]
+    #[error("the anchor message has flags {0:#04x}, which are not known")]
     Flags(u8),
     /// The chunk count is 0 or too large, or the index is beyond it.
-    #[error("chunk {index} of {count} is impossible")]
+    #[error("the anchor message is chunk {index} of {count}, which is impossible")]
     Chunk {
         /// The index in the header.
         index: u16,
@@ -136,7 +136,7 @@ pub enum AnchorMessageError {
         count: u16,
     },
     /// A width or height is 0.
-    #[error("a picture of {width}x{height} is impossible")]
+    #[error("the anchor message is of a picture of {width}x{height}, which is impossible")]
     Size {
         /// The width in the header.
         width: u16,
@@ -144,7 +144,7 @@ pub enum AnchorMessageError {
         height: u16,
     },
     /// The payload is empty or beyond the bound.
-    #[error("a payload of {0} bytes is refused")]
+    #[error("a payload of {0} bytes is refused: it is empty or too long")]
     Payload(usize),
 }
 

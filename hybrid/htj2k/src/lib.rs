@@ -55,7 +55,7 @@ pub enum Error {
     )]
     Format,
     /// The picture is larger than the caller allows.
-    #[error("a picture of {width}x{height} is refused")]
+    #[error("a picture of {width}x{height} is refused: it is larger than the caller allows")]
     TooLarge {
         /// Width in samples.
         width: u32,

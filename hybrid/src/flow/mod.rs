@@ -60,10 +60,10 @@ pub const UNIT: i32 = patch::UNIT;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FlowError {
     /// A side is below [`MIN_SIDE`] or beyond [`MAX_SIDE`], or there are fewer samples than that.
-    #[error("a picture of {0} × {1} samples has no flow")]
+    #[error("a picture of {0} × {1} samples has no flow: it is too small or too large")]
     Size(usize, usize),
     /// The pictures differ in size, or there is no reference yet.
-    #[error("the reference is of another size")]
+    #[error("the reference is of another size than the picture, or there is none")]
     Reference,
 }
 

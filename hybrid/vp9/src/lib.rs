@@ -90,7 +90,7 @@ pub enum DecodeError {
     #[error("the frame is empty")]
     Empty,
     /// The decoder has seen no key frame since it began or since its last error.
-    #[error("a key frame must come first")]
+    #[error("the decoder needs a key frame first")]
     NeedKeyFrame,
     /// The uncompressed header is not one of VP9.
     #[error("the frame header is malformed")]
@@ -99,7 +99,7 @@ pub enum DecodeError {
     #[error("profile {0} is not supported")]
     Profile(u8),
     /// The picture is empty or larger than the bound.
-    #[error("a picture of {width}x{height} is refused")]
+    #[error("a picture of {width}x{height} is refused: it is empty or beyond the size limit")]
     Size {
         /// Width in the header.
         width: u32,

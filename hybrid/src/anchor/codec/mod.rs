@@ -33,7 +33,7 @@ pub enum AnchorCodecError {
     #[error("anchor codec {0} is not known")]
     UnknownCodec(u8),
     /// The picture is empty or too large.
-    #[error("an anchor of {width}x{height} is refused")]
+    #[error("an anchor of {width}x{height} is refused: it is empty or too large")]
     Size {
         /// The width that was asked for, in samples.
         width: u16,
