@@ -441,7 +441,7 @@ pub struct Stills {
     payload: Vec<u8>,
 }
 
-/// Makes a maker of stills, which waits for a key frame.
+/// A new maker of stills, which waits for a key frame.
 #[unsafe(no_mangle)]
 pub extern "C" fn stills_new() -> *mut Stills {
     Box::into_raw(Box::new(Stills {

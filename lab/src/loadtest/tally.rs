@@ -269,7 +269,7 @@ impl Tally {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a client that failed. The first failure is logged.
+    /// Counts a client that failed. The first failure is printed.
     pub(super) fn fail(&self, error: &anyhow::Error) {
         let mut totals = self.lock();
         totals.clients.failed += 1;

@@ -55,7 +55,7 @@ pub(super) struct Visits {
 }
 
 impl Visits {
-    /// Lets `client` come, stay and go until the end. Failures are counted, and the first is logged.
+    /// Lets `client` come, stay and go until the end. Failures are counted, and the first is printed.
     pub(super) async fn run<F: Future<Output = Result<()>>>(
         self,
         tally: Tally,

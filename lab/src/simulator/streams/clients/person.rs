@@ -21,7 +21,7 @@ pub(super) struct Person {
     scene_ends: f64,
     /// Results that are on their way.
     coming: Vec<Anchored>,
-    /// Number of frames shown, their loss beyond the reference, and the loss of frames over the promise.
+    /// Time for which pictures were shown, in seconds; `lacked` sums up their loss beyond the reference over it.
     pub shown: f64,
     pub lacked: f64,
     /// When the client's next frame may be sent, by its own interval.
