@@ -223,7 +223,7 @@ fn licences(release: &Release) -> [(&'static str, PathBuf); 3] {
 
 fn npm(release: &Release) -> Result<()> {
     step("Packing the npm packages");
-    // The licences of the npm packages are there since the page was built.
+    // The other folders' npm packages are installed since the page was built.
     page::npm_ci("client-web/react")?;
     for folder in ["client-web", "client-web/react", "signaling/sdk/node"] {
         Cmd::new("npm")
