@@ -201,7 +201,7 @@ Examples:
 Server and clients share this machine's processors unless told otherwise (`taskset`, `nice`): say so with the figures.";
 
 impl LoadtestArgs {
-    /// The best rung that subscribers ask for: the one that is named, or the enhanced one of the best layer below f.
+    /// The best rung that subscribers ask for. Without anchors it is the plain rung of the largest layer.
     pub(crate) fn rung(&self) -> Rung {
         if self.no_anchors || self.peer == Peer::Janus {
             return self.layers.iter().copied().max().map_or(Rung::F, Rung::plain);

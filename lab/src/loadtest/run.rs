@@ -84,7 +84,7 @@ pub(crate) fn play(args: &LoadtestArgs) -> Result<Outcome> {
         "Janus is sent one layer: give one with --layers"
     );
     ensure!(args.peer == Peer::Windlass || !args.idle, "--idle is for servers of ours");
-    // Before any server is loaded: coding takes CPU time.
+    // Before any server is loaded: encoding takes CPU time.
     let recording = Arc::new(media::recording(args)?);
     let layers: Vec<String> = recording
         .layers()
@@ -196,7 +196,7 @@ async fn measure(
                 continue;
             }
         };
-        // What came before is no part of the measurement. If the run ends before it began, it has no length.
+        // What came before is no part of the measurement. If the run ends earlier, the measurement has no length.
         if (early || Instant::now() >= settled) && measurement.is_none() {
             let totals = totals_of();
             measurement = Some(Measurement::new(figures.clone(), totals, empty, args.subscribers));

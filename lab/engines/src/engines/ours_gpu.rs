@@ -19,7 +19,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// An engine on the first GPU; fails without a GPU and its driver.
+    /// An engine on a GPU; fails without a GPU and its driver.
     pub fn new(model: &Arc<Model>, size: Size) -> Result<Self> {
         Ok(Network { engine: CudaEngine::new(model)?, size, residual: Vec::new() })
     }

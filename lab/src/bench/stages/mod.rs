@@ -119,7 +119,7 @@ impl Way {
             cap: args.cap(),
             order,
             lost_cause_threshold: Duration::from_millis(args.lost_cause_threshold_ms.into()),
-            // Without slots, a stream has one anchor at a time.
+            // A stream has one anchor at a time.
             max_waiting: usize::MAX,
             ..SlotConfig::default()
         }))

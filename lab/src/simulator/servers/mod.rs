@@ -295,7 +295,7 @@ impl<'a> Play<'a> {
             }
         }
         let life = this.life;
-        // Clients do not all come at the same moment.
+        // Nodes do not all renew leases and reconcile at the same moment.
         let (lease, reconcile) = (self.rng.random_range(0..300), self.rng.random_range(0..1_000));
         self.after(lease, Event::Lease { node, life });
         self.after(reconcile, Event::Reconcile { node, life });

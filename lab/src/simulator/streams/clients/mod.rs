@@ -81,7 +81,7 @@ fn best_static(scenario: &ClientsScenario, promise: &[f64]) -> (Setting, usize) 
             let setting = Setting { interval, batch };
             let by_second = batch as f64 / cost.seconds(batch);
             let most = (by_second * f64::from(interval) / scenario.clients.fps) as usize;
-            // It begins with more clients than the accelerator can serve, and goes down.
+            // With more than the accelerator can do, no promise can be kept: the search goes down from there.
             for count in (best.1 + 1..=most).rev().take(3) {
                 let world = World::new(&short, promise, Way::Static, setting, Some(count));
                 if world.play(short.seconds).broken <= 0.0 {

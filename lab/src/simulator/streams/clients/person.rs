@@ -62,7 +62,7 @@ impl Person {
         };
         Person {
             client,
-            // Clients may have come at any time of their stay.
+            // The first clients are at any point of their stay.
             leaves: now + of.clients.stay_s * random.share(),
             decay: mean_decay,
             mean_decay,
