@@ -4,7 +4,7 @@ use windlass_types::Latencies;
 
 use crate::way_counts::WayCounts;
 
-/// The metric of a counter.
+/// Name of the metric of a counter.
 macro_rules! metric {
     ($name:ident) => {
         concat!("windlass_sfu_", stringify!($name), "_total")
@@ -17,9 +17,10 @@ macro_rules! counters {
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $doc])+ pub $name: u64,)*
-            /// From the arrival of their frames at the server to the sending of anchors, once for each subscriber.
+            /// Time from a frame's arrival at the server to the sending of its anchor, counted once for each
+            /// subscriber.
             pub anchor_ages: Latencies,
-            /// From participants' first offers to their media connections.
+            /// Time from a participant's first offer to its media connection.
             pub connects: Latencies,
         }
 
@@ -29,7 +30,7 @@ macro_rules! counters {
                 vec![$((metric!($name), concat!($($doc),+).trim_ascii()),)*]
             }
 
-            /// The sums of both.
+            /// The sum of two sets of counters.
             #[must_use]
             pub fn plus(self, other: Counters) -> Counters {
                 Counters {
@@ -70,7 +71,7 @@ counters! {
     datagrams_handed_over_full,
     /// Datagrams that a participant's connection accepted.
     datagrams_taken,
-    /// Of these, datagrams dropped for RTCP over its limits.
+    /// Datagrams that connections dropped for RTCP over its limits.
     rtcp_refused,
     /// Datagrams dropped because their connection is over its share of CPU time.
     datagrams_costly,
@@ -130,21 +131,21 @@ counters! {
     data_in,
     /// Data messages for participants here, one for each of them.
     data_out,
-    /// Of these, the ones dropped because they are not reliable and much waits for their receiver already.
+    /// Data messages dropped because they are not reliable and much waits for their receiver already.
     data_dropped,
     /// Data messages refused because their room, or all rooms together, sent too many.
     data_limited,
     /// Offers refused.
     offers_refused,
-    /// Of these, the ones that the stack refused although we had not: their connections ended.
+    /// Offers that the stack refused although the SFU had not: their connections ended.
     offers_failed,
     /// Joins refused.
     joins_refused,
-    /// Of these, joins into full rooms.
+    /// Joins refused because the room was full.
     joins_refused_room_full,
-    /// Of these, joins while the server had its maximum of rooms or participants.
+    /// Joins refused because the server had its maximum of rooms or participants.
     joins_refused_server_full,
-    /// Of these, joins into new rooms while the server drains.
+    /// Joins into new rooms refused because the server drains.
     joins_refused_draining,
     /// Offers refused because the room had its maximum of tracks.
     offers_refused_room_tracks,
@@ -182,7 +183,7 @@ counters! {
     tap_requests_dropped,
     /// High-resolution frames sent to the enhancer, for captured anchors.
     captured_frames,
-    /// Of these, frames whose frame in the tapped layer is unknown.
+    /// High-resolution frames whose frame in the tapped layer is unknown.
     captured_unaligned,
     /// Gaps in high-resolution taps.
     captured_gaps,
@@ -223,7 +224,7 @@ counters! {
 }
 
 impl SfuStats {
-    /// The sums of both.
+    /// The sum of two snapshots, as of two media threads.
     #[must_use]
     pub fn plus(self, other: SfuStats) -> SfuStats {
         SfuStats {
@@ -254,13 +255,13 @@ pub struct SfuStats {
     pub tracks: usize,
     /// Subscriptions.
     pub subscriptions: usize,
-    /// Running taps.
+    /// Number of subscriptions to video by how their pictures are made.
     pub taps: usize,
     /// Subscriptions to video by how their pictures are made.
     pub ways: WayCounts,
-    /// Open TCP connections.
+    /// Number of open TCP connections.
     pub tcp_open: usize,
-    /// From packets' arrival at the kernel to the calls that send them on, pacing included.
+    /// Time from a packet's arrival at the kernel to the call that sends it on, pacing included.
     pub forwarding: Latencies,
     /// Counters since the start.
     pub counters: Counters,
