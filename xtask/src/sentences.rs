@@ -151,7 +151,7 @@ fn words(sentence: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// So many words without a mark at the end.
+    /// A text of `words` words without a mark at the end.
     fn run_of(words: usize) -> String {
         vec!["Word"; words].join(" ")
     }

@@ -36,7 +36,7 @@ impl Pictures {
         }
     }
 
-    /// As many inputs as `count`, by turns.
+    /// `count` inputs, the pictures by turns.
     pub(super) fn inputs(&self, count: usize) -> Result<Vec<Input<'_>>> {
         let (Size(width, height), scale) = (self.size, self.network.scale);
         let input = |n: usize| {

@@ -54,7 +54,7 @@ impl Upscaler {
         network(Some(path)).map(Upscaler::with)
     }
 
-    /// The same network on this backend of the CPU, as reports name backends.
+    /// This network on another backend of the CPU, by the name that reports give it.
     pub(crate) fn on(self, backend: &str) -> Result<Upscaler> {
         let found = Simd::available().into_iter().find(|simd| simd.name() == backend);
         let engine = found.and_then(|simd| CpuEngine::with_simd(self.engine.model().clone(), simd));

@@ -12,7 +12,7 @@ use windlass_types::{Layer, Rung};
 use super::children::Part;
 use crate::output::Output;
 
-/// Whose signalling clients speak.
+/// The server whose signalling clients speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Peer {
     /// Ours.

@@ -1,5 +1,5 @@
-//! The parts that fuzz targets of VP9 share: the container of chunks, changes to it, checks of decoded frames, streams that
-//! seeds are cut from.
+//! The parts that fuzz targets of VP9 share: the container of chunks, changes to it, checks of decoded frames, and
+//! streams that seeds are cut from.
 
 pub mod check;
 pub mod container;

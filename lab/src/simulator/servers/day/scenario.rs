@@ -94,7 +94,7 @@ fn one() -> u64 {
 /// How many workers there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// As many workers as the autoscaler orders.
+    /// The number that the autoscaler orders.
     Scaled,
     /// A fixed number of workers from the beginning to the end.
     Fixed(u32),
